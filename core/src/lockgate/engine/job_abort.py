@@ -1,0 +1,38 @@
+"""Job abort: before job commit, all that the job left is deleted and nothing of it was ever visible.
+
+Abort takes the commit record first, so that it and a job commit cannot both happen.
+"""
+
+from __future__ import annotations
+
+from lockgate.engine.cleanup import clean_up
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.record_log import RecordLog, fenced, read_record
+from lockgate.engine.roll_back import delete_sources
+from lockgate.model.errors import JobNotFound
+from lockgate.model.phases import Phase
+
+
+async def abort_job(run: JobRun) -> None:
+    """Abort the job. Aborting one that is gone already is no failure.
+
+    Raises:
+        CommitFenced: its job commit is under way, or was left for recovery; the error names the command.
+    """
+    with run.stage("abort_job"):
+        record = await read_record(run)
+        if record is not None and record.phase is Phase.COMMITTED:
+            raise fenced(run, record)
+        log = RecordLog(run)
+        if record is None or record.phase is Phase.REFUSED:
+            try:
+                claimed = await log.claim(Phase.ROLLING_BACK, reason="aborted")
+            except JobNotFound:
+                return
+            await delete_sources(run, claimed)
+            await log.advance(Phase.ROLLED_BACK)
+        elif record.phase is not Phase.ROLLED_BACK:
+            raise fenced(run, record)
+        await clean_up(run)
+    run.emit("job-aborted")
+    run.log.info("job aborted")

@@ -1,0 +1,111 @@
+"""What every stage of one job is given, and the wrapper that times, logs and reports a stage."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockgate.engine.hooks import Hooks
+from lockgate.engine.logs import get_log
+from lockgate.engine.runtime import Event, Runtime
+from lockgate.engine.store import Store
+from lockgate.model.layout import JobLayout
+from lockgate.model.options import JobOptions
+from lockgate.model.urls import Below
+
+log = get_log()
+
+PROGRESS_SECONDS = 1.0
+"""A long stage tells how far it is this often."""
+
+OpenStore = Callable[[str], Awaitable[Store]]
+"""Opens a store at another URL, for reports that go elsewhere."""
+
+
+@dataclass
+class JobRun:
+    """One driver's or one task attempt's work at one job attempt.
+
+    Changes over time: `counters` (operations, files, recoveries), `stage_seconds` and `stage_now`.
+    """
+
+    layout: JobLayout
+    options: JobOptions
+    store: Store
+    hooks: Hooks
+    runtime: Runtime
+    open_store: OpenStore
+    marker: str = ""
+    """The nonce in this job's marker; empty when the job was set up by another program (Hadoop, another shell)."""
+    task_attempt_id: str = ""
+    counters: dict[str, int] = field(default_factory=dict)
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+    stage_now: str = ""
+
+    def __post_init__(self) -> None:
+        self.below = Below(self.store.url)
+        self.log = log.bind(job=self.layout.job_id)
+        if self.task_attempt_id:
+            self.log = self.log.bind(task_attempt=self.task_attempt_id)
+
+    def url(self, relative: str) -> str:
+        """The URL of a relative path, for errors and logs."""
+        return str(self.store.url.child(relative))
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Add to a counter of the summary."""
+        self.counters[name] = self.counters.get(name, 0) + by
+
+    def emit(self, name: str, *, done: int = 0, total: int = 0, seconds: float = 0.0, **details: Any) -> None:
+        """Send an event. A receiver's failure is its own: the plugin ring swallows and logs it."""
+        self.runtime.emit(
+            Event(name, self.layout.job_id, self.stage_now, self.task_attempt_id, done, total, seconds, details)
+        )
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Run the body as the stage `name`: its time is kept, its start, end or failure told and logged.
+
+        The name of a stage that failed stays in `stage_now`, so that a report can say where it was.
+        """
+        outer, self.stage_now = self.stage_now, name
+        began = self.runtime.tick()
+        self.emit("stage-begins")
+        try:
+            yield
+        except BaseException as error:
+            seconds = self.runtime.tick() - began
+            self.emit("stage-fails", seconds=seconds, error=type(error).__name__)
+            self.log.info("stage failed", stage=name, seconds=round(seconds, 3), error=str(error))
+            raise
+        seconds = self.runtime.tick() - began
+        self.stage_seconds[name] = round(self.stage_seconds.get(name, 0.0) + seconds, 6)
+        self.emit("stage-ends", seconds=seconds)
+        self.log.debug("stage done", stage=name, seconds=round(seconds, 3))
+        self.stage_now = outer
+
+    def progress(self, total: int) -> Callable[[int], None]:
+        """A `Progress` that tells, once a second at most, how much of `total` is done."""
+        done = 0
+        told = self.runtime.tick()
+
+        def advance(more: int) -> None:
+            nonlocal done, told
+            done += more
+            now = self.runtime.tick()
+            if now - told >= PROGRESS_SECONDS:
+                told = now
+                self.emit("stage-advances", done=done, total=total)
+
+        return advance
+
+
+def merged(counters: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Counters added up by name."""
+    total: dict[str, int] = {}
+    for each in counters:
+        for name, count in each.items():
+            total[name] = total.get(name, 0) + count
+    return total

@@ -1,0 +1,92 @@
+"""From pins, or from the manifests that are found, to the plan: read in parallel, checked, added one by one.
+
+Seed: "Job Commit" 1 and 2; Hadoop `LoadManifestsStage`. Manifests are read a window at a time, and each is let go
+of once its entries are in the spool, so memory does not grow with the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.spool import DiskSpool
+from lockgate.model.errors import ManifestInvalid, ReceiptUnmatched
+from lockgate.model.layout import MANIFEST_SUFFIX
+from lockgate.model.manifest import decode_manifest
+from lockgate.model.plan import CommitPlan, PlanBuilder
+from lockgate.model.receipt import Pin
+from lockgate.model.record import digest_of
+
+
+async def find_pins(run: JobRun) -> list[Pin]:
+    """A pin for every manifest of a committed task that is there, digests not yet known."""
+    found: list[Pin] = []
+    async for page in run.store.list_directory(run.layout.manifests):
+        for status in page:
+            name = status.path.rpartition("/")[2]
+            if name.endswith(MANIFEST_SUFFIX) and not status.is_directory:
+                found.append(Pin(name.removesuffix(MANIFEST_SUFFIX)))
+    return sorted(found, key=lambda pin: pin.task_id)
+
+
+async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
+    """The plan of the pinned task attempts, not yet met with the destination.
+
+    Raises:
+        ManifestInvalid: a manifest is not acceptable; nothing was touched.
+        ReceiptUnmatched: a pinned manifest is not there.
+        DuplicateTarget: two tasks write one path.
+    """
+    builder = PlanBuilder(DiskSpool(run.options.memory_bytes_max), run.options.conflict)
+    progress = run.progress(len(pins))
+    window = max(1, run.options.requests_in_flight)
+    for start in range(0, len(pins), window):
+        some = pins[start : start + window]
+        paths = [run.layout.manifest(pin.task_id) for pin in some]
+        contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+        for pin, path, content in zip(some, paths, contents, strict=True):
+            _add(run, builder, pin, *await _pinned(run, pin, path, content))
+        progress(len(some))
+    return builder.plan()
+
+
+def _add(run: JobRun, builder: PlanBuilder, pin: Pin, path: str, content: bytes) -> None:
+    name = run.url(path)
+    if len(content) > run.options.manifest_bytes_max:
+        raise ManifestInvalid(
+            f"a manifest is longer than {run.options.manifest_bytes_max} bytes",
+            where=name,
+            next_step="if it is right, raise manifest_bytes_max",
+        )
+    manifest = decode_manifest(content, run.layout, run.below, name=name)
+    if pin.task_attempt_id and manifest.task_attempt_id != pin.task_attempt_id:
+        raise ManifestInvalid(f"a manifest is of {manifest.task_attempt_id}, not of {pin.task_attempt_id}", where=name)
+    run.count("manifests_loaded")
+    run.count("manifest_bytes", len(content))
+    builder.add(manifest, Pin(manifest.task_id, manifest.task_attempt_id, digest_of(content)))
+
+
+async def _pinned(run: JobRun, pin: Pin, path: str, content: bytes | None) -> tuple[str, bytes]:
+    """The pinned manifest: at the task's path, or displaced by a rival to the attempt's own."""
+    if content is not None and (not pin.digest or digest_of(content) == pin.digest):
+        return path, content
+    if pin.task_attempt_id:
+        # A manifest only ever moves from the task's path to its attempt's temporary path, so this order cannot miss
+        # it; the attempt coming back a second time can make both looks fail, hence the search.
+        aside = run.layout.manifest_temporary(pin.task_attempt_id)
+        (displaced,) = await run.store.read_files([aside], bytes_max=run.options.manifest_bytes_max)
+        if displaced is not None and digest_of(displaced) == pin.digest:
+            run.count("rival_manifests_ignored")
+            run.log.info("a rival's manifest is ignored", task=pin.task_id, pinned=pin.task_attempt_id)
+            return aside, displaced
+        async for page in run.store.list_directory(run.layout.manifests):
+            paths = [status.path for status in page if pin.task_id in status.path or pin.task_attempt_id in status.path]
+            for other in paths:
+                (found,) = await run.store.read_files([other], bytes_max=run.options.manifest_bytes_max)
+                if found is not None and digest_of(found) == pin.digest:
+                    return other, found
+    raise ReceiptUnmatched(
+        f"the manifest of {pin.task_attempt_id or pin.task_id}, whose receipt the driver holds, is not there",
+        where=run.url(path),
+        next_step="the attempt was aborted after it had committed, or its manifest was changed; run the job again",
+    )

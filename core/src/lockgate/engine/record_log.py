@@ -1,0 +1,139 @@
+"""The commit record on the store: claim, advance, take over.
+
+Fenced: every version is created if absent, so of two drivers exactly one gets each version, and a driver that has
+lost the job finds out at its next step, before it does anything that its phase did not allow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockgate.engine.job_run import JobRun
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import AnswerLost, CommitFenced, FileExists, FileMissing, JobNotFound
+from lockgate.model.layout import record_sequence
+from lockgate.model.phases import Phase
+from lockgate.model.record import CommitRecord, decode_record, encode_record
+
+RECORD_BYTES_MAX = 256 << 20
+
+
+async def read_record(run: JobRun) -> CommitRecord | None:
+    """The newest version of the record, None where the job commit has not begun."""
+    highest = -1
+    async for page in run.store.list_directory(run.layout.attempt_directory):
+        for status in page:
+            sequence = record_sequence(status.path.rpartition("/")[2])
+            highest = max(highest, -1 if sequence is None else sequence)
+    return None if highest < 0 else await _read(run, highest)
+
+
+async def _read(run: JobRun, sequence: int) -> CommitRecord | None:
+    path = run.layout.commit_record(sequence)
+    (content,) = await run.store.read_files([path], bytes_max=RECORD_BYTES_MAX)
+    return None if content is None else decode_record(content, name=run.url(path))
+
+
+class RecordLog:
+    """One driver's hold on the record. `now` is the version that it created last."""
+
+    def __init__(self, run: JobRun) -> None:
+        self._run = run
+        self._holder = run.runtime.holder()
+        self.now: CommitRecord | None = None
+
+    @property
+    def nonce(self) -> str:
+        """What tells this driver from every other."""
+        return self._holder.nonce
+
+    @property
+    def phase(self) -> Phase | None:
+        """The phase of the version that this driver created last; None before it holds any."""
+        return None if self.now is None else self.now.phase
+
+    async def claim(self, phase: Phase, **fields: Any) -> CommitRecord:
+        """Create the record, or, where an earlier commit was refused before it moved anything, its next version.
+
+        Raises:
+            CommitFenced: somebody else holds the job; the error names them.
+            JobNotFound: the job's directory is gone.
+        """
+        run = self._run
+        earlier = await read_record(run)
+        if earlier is not None:
+            if earlier.phase is not Phase.REFUSED:
+                raise fenced(run, earlier)
+            return await self._create(earlier.succeeded_by(phase, self._holder, run.runtime.wall(), **fields))
+        return await self._create(
+            CommitRecord(
+                run.layout.job_id,
+                run.layout.job_attempt,
+                0,
+                phase,
+                self._holder,
+                run.runtime.wall(),
+                **fields,
+            )
+        )
+
+    async def take_over(self, record: CommitRecord) -> CommitRecord:
+        """Succeed another holder in the same phase.
+
+        Raises:
+            CommitFenced: the record has moved on since it was read.
+        """
+        return await self._create(record.succeeded_by(record.phase, self._holder, self._run.runtime.wall()))
+
+    async def advance(self, phase: Phase, **changes: Any) -> CommitRecord:
+        """Go on to the next phase.
+
+        Raises:
+            CommitFenced: somebody took the job over; this driver must not touch the destination any more.
+        """
+        assert self.now is not None, "advance follows claim or take_over"
+        return await self._create(self.now.succeeded_by(phase, self._holder, self._run.runtime.wall(), **changes))
+
+    async def _create(self, record: CommitRecord) -> CommitRecord:
+        run = self._run
+        path = run.layout.commit_record(record.sequence)
+        try:
+            await run.store.create_file(path, encode_record(record))
+        except FileMissing as error:
+            raise JobNotFound(
+                f"job {run.layout.job_id} is over: its directory is gone",
+                where=run.url(run.layout.attempt_directory),
+                next_step="it was aborted, or finished, by somebody else; nothing was touched by this driver",
+            ) from error
+        except (FileExists, AnswerLost):
+            found = await _read(run, record.sequence)
+            if found is None or found.holder.nonce != record.holder.nonce or found.phase is not record.phase:
+                raise fenced(run, found) from None
+        if Capability.REAL_DIRECTORIES not in run.store.capabilities:
+            await self._check_head(record)
+        self.now = record
+        run.emit("phase", phase=record.phase.value)
+        run.log.info("commit record", phase=record.phase.value, sequence=record.sequence)
+        return record
+
+    async def _check_head(self, record: CommitRecord) -> None:
+        # Where directories are not real, a driver that slept until its job was cleaned up could still create a
+        # version: it is then the only one, and the first is not there.
+        first, newest = await _read(self._run, 0), await read_record(self._run)
+        if first is None or newest is None or newest.sequence != record.sequence:
+            if first is None:
+                await self._run.store.delete_files([self._run.layout.commit_record(record.sequence)])
+            raise fenced(self._run, newest)
+
+
+def fenced(run: JobRun, record: CommitRecord | None) -> CommitFenced:
+    """The error of a driver that does not, or does no longer, hold the job."""
+    if record is None:
+        return CommitFenced(
+            f"job {run.layout.job_id} was ended by somebody else", where=run.url(run.layout.attempt_directory)
+        )
+    return CommitFenced(
+        f"job {run.layout.job_id} is held by {record.holder}, in phase {record.phase.value}",
+        where=run.url(run.layout.commit_record(record.sequence)),
+        next_step=f"if that driver is dead: lockgate recover {run.store.url} {run.layout.job_id}",
+    )

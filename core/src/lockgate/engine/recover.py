@@ -1,0 +1,120 @@
+"""Recovery of a job whose driver died during job commit: finish it, or undo it, from any point, by anybody.
+
+What can be done in which phase is the table in `lockgate.model.phases`. Recovery first takes the record over, so
+that of several recoverers one goes on; it can itself be killed at any point and run again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lockgate.engine.cleanup import clean_up
+from lockgate.engine.job_commit import (
+    Failure,
+    answer_failure,
+    finish_from,
+    meet_and_move,
+    recorded_plan,
+    roll_back,
+)
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.publish import publish, read_summary
+from lockgate.engine.record_log import RecordLog, read_record
+from lockgate.engine.reports import report_success
+from lockgate.model.errors import CommitFenced, UsageError
+from lockgate.model.layout import SUCCESS
+from lockgate.model.phases import PHASES, Phase
+from lockgate.model.record import CommitRecord
+from lockgate.model.summary import Summary
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What recovery did: `nothing` was to be done, or the job was `finished` or `undone`."""
+
+    outcome: Literal["nothing", "finished", "undone"]
+    phase: Phase | None
+    summary: Summary | None = None
+
+
+async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = False) -> Recovery:
+    """Finish the job commit, or undo it; `undo` None: as the phase table says.
+
+    Raises:
+        CommitFenced: its driver may be alive (and `force` was not given), or somebody else is recovering it.
+        UsageError: it is past its commit point and cannot be undone.
+    """
+    with run.stage("recover"):
+        record = await read_record(run)
+        if record is None:
+            return Recovery("nothing", None)
+        rule = PHASES[record.phase]
+        if record.phase is not Phase.COMMITTED and not force and _may_be_alive(run, record):
+            raise CommitFenced(
+                f"job {run.layout.job_id} may be at work: {record.holder} renewed it "
+                f"{run.runtime.wall() - record.updated:.0f} s ago (phase {record.phase.value})",
+                where=run.url(run.layout.attempt_directory),
+                next_step="if that driver is surely dead, add --force",
+            )
+        wants_undo = rule.recovery == "undo" if undo is None else undo
+        if wants_undo and not rule.can_undo:
+            raise _too_late(run, record)
+        if not wants_undo and rule.recovery == "undo":
+            raise UsageError(
+                f"the job is {record.phase.value}: it can only be undone",
+                where=run.url(run.layout.attempt_directory),
+                next_step=f"lockgate recover {run.store.url} {run.layout.job_id} --undo",
+            )
+        if record.phase is Phase.REFUSED:
+            return Recovery("nothing", record.phase)
+        log = RecordLog(run)
+        record = await log.take_over(record)
+        if wants_undo:
+            return await _undo(run, log, record)
+        return await _finish(run, log, record)
+
+
+async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
+    phase = record.phase
+    if phase in (Phase.CLAIMED, Phase.MOVING):
+        try:
+            if phase is Phase.CLAIMED:
+                summary = await meet_and_move(run, log, record)
+            else:
+                summary = await finish_from(run, log, await recorded_plan(run, record))
+        except Failure as error:
+            await answer_failure(run, log, error)
+            raise
+        await report_success(run, summary)
+        await clean_up(run)
+        return Recovery("finished", phase, summary)
+    if phase is Phase.PUBLISHING:
+        if record.marks_success:
+            await publish(run, record.summary_nonce)
+        await log.advance(Phase.COMMITTED)
+    found = await read_summary(run, SUCCESS) if record.marks_success else None
+    await clean_up(run)
+    return Recovery("finished", phase, found if found and found.job_id == run.layout.job_id else None)
+
+
+async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
+    if record.phase is not Phase.ROLLED_BACK:
+        await roll_back(run, log, reason="undone by recovery")
+    await clean_up(run)
+    return Recovery("undone", record.phase)
+
+
+def _may_be_alive(run: JobRun, record: CommitRecord) -> bool:
+    return run.runtime.wall() - record.updated < run.options.alive_seconds and record.phase not in (
+        Phase.ROLLED_BACK,
+        Phase.REFUSED,
+    )
+
+
+def _too_late(run: JobRun, record: CommitRecord) -> UsageError:
+    return UsageError(
+        f"job {run.layout.job_id} is committed and cannot be undone",
+        where=run.url(SUCCESS),
+        next_step=f"lockgate recover {run.store.url} {run.layout.job_id} cleans up after it",
+    )

@@ -1,0 +1,111 @@
+"""Rollback: the destination becomes what it was before the job commit.
+
+The order is what makes it safe against a driver that still lives, or sleeps:
+1. The record says `rolling-back`: a driver that looks stops.
+2. The staged files and the waiting summary are deleted: a driver that does not look finds nothing to rename.
+3. New files are taken out, each recognised by its identity.
+4. What was set aside comes back, until `replaced/` is empty and deleted: from then on a driver that still sets
+   files aside is refused, since the directory is gone (or the source's version is another).
+Every step can be repeated, by anybody, after a crash at any point.
+"""
+
+from __future__ import annotations
+
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.rename_files import rename_all
+from lockgate.engine.store import no_progress
+from lockgate.model.errors import CommitFailed
+from lockgate.model.files import FileStatus, Rename
+from lockgate.model.manifest import Entry
+from lockgate.model.plan import CommitPlan
+from lockgate.model.record import CommitRecord
+from lockgate.model.urls import ancestors_of
+
+ROUNDS = 16
+"""How often `replaced/` is emptied against somebody who fills it."""
+
+
+async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> None:
+    """Undo what `move_files` did. The record is in phase `rolling-back`.
+
+    Raises:
+        CommitFailed: a set-aside file cannot come back, since another writer has taken its place; it is kept.
+    """
+    with run.stage("roll_back"):
+        await delete_sources(run, record)
+        await _take_out(run, plan)
+        await _bring_back(run)
+        await run.store.delete_files([run.layout.file_list])
+        made = sorted(record.made_directories, key=lambda path: (-path.count("/"), path))
+        await run.store.delete_empty_directories(made)
+
+
+async def delete_sources(run: JobRun, record: CommitRecord) -> None:
+    """Delete everything that a driver of this job could still rename into the destination."""
+    if record.summary_nonce:
+        await run.store.delete_files([run.layout.summary_temporary(record.summary_nonce)])
+    await run.store.delete_directories([run.layout.tasks])
+
+
+async def _take_out(run: JobRun, plan: CommitPlan) -> None:
+    progress = run.progress(plan.files)
+    for batch in plan.batches(1_000):
+        found = await run.store.stat_files([entry.target for entry in batch])
+        ours = [
+            entry.target
+            for entry, status in zip(batch, found, strict=True)
+            if status is not None and _is_ours(run, entry, status)
+        ]
+        await run.store.delete_files(ours)
+        run.count("files_taken_out", len(ours))
+        progress(len(batch))
+
+
+def _is_ours(run: JobRun, entry: Entry, status: FileStatus) -> bool:
+    if entry.identity:
+        return run.store.same_identity(entry.identity, status.identity)
+    # A manifest of Hadoop's on a store without etags says no more than the length.
+    return not status.is_directory and entry.length == status.length
+
+
+async def _bring_back(run: JobRun) -> None:
+    replaced = run.layout.replaced
+    for _ in range(ROUNDS):
+        waiting: list[FileStatus] = []
+        async for page in run.store.list_tree(replaced):
+            waiting += page
+        renames = [
+            Rename(status.path, status.path[len(replaced) + 1 :], status.length, status.identity)
+            for status in sorted(waiting, key=lambda status: status.path)
+        ]
+        if renames:
+            parents = sorted({rename.target.rpartition("/")[0] for rename in renames} - {""})
+            await run.store.make_directories(parents)
+            await rename_all(run, renames, no_progress)
+            run.count("files_brought_back", len(renames))
+        if await _remove_empty(run, [rename.source for rename in renames]):
+            return
+    raise CommitFailed(
+        "the replaced files keep being set aside by somebody else",
+        where=run.url(replaced),
+        next_step=f"stop the driver that is still at work, then lockgate recover {run.store.url} {run.layout.job_id}",
+    )
+
+
+async def _remove_empty(run: JobRun, sources: list[str]) -> bool:
+    """Delete `replaced/` if nothing is in it; a directory is only ever deleted while empty, as one act."""
+    replaced = run.layout.replaced
+    directories = {replaced}
+    for source in sources:
+        directories.update(path for path in ancestors_of(source) if path.startswith(replaced + "/"))
+    pending = [replaced]
+    while pending:
+        path = pending.pop()
+        async for page in run.store.list_directory(path):
+            for status in page:
+                if not status.is_directory:
+                    return False
+                directories.add(status.path)
+                pending.append(status.path)
+    deepest_first = sorted(directories, key=lambda path: (-path.count("/"), path))
+    return all(await run.store.delete_empty_directories(deepest_first))

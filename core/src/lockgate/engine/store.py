@@ -1,0 +1,162 @@
+"""The one door to a store: asynchronous, and bulk first.
+
+A `Store` is rooted at a URL and takes relative paths only (`lockgate.model.urls.check_relative`), so nothing
+above or beside its root can be reached through it. Calls take many paths and answer for each: a local store runs
+a plain loop, an object store one bulk request or hundreds in flight under its own pacer. Retries, time-outs and
+patience are the store's; it repeats only what is safe to repeat.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import BinaryIO, ClassVar
+
+from lockgate.model.capabilities import Capability
+from lockgate.model.files import Deleted, DirectoryOutcome, FileStatus, Rename, RenameOutcome
+from lockgate.model.urls import StoreUrl
+
+Progress = Callable[[int], None]
+"""Called by a store with how many more of a batch are done."""
+
+
+def no_progress(done: int) -> None:
+    """The `Progress` of a caller that does not care."""
+
+
+class OutputFile(ABC):
+    """A file being written by a task attempt: binary, forward only.
+
+    `write`, `flush`, `tell`, `close`, `discard`; usable as a context manager: leaving it by an exception
+    discards. After `close` the file is wholly in the store and `status` describes it.
+    """
+
+    @property
+    @abstractmethod
+    def stream(self) -> BinaryIO:
+        """The file object that data writers (Arrow, csv, …) take."""
+
+    @abstractmethod
+    def close(self) -> FileStatus:
+        """Finish the upload and return the file's status; its `identity` may be empty where the store shows
+        none without another request. Idempotent.
+
+        Raises:
+            StoreError: it could not be finished; the file is not there, or not whole, and must not be committed.
+        """
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Give the file up, without raising. What was uploaded goes with the task attempt's directory."""
+
+
+class Store(ABC):
+    """A rooted store. Every method takes paths relative to `url` and raises `StoreError` where a whole call fails.
+
+    Cancelling a call leaves no request running once the cancellation has been delivered.
+    """
+
+    name: ClassVar[str]
+    """The plugin's name for it, as in `lockgate plugins`."""
+
+    url: StoreUrl
+    """The root."""
+
+    @property
+    @abstractmethod
+    def capabilities(self) -> frozenset[Capability]:
+        """What this store, at this root, promises."""
+
+    def same_identity(self, one: str, other: str) -> bool:
+        """Whether two identities stand for the same content. An empty one equals nothing.
+
+        A store whose identities carry a version that a rename changes overrides this to leave it out.
+        """
+        return bool(one) and one == other
+
+    async def preflight(self, renames: Sequence[Rename]) -> list[str]:
+        """What is wrong with these renames, found before the first of them; one line each, empty if nothing is.
+
+        Only for what costs no request a file: a local store looks for sources that are missing or changed and for
+        symbolic links that lead out of the root. The default finds nothing.
+        """
+        return []
+
+    @abstractmethod
+    async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
+        """Rename files, each on its own, and answer for each, in order. Never raises for a single file.
+
+        A file whose `replace` is false is never renamed over an existing one. `Unknown` is answered whenever the
+        request may have reached the store and its answer did not arrive.
+        """
+
+    @abstractmethod
+    async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
+        """Delete files; one that is not there is `Deleted.MISSING`."""
+
+    @abstractmethod
+    async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
+        """Delete directories with all that is below them. The order in which their contents go is not promised."""
+
+    @abstractmethod
+    async def delete_empty_directories(self, paths: Sequence[str]) -> list[bool]:
+        """Delete those directories that are empty, in the order given; say which are gone. A store without real
+        directories answers true for all."""
+
+    @abstractmethod
+    async def make_directories(self, paths: Sequence[str], *, within: str = "") -> list[DirectoryOutcome]:
+        """Make directories with their missing parents. `within`, where given, is a directory that must exist
+        already and is not made.
+
+        Raises:
+            FileMissing: `within` does not exist.
+        """
+
+    @abstractmethod
+    async def stat_files(self, paths: Sequence[str]) -> list[FileStatus | None]:
+        """The status of each path, None where nothing is. A path with symbolic links in it that lead out of the
+        root is not followed: `AccessDenied`."""
+
+    @abstractmethod
+    def list_directory(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
+        """The entries of one directory (`""` is the root), in pages, in no promised order. A missing directory
+        has no entries."""
+
+    @abstractmethod
+    def list_tree(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
+        """Every file below a directory, however deep, in pages; directories are left out."""
+
+    @abstractmethod
+    async def read_files(self, paths: Sequence[str], *, bytes_max: int) -> list[bytes | None]:
+        """The content of small files, None where there is none. Of a file longer than `bytes_max`, one byte more
+        than that is returned, so that a caller sees it is too long and nobody holds the rest."""
+
+    @abstractmethod
+    async def create_file(self, path: str, content: bytes) -> FileStatus:
+        """Create a small file with all its content if nothing is there, atomically. Its directory must exist, on
+        a store with real directories.
+
+        Raises:
+            FileExists: something is there.
+            FileMissing: the directory is not.
+            AnswerLost: it may have been created.
+        """
+
+    @abstractmethod
+    async def write_file(self, path: str, content: bytes) -> FileStatus:
+        """Write a small file atomically, whatever is there. Its directory must exist, on a store with real
+        directories.
+
+        Raises:
+            FileMissing: the directory is not.
+        """
+
+    @abstractmethod
+    def open_output(self, path: str) -> OutputFile:
+        """Open a new file for a task attempt's data. Its directory must exist, on a store with real directories.
+
+        Called, and the result used, from plain synchronous code on any thread.
+        """
+
+    async def close(self) -> None:
+        """Let go of connections. The store is not used afterwards."""

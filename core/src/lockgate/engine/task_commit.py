@@ -1,0 +1,187 @@
+"""Task commit and task abort.
+
+Seed: "Task Commit", "Task Abort/cleanup"; Hadoop `SaveTaskManifestStage`. The manifest is written to the attempt's
+temporary path, then renamed to the task's manifest path, as a pair that is retried.
+
+Two attempts of one task may be here at once. The rename never replaces, so the later one finds the earlier's
+manifest in its way; it moves that back to the earlier attempt's own temporary path and takes the place. So the
+last one wins, as in the seed, and the displaced manifest is not lost: a driver that holds the earlier attempt's
+receipt finds it there by its digest. What each can see:
+
+- A in place, B comes: B moves A aside, B in place. A driver without receipts commits B; with A's receipt, A.
+- B and C both find A: one of them moves it; the other's move fails, since the source is gone or A's temporary
+  path is taken, and it looks again.
+- A comes a second time, because the report of its first commit was lost (HADOOP-17258): it finds its own manifest,
+  byte for byte, and is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from lockgate.engine.job_run import JobRun
+from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, OutcomeUnknown, StoreUnavailable
+from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
+from lockgate.model.layout import TaskAttempt
+from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
+from lockgate.model.receipt import Receipt
+from lockgate.model.record import digest_of
+
+RETRY_SECONDS = 0.1
+"""The wait before the second try to save a manifest; it doubles with every further one, to 5 s."""
+
+
+async def commit_task(
+    run: JobRun, attempt: TaskAttempt, staged: Sequence[FileStatus] | None, counters: Mapping[str, int]
+) -> Receipt:
+    """Save the attempt's manifest, and return the receipt.
+
+    `staged` are the files that the attempt wrote through Lockgate, by their paths relative to the destination;
+    None: the attempt's working directory is scanned.
+
+    Raises:
+        JobNotFound: the job is over, or was never set up.
+        CommitFailed: the manifest could not be saved in the configured number of attempts.
+    """
+    with run.stage("commit_task"):
+        layout = run.layout
+        prefix = layout.task_directory(attempt.task_attempt_id) + "/"
+        files = await _scan(run, prefix) if staged is None else await _with_identities(run, staged)
+        entries = [Entry(f.path, f.path[len(prefix) :], f.length, f.identity) for f in files]
+        manifest = TaskManifest(
+            layout.job_id,
+            layout.job_attempt,
+            attempt.task_id,
+            attempt.task_attempt_id,
+            entries,
+            counters=counters,
+        )
+        content = encode_manifest(manifest, layout, run.below)
+        await _save(run, attempt, content)
+        return Receipt(
+            layout.job_id,
+            attempt.task_id,
+            attempt.task_attempt_id,
+            digest_of(content),
+            len(entries),
+            manifest.bytes_total,
+            counters,
+        )
+
+
+async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
+    """Delete what the attempt wrote. A manifest that it had already saved goes first: it must not name files that
+    are no more."""
+    with run.stage("abort_task"):
+        place, temporary = (
+            run.layout.manifest(attempt.task_id),
+            run.layout.manifest_temporary(attempt.task_attempt_id),
+        )
+        (content,) = await run.store.read_files([place], bytes_max=run.options.manifest_bytes_max)
+        doomed = [temporary]
+        if content is not None and _owner(content) == attempt.task_attempt_id:
+            doomed.append(place)
+        await run.store.delete_files(doomed)
+        await run.store.delete_directories([run.layout.task_directory(attempt.task_attempt_id)])
+
+
+async def _scan(run: JobRun, prefix: str) -> list[FileStatus]:
+    found: list[FileStatus] = []
+    async for page in run.store.list_tree(prefix.rstrip("/")):
+        found += page
+    return sorted(found, key=lambda status: status.path)
+
+
+async def _with_identities(run: JobRun, staged: Sequence[FileStatus]) -> list[FileStatus]:
+    unknown = [status.path for status in staged if not status.identity]
+    if not unknown:
+        return list(staged)
+    found = dict(zip(unknown, await run.store.stat_files(unknown), strict=True))
+    missing = [path for path, status in found.items() if status is None]
+    if missing:
+        raise CommitFailed(
+            "a file that this task attempt wrote is gone",
+            where=run.url(missing[0]),
+            next_step="the attempt was aborted, or its job is over; let the task be tried again",
+        )
+    return [found.get(status.path) or status for status in staged]
+
+
+async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
+    place, temporary = (
+        run.layout.manifest(attempt.task_id),
+        run.layout.manifest_temporary(attempt.task_attempt_id),
+    )
+    wait = RETRY_SECONDS
+    for left in reversed(range(run.options.manifest_save_attempts)):
+        try:
+            written = await run.store.write_file(temporary, content)
+            await _take_the_place(run, Rename(temporary, place, len(content), written.identity), content)
+            return
+        except FileMissing as error:
+            raise JobNotFound(
+                f"job {run.layout.job_id} is not at work: it is not set up, or over",
+                where=run.url(run.layout.manifests),
+                next_step="nothing of this attempt is committed",
+            ) from error
+        except (StoreUnavailable, OutcomeUnknown, CommitFailed) as error:
+            if not left:
+                raise CommitFailed(
+                    f"the manifest could not be saved in {run.options.manifest_save_attempts} attempts",
+                    where=run.url(place),
+                    next_step="let the task be tried again; nothing of this attempt is committed",
+                ) from error
+            run.count("manifest_saves_repeated")
+            run.log.info("manifest is saved again", error=str(error))
+        await asyncio.sleep(wait * (0.5 + run.runtime.random.random()))
+        wait = min(2 * wait, 5.0)
+
+
+async def _take_the_place(run: JobRun, rename: Rename, content: bytes) -> None:
+    for _ in range(100):
+        (outcome,) = await run.store.rename_files([rename])
+        if isinstance(outcome, Renamed):
+            return
+        (found,) = await run.store.read_files([rename.target], bytes_max=run.options.manifest_bytes_max)
+        if found == content:
+            # Ours, byte for byte: renamed by this call whose answer was lost, or by our own earlier commit.
+            await run.store.delete_files([rename.source])
+            return
+        if found is not None:
+            await _move_rival_aside(run, rename.target, found)
+        elif isinstance(outcome, NotRenamed) and outcome.reason is Refusal.PARENT_MISSING:
+            raise FileMissing("the manifests' directory is gone", where=run.url(run.layout.manifests))
+        elif not isinstance(outcome, NotRenamed) or outcome.reason is not Refusal.TARGET_EXISTS:
+            raise OutcomeUnknown(f"the manifest's rename did not succeed: {outcome}", where=run.url(rename.source))
+    raise CommitFailed("attempts of this task displace each other without end", where=run.url(rename.target))
+
+
+async def _move_rival_aside(run: JobRun, place: str, content: bytes) -> None:
+    rival = _owner(content)
+    run.count("rival_manifests_displaced")
+    run.log.info("a rival attempt committed earlier", rival=rival)
+    if rival is None:
+        # Nobody's receipt can stand for a manifest that cannot be read.
+        await run.store.delete_files([place])
+        return
+    aside = run.layout.manifest_temporary(rival)
+    (outcome,) = await run.store.rename_files([Rename(place, aside, len(content))])
+    if isinstance(outcome, NotRenamed) and outcome.reason is Refusal.TARGET_EXISTS:
+        (waiting,) = await run.store.read_files([aside], bytes_max=run.options.manifest_bytes_max)
+        if waiting == content:
+            # The rival is here itself, for a second time: its manifest is safe at its temporary path.
+            await run.store.delete_files([place])
+
+
+class _Owner(msgspec.Struct):
+    taskAttemptID: str = ""
+
+
+def _owner(content: bytes) -> str | None:
+    try:
+        return msgspec.json.decode(content, type=_Owner).taskAttemptID or None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

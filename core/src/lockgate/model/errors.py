@@ -1,0 +1,119 @@
+"""Every exception that Lockgate raises.
+
+Three questions are answered by type. Was it used wrongly (`UsageError`)? Is it certain that nothing was
+committed (`CommitRefused`, `CommitFailed`, and any `StoreError`, which a stage wraps)? Or does nobody know yet
+(`OutcomeUnknown`), in which case nothing is cleaned up? Each carries what happened, where, and what to do next,
+and has been redacted by the time that it can be read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockgate.model.redaction import redact
+
+
+class LockgateError(Exception):
+    """The root. `what` happened, `where` (a URL, or a few labelled lines), and the `next_step`, as text."""
+
+    def __init__(self, what: str, *, where: str = "", next_step: str = "") -> None:
+        self.what = redact(what)
+        self.where = redact(where)
+        self.next_step = redact(next_step)
+        lines = [self.what]
+        lines += [f"  {line}" for line in self.where.splitlines() if line]
+        if self.next_step:
+            lines.append(f"  Next: {self.next_step}")
+        super().__init__("\n".join(lines))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Spark carries exceptions between processes by pickle; the default would lose the keyword arguments.
+        return (_rebuild, (type(self), self.what, self.where, self.next_step))
+
+
+def _rebuild(kind: type[LockgateError], what: str, where: str, next_step: str) -> LockgateError:
+    return kind(what, where=where, next_step=next_step)
+
+
+class UsageError(LockgateError):
+    """It was called or configured wrongly; nothing was done."""
+
+
+class OptionError(UsageError):
+    """An option has an unknown name or a bad value."""
+
+
+class PathError(UsageError):
+    """A path is not a plain relative path below its root."""
+
+
+class PluginError(UsageError):
+    """A plugin is missing, fails to load, or two of them claim one thing."""
+
+
+class CapabilityMissing(UsageError):
+    """The store does not offer what the protocol needs to be safe."""
+
+
+class JobNotFound(UsageError):
+    """No job of this id is at work below the destination."""
+
+
+class CommitRefused(LockgateError):
+    """The job commit stopped before it moved anything; the destination is as it was."""
+
+
+class ManifestInvalid(CommitRefused):
+    """A manifest is truncated, oversized, of another type, version or job, or points outside the destination."""
+
+
+class DuplicateTarget(CommitRefused):
+    """Two files of the job would be written to one path."""
+
+
+class DestinationConflict(CommitRefused):
+    """The conflict policy does not allow what the destination holds."""
+
+
+class ReceiptUnmatched(CommitRefused):
+    """A receipt names a task commit whose manifest is not there, or is another one."""
+
+
+class CommitFenced(CommitRefused):
+    """Another driver holds the commit record of this job."""
+
+
+class CommitFailed(LockgateError):
+    """The job commit failed after it had begun to move files; the text says what became of the destination."""
+
+
+class FileChanged(CommitFailed):
+    """A committed file does not have the length or identity that its manifest entry states."""
+
+
+class OutcomeUnknown(LockgateError):
+    """Nobody can tell yet whether an operation took place; nothing was cleaned up."""
+
+
+class StoreError(LockgateError):
+    """The store refused or failed an operation. Raised by stores only."""
+
+
+class FileMissing(StoreError):
+    """The path does not exist."""
+
+
+class FileExists(StoreError):
+    """The path exists already, and the call was to create it."""
+
+
+class AccessDenied(StoreError):
+    """The credentials do not allow the operation."""
+
+
+class StoreUnavailable(StoreError):
+    """The store did not answer, or throttled, for longer than the configured patience."""
+
+
+class AnswerLost(StoreUnavailable):
+    """The request was sent and no answer came: the store may or may not have acted on it."""

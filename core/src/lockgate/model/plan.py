@@ -1,0 +1,197 @@
+"""The plan of a job commit, made from manifests without touching anything.
+
+Manifests in, `CommitPlan` out; a second, dumb loop performs it. `lockgate plan` prints the same value. Entries
+are kept encoded in a spool, in order of task, so that a job of a million files is never a million Python
+objects twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from lockgate.model.errors import DuplicateTarget
+from lockgate.model.files import FileStatus
+from lockgate.model.manifest import Entry, TaskManifest
+from lockgate.model.receipt import Pin
+from lockgate.model.record import SetAside
+from lockgate.model.urls import ancestors_of, parent_of
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Entry]).decode
+
+
+class Spool(Protocol):
+    """An append-only sequence of byte strings that can be read again and again. Its place is not the model's
+    business: memory for a small job, a local temporary file for a large one."""
+
+    def append(self, chunk: bytes) -> None:
+        """Add a chunk at the end."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The chunks from the first."""
+
+
+class Survey(StrEnum):
+    """How much of the destination a conflict policy must see before it can answer."""
+
+    ANY_FILE = "any file"
+    LEAF_DIRECTORIES = "the files in the directories this job writes to"
+    WHOLE_DESTINATION = "every file of the destination"
+
+
+@dataclass(frozen=True)
+class CommitPlan:
+    """What a job commit will do.
+
+    `leaf_directories` are the directories that files are renamed into (the destination itself left out), and
+    `directories` all that must exist, leaf first. `missing_directories` and `set_aside` are filled in when the
+    plan has met the destination. `exclusive` says that the policy replaces data, so that no other job may be at
+    work on what this one touches; `touches_everything`, that this is the whole destination.
+    """
+
+    entries: Spool
+    pins: Sequence[Pin] = ()
+    files: int = 0
+    bytes: int = 0
+    counters: Mapping[str, int] = field(default_factory=dict)
+    leaf_directories: Sequence[str] = ()
+    writes_to_root: bool = False
+    directories: Sequence[str] = ()
+    missing_directories: Sequence[str] = ()
+    set_aside: Sequence[SetAside] = ()
+    policy: str = "append"
+    exclusive: bool = False
+    touches_everything: bool = False
+    target_hashes: Sequence[int] = ()
+
+    def batches(self, size: int = 10_000) -> Iterator[list[Entry]]:
+        """The entries in order, in lists of about `size`."""
+        batch: list[Entry] = []
+        for chunk in self.entries:
+            batch += _decode(chunk)
+            if len(batch) >= size:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def writes_any_of(self, paths: Iterable[str]) -> set[str]:
+        """Those of `paths` that are targets of this plan."""
+        hashes = self.target_hashes
+        suspects = {path for path in paths if _holds(hashes, hash(path))}
+        if not suspects:
+            return suspects
+        return {entry.target for batch in self.batches() for entry in batch if entry.target in suspects}
+
+    def replacing(self, files: Iterable[FileStatus]) -> CommitPlan:
+        """This plan with more files to set aside; each is set aside once."""
+        known = {aside.path for aside in self.set_aside}
+        more = [SetAside(f.path, f.length, f.identity) for f in files if not f.is_directory and f.path not in known]
+        return dataclasses.replace(self, set_aside=[*self.set_aside, *more])
+
+    def meeting(self, statuses: Mapping[str, FileStatus | None]) -> CommitPlan:
+        """This plan after its directories were probed: missing ones are to be made, leaf first, each once, and
+        files that stand where a directory must be are set aside."""
+        missing = [path for path in self.directories if (found := statuses.get(path)) is None or not found.is_directory]
+        blocking = [status for status in statuses.values() if status is not None and not status.is_directory]
+        return dataclasses.replace(self.replacing(blocking), missing_directories=missing)
+
+
+class PlanBuilder:
+    """Gathers manifests into a plan. The one mutable thing here; it ends with `plan()`."""
+
+    def __init__(self, spool: Spool, policy: str) -> None:
+        self._spool = spool
+        self._policy = policy
+        self._pins: list[Pin] = []
+        self._hashes = array("q")
+        self._leaves: set[str] = set()
+        self._directories: set[str] = set()
+        self._counters: dict[str, int] = {}
+        self._bytes = 0
+
+    def add(self, manifest: TaskManifest, pin: Pin) -> None:
+        """Take a checked manifest in."""
+        self._pins.append(pin)
+        self._spool.append(_encode(manifest.files))
+        append = self._hashes.append
+        for entry in manifest.files:
+            append(hash(entry.target))
+        self._leaves.update(parent_of(entry.target) for entry in manifest.files)
+        self._directories.update(manifest.directories)
+        self._bytes += manifest.bytes_total
+        for name, count in manifest.counters.items():
+            self._counters[name] = self._counters.get(name, 0) + count
+
+    def plan(self) -> CommitPlan:
+        """The plan, before it has met the destination.
+
+        Raises:
+            DuplicateTarget: two tasks write one target, or one writes a file where another needs a directory.
+        """
+        writes_to_root = "" in self._leaves
+        leaves = self._leaves - {""}
+        directories = leaves | self._directories
+        for directory in list(directories):
+            directories.update(ancestors_of(directory))
+        # A leaf is tried first: where it exists nothing above it needs a look.
+        ordered = sorted(directories, key=lambda path: (-path.count("/"), path))
+        plan = CommitPlan(
+            entries=self._spool,
+            pins=self._pins,
+            files=len(self._hashes),
+            bytes=self._bytes,
+            counters=self._counters,
+            leaf_directories=sorted(leaves),
+            writes_to_root=writes_to_root,
+            directories=ordered,
+            missing_directories=ordered,
+            policy=self._policy,
+            target_hashes=array("q", sorted(self._hashes)),
+        )
+        self._refuse_duplicates(plan)
+        return plan
+
+    def _refuse_duplicates(self, plan: CommitPlan) -> None:
+        hashes = plan.target_hashes
+        twice = {first for first, second in zip(hashes, hashes[1:], strict=False) if first == second}
+        both = plan.writes_any_of(plan.directories)
+        if both:
+            path = min(both)
+            raise DuplicateTarget(
+                "one task writes a file where another needs a directory",
+                where=f"{path}\n" + "\n".join(_owners(plan, {path})[:4]),
+                next_step="nothing was moved; give the files of different tasks different names",
+            )
+        if not twice:
+            return
+        # Equal hashes may be chance; the names decide.
+        counts: dict[str, int] = {}
+        for batch in plan.batches():
+            for entry in batch:
+                if hash(entry.target) in twice:
+                    counts[entry.target] = counts.get(entry.target, 0) + 1
+        duplicates = sorted(target for target, count in counts.items() if count > 1)
+        if duplicates:
+            raise DuplicateTarget(
+                f"{len(duplicates)} paths would be written by two tasks",
+                where="\n".join([f"target  {duplicates[0]}", *_owners(plan, {duplicates[0]})[:4]]),
+                next_step="nothing was moved; give the files of different tasks different names",
+            )
+
+
+def _holds(hashes: Sequence[int], value: int) -> bool:
+    at = bisect_left(hashes, value)
+    return at < len(hashes) and hashes[at] == value
+
+
+def _owners(plan: CommitPlan, targets: set[str]) -> list[str]:
+    return [f"source  {entry.source}" for batch in plan.batches() for entry in batch if entry.target in targets]

@@ -1,0 +1,74 @@
+"""The built-in conflict policies, as pure functions: a plan and what the destination holds in, a plan out.
+
+Spark's save modes map onto them: append, errorifexists (`fail`), overwrite (`replace`), and overwrite with
+dynamic partitions (`replace-partitions`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from lockgate.model.errors import DestinationConflict
+from lockgate.model.files import FileStatus
+from lockgate.model.plan import CommitPlan, Survey
+
+Resolution = CommitPlan | Survey
+"""A policy's answer: the plan to perform, or how much of the destination it must see first."""
+
+Existing = Sequence[FileStatus] | None
+"""The files of the destination that a survey found, reserved paths left out; None before any survey."""
+
+
+def append(plan: CommitPlan, existing: Existing) -> Resolution:
+    """Add to what is there. An existing file of a new file's name is met at its rename, which then fails."""
+    return plan
+
+
+def append_over_targets(plan: CommitPlan, existing: Existing) -> Resolution:
+    """Add to what is there; files of the same names are set aside (Hadoop's `delete.target.files`)."""
+    if existing is None:
+        return Survey.LEAF_DIRECTORIES
+    hit = plan.writes_any_of(status.path for status in existing)
+    replaced = plan.replacing(status for status in existing if status.path in hit)
+    return dataclasses.replace(replaced, exclusive=bool(hit))
+
+
+def fail(plan: CommitPlan, existing: Existing) -> Resolution:
+    """Commit only to a destination that holds no file.
+
+    Raises:
+        DestinationConflict: it holds one. Checked at job setup and again at job commit, since another job may
+            have committed in between.
+    """
+    if existing is None:
+        return Survey.ANY_FILE
+    if existing:
+        raise DestinationConflict(
+            "the destination holds data, and the conflict policy is `fail`",
+            where=f"found {existing[0].path}",
+            next_step="write elsewhere, or choose the policy append, replace or replace-partitions",
+        )
+    return dataclasses.replace(plan, exclusive=True, touches_everything=True)
+
+
+def replace(plan: CommitPlan, existing: Existing) -> Resolution:
+    """Replace everything that the destination holds."""
+    if existing is None:
+        return Survey.WHOLE_DESTINATION
+    return dataclasses.replace(plan.replacing(existing), exclusive=True, touches_everything=True)
+
+
+def replace_partitions(plan: CommitPlan, existing: Existing) -> Resolution:
+    """Replace what is in the leaf directories that this job writes to; leave every other partition untouched."""
+    if existing is None:
+        return Survey.LEAF_DIRECTORIES
+    return dataclasses.replace(plan.replacing(existing), exclusive=True)
+
+
+POLICIES: dict[str, Callable[[CommitPlan, Existing], Resolution]] = {
+    "append": append,
+    "fail": fail,
+    "replace": replace,
+    "replace-partitions": replace_partitions,
+}

@@ -1,0 +1,58 @@
+"""The receipt: the driver's proof of one task commit.
+
+Pinned: a job commit that is given receipts commits exactly these attempts, each recognised by the SHA-256 of its
+manifest's bytes, whatever manifests others rename into place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, field
+
+from lockgate.model.errors import ReceiptUnmatched
+
+
+class Receipt(Struct, frozen=True):
+    """What a task attempt hands to its driver: small, and safe to pickle and to log."""
+
+    job_id: str
+    task_id: str
+    task_attempt_id: str
+    digest: str
+    files: int = 0
+    bytes: int = 0
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+class Pin(Struct, frozen=True, gc=False):
+    """One task attempt that the commit record says to commit. An empty digest is not yet known."""
+
+    task_id: str
+    task_attempt_id: str = ""
+    digest: str = ""
+
+
+def pins_of(receipts: Sequence[Receipt], job_id: str) -> list[Pin]:
+    """The pins of the receipts that a driver holds, in order of task.
+
+    A receipt given twice counts once: a driver may hear of one task commit again.
+
+    Raises:
+        ReceiptUnmatched: one is of another job, or two attempts of one task are both claimed to be committed.
+    """
+    pins: dict[str, Pin] = {}
+    for receipt in receipts:
+        if receipt.job_id != job_id:
+            raise ReceiptUnmatched(
+                f"a receipt is of job {receipt.job_id}, not of {job_id}", where=receipt.task_attempt_id
+            )
+        pin = Pin(receipt.task_id, receipt.task_attempt_id, receipt.digest)
+        other = pins.setdefault(receipt.task_id, pin)
+        if other != pin:
+            raise ReceiptUnmatched(
+                f"two attempts of {receipt.task_id} are both claimed to be committed",
+                where=f"{other.task_attempt_id} and {pin.task_attempt_id}",
+                next_step="a driver must hold one receipt a task: keep the one of the attempt it accepted",
+            )
+    return sorted(pins.values(), key=lambda pin: pin.task_id)

@@ -1,0 +1,139 @@
+"""The commit record: who commits a job, what, and how far it got.
+
+The record is a sequence of files, each created if absent: `commit.json`, `commit-0001.json`, … The highest one
+counts. Creating the next version is the compare-and-swap of every step, of every store: of two drivers that both
+believe that they hold the job, one finds the next version taken and stops. (Replacing one file conditionally
+would need a conditional write, which HDFS and local disks do not have.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct, field
+
+from lockgate.model.errors import CommitFenced, LockgateError
+from lockgate.model.phases import Phase, may_follow
+from lockgate.model.receipt import Pin
+
+RECORD_TYPE = "lockgate.CommitRecord/1"
+
+
+class Holder(Struct, frozen=True):
+    """Who commits. `nonce` is drawn anew by every driver and recoverer: it tells two runs on one host apart, and
+    a retried create from a rival's. `process` is the process id; `since` is in seconds since 1970."""
+
+    nonce: str
+    host: str = ""
+    process: int = 0
+    user: str = ""
+    since: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.user or 'somebody'} on {self.host or 'an unknown host'}, process {self.process}"
+
+
+class CommitRecord(Struct, frozen=True):
+    """One version of the record. `updated` is in seconds since 1970."""
+
+    job_id: str
+    job_attempt: int
+    sequence: int
+    phase: Phase
+    holder: Holder
+    updated: float
+    pins: Sequence[Pin] = ()
+    policy: str = "append"
+    on_failure: str = "rollback"
+    txn_id: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    files: int = 0
+    bytes: int = 0
+    replaced: int = 0
+    set_aside_digest: str = ""
+    made_directories: Sequence[str] = ()
+    summary_nonce: str = ""
+    marks_success: bool = True
+    reason: str = ""
+    type: str = RECORD_TYPE
+
+    def succeeded_by(self, phase: Phase, holder: Holder, updated: float, **changes: object) -> CommitRecord:
+        """The next version.
+
+        Raises:
+            CommitFenced: the phase table does not allow `phase` after this one.
+        """
+        if not may_follow(self.phase, phase):
+            raise CommitFenced(
+                f"job {self.job_id} is {self.phase.value} and cannot become {phase.value}",
+                where=f"held by {self.holder}",
+                next_step="lockgate jobs DEST shows it; lockgate recover DEST JOB ends it",
+            )
+        return msgspec.structs.replace(
+            self, sequence=self.sequence + 1, phase=phase, holder=holder, updated=updated, **changes
+        )
+
+
+_decoder = msgspec.json.Decoder(CommitRecord)
+_encoder = msgspec.json.Encoder()
+
+
+def encode_record(record: CommitRecord) -> bytes:
+    """The record as JSON."""
+    return _encoder.encode(record)
+
+
+def decode_record(content: bytes, *, name: str) -> CommitRecord:
+    """Read a record; `name` is its URL, for errors.
+
+    Raises:
+        LockgateError: it is not a commit record of this version.
+    """
+    try:
+        record = _decoder.decode(content)
+    except msgspec.DecodeError as error:
+        raise LockgateError(
+            f"a commit record cannot be read: {error}",
+            where=name,
+            next_step="it was changed or written by another version; nothing was touched",
+        ) from error
+    if record.type != RECORD_TYPE:
+        raise LockgateError(f"a commit record is of type {record.type!r}, not {RECORD_TYPE!r}", where=name)
+    return record
+
+
+class SetAside(Struct, frozen=True, gc=False, array_like=True):
+    """One file that a policy replaces: its relative path, length in bytes and identity."""
+
+    path: str
+    length: int = 0
+    identity: str = ""
+
+
+_aside_decoder = msgspec.json.Decoder(list[SetAside])
+
+
+def encode_set_aside(files: Sequence[SetAside]) -> bytes:
+    """The list of files to set aside, as JSON."""
+    return _encoder.encode(files)
+
+
+def decode_set_aside(content: bytes, *, name: str) -> list[SetAside]:
+    """Read the list of files to set aside; `name` is its URL, for errors.
+
+    Raises:
+        LockgateError: it is not such a list.
+    """
+    try:
+        return _aside_decoder.decode(content)
+    except msgspec.DecodeError as error:
+        raise LockgateError(
+            f"the list of replaced files cannot be read: {error}", where=name, next_step="nothing was touched"
+        ) from error
+
+
+def digest_of(content: bytes) -> str:
+    """The SHA-256 of some bytes, hexadecimal: how manifests and lists are recognised."""
+    return hashlib.sha256(content).hexdigest()

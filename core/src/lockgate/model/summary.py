@@ -1,0 +1,164 @@
+"""The summary of a job: the content of `_SUCCESS`, and what `Job.commit` returns.
+
+On the wire it is Hadoop's `ManifestSuccessData` (type `SuccessData/1`), which Hadoop's own tools read; what
+Hadoop has no field for is under the key `lockgate`, which they pass over. Every file of the commit is listed
+there with its length and identity, or, past a threshold, in a companion file that the summary names with its
+digest, so that `lockgate verify` can later tell missing, extra, changed and swapped files.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from lockgate.model.errors import LockgateError
+from lockgate.model.record import digest_of
+
+SUMMARY_TYPE = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
+COMMITTER = "lockgate"
+HADOOP_FILENAMES_MAX = 100
+"""How many names Hadoop's own field holds (`ManifestCommitterConstants.SUCCESS_MARKER_FILE_LIMIT`)."""
+
+
+class CommittedFile(Struct, frozen=True, gc=False, array_like=True):
+    """One file of a commit: relative path, length in bytes, identity at the destination."""
+
+    path: str
+    length: int
+    identity: str = ""
+
+
+class FileList(Struct, frozen=True, omit_defaults=True):
+    """Where the list of files is: `inline`, or in the `companion` (a relative path) of a SHA-256 `digest`."""
+
+    count: int = 0
+    inline: Sequence[CommittedFile] = ()
+    companion: str = ""
+    digest: str = ""
+
+
+class LockgateSummary(Struct, frozen=True, omit_defaults=True):
+    """What only Lockgate tells. Times in seconds, sizes in bytes.
+
+    `attempts` is how many task attempts the commit is made of; `weaker` names capabilities that weaken a
+    guarantee and that the commit relied on; `error` is set in the report of a failed job.
+    """
+
+    version: str = ""
+    destination: str = ""
+    protocol: str = "manifest"
+    store: str = ""
+    policy: str = "append"
+    txn_id: str = ""
+    attempts: int = 0
+    files: FileList = FileList()
+    bytes: int = 0
+    replaced: int = 0
+    renames_recovered: int = 0
+    weaker: Sequence[str] = ()
+    stage_seconds: Mapping[str, float] = field(default_factory=dict)
+    error: str = ""
+
+
+class Statistics(Struct, frozen=True, omit_defaults=True):
+    """Hadoop's `IOStatisticsSnapshot`, of which the counters are what Lockgate merges."""
+
+    counters: Mapping[str, int] = field(default_factory=dict)
+    gauges: Mapping[str, int] = field(default_factory=dict)
+    minimums: Mapping[str, int] = field(default_factory=dict)
+    maximums: Mapping[str, int] = field(default_factory=dict)
+    meanstatistics: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Summary(Struct, frozen=True, omit_defaults=True):
+    """What became of a job. `timestamp` is in milliseconds since 1970, `filenames` are URIs (the first hundred)."""
+
+    name: str = SUMMARY_TYPE
+    timestamp: int = 0
+    success: bool = False
+    date: str = ""
+    hostname: str = ""
+    committer: str = COMMITTER
+    description: str = ""
+    jobId: str = ""
+    jobIdSource: str = ""
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    diagnostics: Mapping[str, str] = field(default_factory=dict)
+    filenames: Sequence[str] = ()
+    iostatistics: Statistics | None = None
+    lockgate: LockgateSummary | None = None
+
+    @property
+    def job_id(self) -> str:
+        """The id of the job."""
+        return self.jobId
+
+    @property
+    def files(self) -> int:
+        """How many files the commit holds; for a summary of Hadoop's, how many names it lists."""
+        return self.lockgate.files.count if self.lockgate else len(self.filenames)
+
+    @property
+    def bytes(self) -> int:
+        """The length of all files together; 0 where Hadoop wrote the summary and did not say."""
+        return self.lockgate.bytes if self.lockgate else self.counters.get("committer_bytes_committed", 0)
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """The statistics of all committed task attempts, added up, and those of the job commit."""
+        return self.iostatistics.counters if self.iostatistics else {}
+
+
+_decoder = msgspec.json.Decoder(Summary)
+_encoder = msgspec.json.Encoder()
+
+
+def encode_summary(summary: Summary) -> bytes:
+    """The summary as JSON, indented, since people open it."""
+    fields = {"name": summary.name, "success": summary.success} | msgspec.to_builtins(summary)
+    return msgspec.json.format(_encoder.encode(fields), indent=1) + b"\n"
+
+
+def decode_summary(content: bytes, *, name: str) -> Summary:
+    """Read a summary, Hadoop's or ours; `name` is its URL, for errors.
+
+    Raises:
+        LockgateError: it is empty (a marker of `FileOutputCommitter`) or not a summary.
+    """
+    if not content.strip():
+        raise LockgateError("`_SUCCESS` is empty: the committer that wrote it leaves no summary", where=name)
+    try:
+        summary = _decoder.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LockgateError(f"not a job summary: {error}", where=name) from error
+    if summary.name != SUMMARY_TYPE:
+        raise LockgateError(f"a summary is of type {summary.name!r}, not {SUMMARY_TYPE!r}", where=name)
+    return summary
+
+
+_line = msgspec.json.Decoder(CommittedFile)
+
+
+def encode_file_list(files: Iterable[CommittedFile]) -> bytes:
+    """A companion list: JSON lines, gzip, byte for byte the same for the same files."""
+    return gzip.compress(_encoder.encode_lines(files), compresslevel=1, mtime=0)
+
+
+def decode_file_list(content: bytes, files: FileList, *, name: str) -> Iterator[CommittedFile]:
+    """Read a companion list; `name` is its URL, for errors.
+
+    Raises:
+        LockgateError: it is not the list that the summary names.
+    """
+    if digest_of(content) != files.digest:
+        raise LockgateError(
+            "the list of committed files is not the one that `_SUCCESS` names",
+            where=name,
+            next_step="it was changed after the commit, so nothing can be verified against it",
+        )
+    for line in gzip.decompress(content).splitlines():
+        yield _line.decode(line)

@@ -1,0 +1,163 @@
+"""URLs of destinations, and the relative paths below them.
+
+Inside Lockgate a file is named by its path relative to the destination: decoded, `/`-separated, without `.`,
+`..` or empty elements. Since a `Store` takes nothing else, whatever it does stays below the destination. On the
+wire (manifests, `_SUCCESS`) files are absolute URIs, percent-encoded as Hadoop's `Path` encodes them; this
+module is the one place that maps between the two.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
+
+from lockgate.model.errors import PathError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(.*)", re.DOTALL)
+# What java.net.URI keeps as it is in a path, for ASCII: unreserved, punct and the slash. All else is encoded.
+_KEPT = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=@/")
+_ENCODED = tuple(chr(byte) if byte in _KEPT else f"%{byte:02X}" for byte in range(256))
+_PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=@/]*")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreUrl:
+    """A location on a store: `scheme`, `authority` (may be empty), and a decoded absolute `path`."""
+
+    scheme: str
+    authority: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.path}"
+
+    def child(self, relative: str) -> StoreUrl:
+        """The URL of a relative path below this one."""
+        return StoreUrl(self.scheme, self.authority, f"{self.path.rstrip('/')}/{relative}" if relative else self.path)
+
+    @property
+    def uri(self) -> str:
+        """The URL percent-encoded, as manifests and `_SUCCESS` hold it."""
+        return f"{self.scheme}://{self.authority}{encode_path(self.path)}"
+
+
+def encode_path(path: str) -> str:
+    """Percent-encode a decoded path as UTF-8, keeping what `java.net.URI` keeps."""
+    if _PLAIN.fullmatch(path):
+        return path
+    return "".join(_ENCODED[byte] for byte in path.encode("utf-8", "surrogateescape"))
+
+
+def decode_path(path: str) -> str:
+    """Decode a percent-encoded path once. A `+` stays a plus.
+
+    Raises:
+        PathError: a `%` is not followed by two hexadecimal digits, or the bytes are not UTF-8.
+    """
+    if "%" not in path:
+        return path
+    if re.search(r"%(?![0-9A-Fa-f]{2})", path):
+        raise PathError("a percent sign in a URI is not followed by two hexadecimal digits", where=path)
+    try:
+        return unquote_to_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise PathError("a URI does not decode to UTF-8", where=path) from error
+
+
+def parse_url(text: str, *, encoded: bool = False) -> StoreUrl:
+    """Read a URL as people write it, or (`encoded`) as it stands in a manifest.
+
+    A string without a scheme is a local path and must be absolute. People's URLs are taken literally, as Spark
+    and Hadoop take them: `%20` in one is three characters. `file:/x`, `file:///x` and `file://localhost/x` are
+    the same location.
+
+    Raises:
+        PathError: the text has no absolute path, or the path has `.`, `..` or NUL in it.
+    """
+    match = _SCHEME.fullmatch(text)
+    scheme, rest = (match.group(1).lower(), match.group(2)) if match else ("file", text)
+    authority = ""
+    if rest.startswith("//"):
+        authority, slash, tail = rest[2:].partition("/")
+        rest = slash + tail
+    if scheme == "file" and authority == "localhost":
+        authority = ""
+    path = decode_path(rest) if encoded else rest
+    if not path and authority:
+        path = "/"
+    if not path.startswith("/"):
+        raise PathError(
+            "a URL needs an absolute path",
+            where=text,
+            next_step="write it as scheme://authority/path or /path",
+        )
+    elements = [element for element in path.split("/") if element]
+    if any(element in (".", "..") for element in elements) or "\0" in path:
+        raise PathError("a URL may not contain '.', '..' or NUL", where=text)
+    return StoreUrl(scheme, authority, "/" + "/".join(elements))
+
+
+def check_relative(path: str) -> str:
+    """Return `path` if it is a plain relative path, the form every `Store` method takes.
+
+    Raises:
+        PathError: it is empty, absolute, or has an empty, `.` or `..` element or a NUL.
+    """
+    if not path or path[0] == "/" or path[-1] == "/" or "\0" in path or "//" in path:
+        raise PathError("not a relative path of one or more elements", where=repr(path))
+    if "." in path and any(element in (".", "..") for element in path.split("/")):
+        raise PathError("'.' and '..' may not be elements of a path", where=repr(path))
+    return path
+
+
+class Below:
+    """Maps URIs below one root to relative paths and back.
+
+    Guarantee (Contained): `relative` returns a path only for a URI with the root's scheme and authority, whose
+    decoded path lies strictly below the root's, element by element: `/data/events10` is not below
+    `/data/events`.
+    """
+
+    def __init__(self, root: StoreUrl) -> None:
+        self.root = root
+        self._prefix = root.path.rstrip("/") + "/"
+        # The spellings that Hadoop and Lockgate use, tried first: no parsing for a plain name.
+        spellings = [f"{root.scheme}://{root.authority}"]
+        if not root.authority:
+            spellings.insert(0, f"{root.scheme}:")
+        self._fast = tuple(spelling + encode_path(self._prefix) for spelling in spellings)
+        self._encoded_root = f"{root.scheme}://{root.authority}{encode_path(self._prefix)}"
+
+    def relative(self, uri: str) -> str:
+        """The relative path of a percent-encoded URI.
+
+        Raises:
+            PathError: it is not strictly below the root.
+        """
+        for prefix in self._fast:
+            if uri.startswith(prefix):
+                return check_relative(decode_path(uri[len(prefix) :]))
+        url = parse_url(uri, encoded=True)
+        if (url.scheme, url.authority) != (self.root.scheme, self.root.authority):
+            raise PathError("the URI is on another store", where=f"found  {uri}\nroot   {self.root}")
+        if not url.path.startswith(self._prefix):
+            raise PathError("the URI is not below the root", where=f"found  {uri}\nroot   {self.root}")
+        return check_relative(url.path[len(self._prefix) :])
+
+    def uri(self, relative: str) -> str:
+        """The percent-encoded URI of a relative path."""
+        return self._encoded_root + encode_path(relative)
+
+
+def parent_of(relative: str) -> str:
+    """The directory of a relative path, empty for one of a single element."""
+    return relative.rpartition("/")[0]
+
+
+def ancestors_of(relative: str) -> list[str]:
+    """Every directory above a relative path, nearest first, the root (empty path) left out."""
+    found = []
+    while relative := parent_of(relative):
+        found.append(relative)
+    return found

@@ -1,0 +1,278 @@
+"""The registry: which plugins are loaded, who owns a scheme, and the engine's hooks answered through them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import ModuleType
+
+import pluggy
+
+from lockgate.engine.hooks import CleanupPlan
+from lockgate.engine.logs import get_log
+from lockgate.engine.runtime import Event
+from lockgate.engine.store import Store
+from lockgate.model.capabilities import Capability, require
+from lockgate.model.errors import OptionError, PluginError
+from lockgate.model.files import FileStatus, Mismatch, Rename, RenameOutcome, Unknown
+from lockgate.model.options import JobOptions
+from lockgate.model.plan import CommitPlan, Survey
+from lockgate.model.redaction import redact
+from lockgate.model.urls import StoreUrl, parse_url
+from lockgate.plugins import hookspecs
+from lockgate.plugins.hookspecs import PROJECT, StoreKind
+from lockgate.plugins.protocols import Protocol
+
+log = get_log("lockgate.plugins")
+
+BUILT_IN = (
+    "lockgate.plugins.builtin.conflict_policies",
+    "lockgate.plugins.builtin.rename_recovery",
+    "lockgate.plugins.builtin.file_validation",
+    "lockgate.plugins.builtin.job_cleanup",
+    "lockgate.plugins.builtin.manifest_protocol",
+)
+"""Registered before the entry points; the local store is an entry point of this distribution like any store."""
+
+DISTRIBUTIONS = {
+    "abfs": "lockgate-abfs",
+    "abfss": "lockgate-abfs",
+    "gs": "lockgate-gcs",
+    "hdfs": "lockgate-hdfs",
+    "webhdfs": "lockgate-hdfs",
+    "s3": "lockgate-s3",
+    "s3a": "lockgate-s3",
+}
+"""Which distribution serves a scheme that no installed plugin claims."""
+
+
+@dataclass(frozen=True)
+class LoadedPlugin:
+    """One plugin as `lockgate plugins` lists it; `failure` says why it is not loaded."""
+
+    name: str
+    distribution: str
+    version: str
+    store: StoreKind | None = None
+    failure: str = ""
+    built_in: bool = False
+
+
+class PluginRegistry:
+    """The plugins of one choice of `allow` and `block`. Immutable once made."""
+
+    def __init__(self, allow: Sequence[str] = (), block: Sequence[str] = ()) -> None:
+        self._pluggy = pluggy.PluginManager(PROJECT)
+        self._pluggy.add_hookspecs(hookspecs)
+        self._stores: dict[str, StoreKind] = {}
+        self.failures: list[LoadedPlugin] = []
+        self.loaded: list[LoadedPlugin] = []
+        own = _version("lockgate")
+        for module in BUILT_IN:
+            name = module.rpartition(".")[2]
+            if name not in block:
+                self._register(importlib.import_module(module), name, "lockgate", own, built_in=True)
+        found = importlib.metadata.entry_points(group=PROJECT)
+        for entry in sorted(found, key=lambda entry: entry.name):
+            distribution = entry.dist.name if entry.dist else "unknown"
+            version = entry.dist.version if entry.dist else ""
+            built_in = distribution == "lockgate"
+            if entry.name in block or (allow and entry.name not in allow and not built_in):
+                continue
+            try:
+                plugin = entry.load()
+                self._register(plugin, entry.name, distribution, version, built_in=built_in)
+            except Exception as error:  # a plugin may fail in any way at all
+                text = redact(f"{type(error).__name__}: {error}")
+                self.failures.append(LoadedPlugin(entry.name, distribution, version, failure=text))
+        self._unknown_choices([*allow, *block], {entry.name for entry in found})
+
+    def _register(self, plugin: ModuleType, name: str, distribution: str, version: str, *, built_in: bool) -> None:
+        self._pluggy.register(plugin, name=name)
+        self._pluggy.check_pending()
+        offer = getattr(plugin, "lockgate_stores", None)
+        kind = offer() if offer is not None else None
+        if kind is not None:
+            self._stores[name] = kind
+        self.loaded.append(LoadedPlugin(name, distribution, version, kind, built_in=built_in))
+
+    def _unknown_choices(self, chosen: Sequence[str], installed: set[str]) -> None:
+        known = installed | {module.rpartition(".")[2] for module in BUILT_IN}
+        for name in chosen:
+            if name not in known:
+                raise OptionError(
+                    f"there is no plugin {name!r} to allow or block",
+                    where=f"installed: {', '.join(sorted(known))}",
+                    next_step="lockgate plugins lists them",
+                )
+
+    def register(self, plugin: object, name: str) -> None:
+        """Add a plugin of this process, such as a receiver of events, besides those installed."""
+        self._pluggy.register(plugin, name=name)
+
+    def unregister(self, plugin: object) -> None:
+        """Remove a plugin added by `register`."""
+        self._pluggy.unregister(plugin)
+
+    def check(self) -> None:
+        """Make sure that every chosen plugin is loaded.
+
+        Raises:
+            PluginError: one failed to load; it names the distribution.
+        """
+        if self.failures:
+            failed = self.failures[0]
+            raise PluginError(
+                f"the plugin {failed.name!r} of distribution {failed.distribution} {failed.version} "
+                f"failed to load: {failed.failure}",
+                next_step=f"mend or upgrade it (pip install -U {failed.distribution}), or leave it out with "
+                f"plugins_block={failed.name}",
+            )
+
+    def protocols(self) -> dict[str, Protocol]:
+        """The protocols on offer, by name."""
+        offers = self._pluggy.hook.lockgate_protocols()
+        return {protocol.name: protocol for protocols in offers for protocol in protocols}
+
+    def policies(self) -> list[str]:
+        """The names of the conflict policies on offer."""
+        return sorted({name for names in self._pluggy.hook.lockgate_conflict_policies() for name in names})
+
+    def owner_of(self, scheme: str) -> str:
+        """The name of the plugin that claims a scheme.
+
+        Raises:
+            PluginError: nobody does (it says what to install), or two do.
+        """
+        self.check()
+        owners = [name for name, kind in self._stores.items() if scheme in kind.schemes]
+        if len(owners) == 1:
+            return owners[0]
+        if owners:
+            by_name = {plugin.name: plugin for plugin in self.loaded}
+            raise PluginError(
+                f"two plugins claim the scheme {scheme}://",
+                where="\n".join(f"{name} of distribution {by_name[name].distribution}" for name in owners),
+                next_step=f"leave one out, for example with plugins_block={owners[-1]}",
+            )
+        known = sorted({each for kind in self._stores.values() for each in kind.schemes})
+        distribution = DISTRIBUTIONS.get(scheme)
+        raise PluginError(
+            f"no plugin serves {scheme}:// URLs",
+            where=f"served: {', '.join(f'{each}://' for each in known)}",
+            next_step=f"pip install {distribution}" if distribution else "install the plugin of a store that does",
+        )
+
+    def open_store(self, url: str | StoreUrl, options: JobOptions) -> Store:
+        """The store rooted at `url`.
+
+        Raises:
+            PluginError: nobody, or more than one plugin, serves its scheme.
+            OptionError: the plugin cannot do with the options it was given.
+        """
+        parsed = parse_url(url) if isinstance(url, str) else url
+        owner = self.owner_of(parsed.scheme)
+        store = self._pluggy.hook.lockgate_open_store(url=parsed, options=options)
+        if store is None:
+            raise PluginError(f"the plugin {owner!r} claims {parsed.scheme}:// and does not open it", where=str(parsed))
+        assert isinstance(store, Store)
+        return store
+
+    def open_destination(self, url: str, options: JobOptions) -> Store:
+        """The store of a job's destination, checked against what the job's protocol and policy need.
+
+        Raises:
+            CapabilityMissing: the combination is not safe on this store.
+            OptionError: there is no such protocol or policy.
+        """
+        protocols = self.protocols()
+        if options.protocol not in protocols:
+            raise OptionError(f"there is no protocol {options.protocol!r}", next_step=f"known: {', '.join(protocols)}")
+        if options.conflict not in self.policies():
+            raise OptionError(
+                f"there is no conflict policy {options.conflict!r}",
+                next_step=f"known: {', '.join(self.policies())}",
+            )
+        store = self.open_store(url, options)
+        protocol = protocols[options.protocol]
+        needs = protocol.needs
+        if Capability.RENAME_BY_COPY not in store.capabilities and Capability.RENAME_WITHOUT_REPLACE in needs:
+            needs = needs | {Capability.ATOMIC_RENAME}
+        require(
+            store.capabilities,
+            needs,
+            purpose=f"the {protocol.name} protocol",
+            store=str(store.url),
+            alternative=protocol.alternative,
+        )
+        return store
+
+    # The engine's `Hooks`:
+
+    def recover_rename(
+        self,
+        store: Store,
+        rename: Rename,
+        outcome: RenameOutcome,
+        source: FileStatus | None,
+        target: FileStatus | None,
+    ) -> RenameOutcome:
+        """The first plugin's answer; `Unknown` if the built-in rule was blocked and nobody has another."""
+        answer: RenameOutcome | None = self._pluggy.hook.lockgate_recover_rename(
+            store=store, rename=rename, outcome=outcome, source=source, target=target
+        )
+        return Unknown("no plugin can tell") if answer is None else answer
+
+    def validate_file(self, store: Store, expected: FileStatus, found: FileStatus | None) -> Mismatch | None:
+        """The first plugin's answer."""
+        answer = self._pluggy.hook.lockgate_validate_file(store=store, expected=expected, found=found)
+        return answer if isinstance(answer, Mismatch) else None
+
+    def resolve_conflicts(
+        self, plan: CommitPlan, options: JobOptions, existing: Sequence[FileStatus] | None
+    ) -> CommitPlan | Survey:
+        """The first plugin's answer.
+
+        Raises:
+            OptionError: nobody knows the policy.
+        """
+        answer = self._pluggy.hook.lockgate_resolve_conflicts(plan=plan, options=options, existing=existing)
+        if isinstance(answer, CommitPlan | Survey):
+            return answer
+        raise OptionError(
+            f"there is no conflict policy {options.conflict!r}",
+            next_step=f"known: {', '.join(self.policies())}",
+        )
+
+    def cleanup(self, store: Store, options: JobOptions) -> CleanupPlan:
+        """The first plugin's answer, where the options leave it open."""
+        answer: CleanupPlan = self._pluggy.hook.lockgate_cleanup(store=store, options=options) or CleanupPlan()
+        base_first, parallel = options.cleanup_base_first, options.cleanup_parallel_delete
+        return CleanupPlan(
+            answer.base_first if base_first is None else base_first,
+            answer.parallel if parallel is None else parallel,
+        )
+
+    def emit(self, event: Event) -> None:
+        """Tell every plugin. An event can never fail the job, so whatever one of them raises is logged."""
+        for implementation in self._pluggy.hook.lockgate_event.get_hookimpls():
+            try:
+                implementation.function(*(event for _ in implementation.argnames))
+            except Exception as error:
+                log.warning("a plugin failed at an event", plugin=implementation.plugin_name, error=str(error))
+
+
+@lru_cache(maxsize=32)
+def registry_for(allow: tuple[str, ...] = (), block: tuple[str, ...] = ()) -> PluginRegistry:
+    """The registry of this choice of plugins, made once a process."""
+    return PluginRegistry(allow, block)
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

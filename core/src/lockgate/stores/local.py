@@ -1,0 +1,474 @@
+"""The local store: disks, and what is mounted as one.
+
+Identity is inode, length and modification time, which a rename keeps. Calls are plain loops that let others run
+now and then: on a local disk the loop itself is the fastest way, and a thread would only add switches (measured:
+the docs' page on speed).
+
+Contained: a path whose directories lead out of the root by a symbolic link is refused; a link itself is never
+followed, staged or committed. What another user of the machine changes between a check and its use is not
+defended against: whoever can write into the destination owns it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import shutil
+import stat
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from typing import BinaryIO, ClassVar
+
+from lockgate.engine.store import OutputFile, Progress, Store, no_progress
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import AccessDenied, FileExists, FileMissing, StoreError
+from lockgate.model.files import (
+    RENAMED,
+    Deleted,
+    DirectoryOutcome,
+    FileStatus,
+    NotRenamed,
+    Refusal,
+    Rename,
+    RenameOutcome,
+)
+from lockgate.model.urls import StoreUrl
+from lockgate.stores.local_rename import rename_without_replacing
+
+CAPABILITIES = frozenset(
+    {
+        Capability.ATOMIC_RENAME,
+        Capability.RENAME_WITHOUT_REPLACE,
+        Capability.IDENTITY_KEPT_BY_RENAME,
+        Capability.CREATE_IF_ABSENT,
+        Capability.ATOMIC_WRITE,
+        Capability.CONSISTENT_LISTING,
+        Capability.ATOMIC_DIRECTORY_RENAME,
+        Capability.REAL_DIRECTORIES,
+        Capability.DURABLE_WRITE,
+    }
+)
+
+YIELD_EVERY = 256
+"""After so many files of a batch, other tasks of the event loop get a turn."""
+
+PAGE = 1000
+BUFFER_BYTES = 1 << 20
+
+
+def identity_of(status: os.stat_result) -> str:
+    """Inode, length and modification time (nanoseconds), hexadecimal."""
+    return f"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"
+
+
+class LocalStore(Store):
+    """A directory as a store. `durable` waits for the disk before a write or a rename counts."""
+
+    name: ClassVar[str] = "local"
+
+    def __init__(self, url: StoreUrl, *, durable: bool = True) -> None:
+        self.url = url
+        self._root = url.path
+        self._durable = durable
+        self._temporary_count = 0
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """Those of the local store; durable only if asked to wait for the disk."""
+        return CAPABILITIES if self._durable else CAPABILITIES - {Capability.DURABLE_WRITE}
+
+    def _path(self, relative: str) -> str:
+        return f"{self._root}/{relative}" if relative else self._root
+
+    async def preflight(self, renames: Sequence[Rename]) -> list[str]:
+        """Sources must be regular files of the entries' length and identity; no directory may lead out."""
+        wrong = []
+        guard = _Guard(self._root)
+        for index, rename in enumerate(renames):
+            try:
+                guard.check(rename.source)
+                guard.check(rename.target)
+                found = os.lstat(self._path(rename.source))
+            except (AccessDenied, OSError) as error:
+                wrong.append(f"{self._path(rename.source)}: {getattr(error, 'strerror', None) or error}")
+                continue
+            if not stat.S_ISREG(found.st_mode):
+                wrong.append(f"{self._path(rename.source)}: not a regular file")
+            elif rename.length not in (-1, found.st_size) or rename.identity not in ("", identity_of(found)):
+                wrong.append(
+                    f"{self._path(rename.source)}: {found.st_size} bytes, identity {identity_of(found)}; "
+                    f"the manifest says {rename.length} bytes, identity {rename.identity or 'unknown'}"
+                )
+            if index % YIELD_EVERY == YIELD_EVERY - 1:
+                await asyncio.sleep(0)
+        return wrong
+
+    async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
+        """A plain loop. On a durable store the targets' directories are on disk before it returns."""
+        outcomes: list[RenameOutcome] = []
+        root = self._root
+        pending = 0
+        touched: set[str] = set()
+        for rename in renames:
+            source, target = f"{root}/{rename.source}", f"{root}/{rename.target}"
+            try:
+                if rename.replace:
+                    os.rename(source, target)
+                else:
+                    rename_without_replacing(source, target)
+                outcomes.append(RENAMED)
+                touched.add(target.rpartition("/")[0])
+            except OSError as error:
+                outcomes.append(_refusal(error, source, target))
+            pending += 1
+            if pending == YIELD_EVERY:
+                progress(pending)
+                pending = 0
+                await asyncio.sleep(0)
+        progress(pending)
+        if self._durable:
+            for directory in touched:
+                _sync_directory(directory)
+        return outcomes
+
+    async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
+        """A plain loop of unlinks."""
+        outcomes = []
+        for path in paths:
+            with self._errors("delete", path):
+                try:
+                    os.unlink(self._path(path))
+                    outcomes.append(Deleted.DELETED)
+                except (FileNotFoundError, NotADirectoryError):
+                    outcomes.append(Deleted.MISSING)
+            if len(outcomes) % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        progress(len(paths))
+        return outcomes
+
+    async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
+        """Trees, one after the other; symbolic links in them are deleted, not followed."""
+        outcomes = []
+        for path in paths:
+            with self._errors("delete", path):
+                outcomes.append(_delete_tree(self._path(path)))
+            progress(1)
+            await asyncio.sleep(0)
+        return outcomes
+
+    async def delete_empty_directories(self, paths: Sequence[str]) -> list[bool]:
+        """`rmdir`, which the kernel refuses for a directory with anything in it."""
+        gone = []
+        for path in paths:
+            with self._errors("delete", path):
+                try:
+                    os.rmdir(self._path(path))
+                    gone.append(True)
+                except FileNotFoundError:
+                    gone.append(True)
+                except OSError as error:
+                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EBUSY):
+                        raise
+                    gone.append(False)
+        return gone
+
+    async def make_directories(self, paths: Sequence[str], *, within: str = "") -> list[DirectoryOutcome]:
+        """Leaf first: what is above is only touched where the leaf cannot be made."""
+        if within and not os.path.isdir(self._path(within)):
+            raise FileMissing("a directory is not there", where=str(self.url.child(within)))
+        guard = _Guard(self._root)
+        outcomes = []
+        synced: set[str] = set()
+        for index, path in enumerate(paths):
+            with self._errors("make", path):
+                guard.check(path)
+                outcomes.append(self._make(path, within, synced))
+            if index % YIELD_EVERY == YIELD_EVERY - 1:
+                await asyncio.sleep(0)
+        if self._durable:
+            for directory in synced:
+                _sync_directory(directory)
+        return outcomes
+
+    def _make(self, path: str, within: str, synced: set[str]) -> DirectoryOutcome:
+        full = self._path(path)
+        try:
+            os.mkdir(full)
+        except FileExistsError:
+            if os.path.isdir(full):
+                return DirectoryOutcome("existed")
+            return DirectoryOutcome("blocked", path)
+        except NotADirectoryError:
+            return DirectoryOutcome("blocked", self._blocking(path))
+        except FileNotFoundError:
+            parent = path.rpartition("/")[0]
+            if path == within or (within and not path.startswith(within + "/")):
+                raise
+            if path:
+                above = self._make(parent, within, synced)
+                if above.state == "blocked":
+                    return above
+                return self._make(path, within, synced)
+            # The root itself: its own parents are the user's to name, and are made like any destination's.
+            os.makedirs(full, exist_ok=True)
+        synced.add(os.path.dirname(full))
+        return DirectoryOutcome("created")
+
+    def _blocking(self, path: str) -> str:
+        while path and not os.path.lexists(self._path(path)):
+            path = path.rpartition("/")[0]
+        return path
+
+    async def stat_files(self, paths: Sequence[str]) -> list[FileStatus | None]:
+        """One `lstat` each."""
+        guard = _Guard(self._root)
+        found: list[FileStatus | None] = []
+        for path in paths:
+            with self._errors("stat", path):
+                guard.check(path)
+                try:
+                    found.append(_status(path, os.lstat(self._path(path))))
+                except (FileNotFoundError, NotADirectoryError):
+                    found.append(None)
+            if len(found) % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        return found
+
+    async def list_directory(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
+        """The entries with their status, a thousand a page."""
+        with self._errors("list", path):
+            _Guard(self._root).check(f"{path}/." if path else "")
+            for page in _pages(self._entries(path)):
+                yield page
+                await asyncio.sleep(0)
+
+    async def list_tree(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
+        """Depth first; symbolic links are shown as files, never followed."""
+        with self._errors("list", path):
+            _Guard(self._root).check(f"{path}/." if path else "")
+            for page in _pages(self._files_below(path)):
+                yield page
+                await asyncio.sleep(0)
+
+    def _entries(self, path: str) -> Iterator[FileStatus]:
+        prefix = f"{path}/" if path else ""
+        try:
+            scan = os.scandir(self._path(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        with scan:
+            for entry in scan:
+                with contextlib.suppress(FileNotFoundError):
+                    yield _status(prefix + entry.name, entry.stat(follow_symlinks=False))
+
+    def _files_below(self, path: str) -> Iterator[FileStatus]:
+        pending = [path]
+        while pending:
+            for status in self._entries(pending.pop()):
+                if status.is_directory:
+                    pending.append(status.path)
+                else:
+                    yield status
+
+    async def read_files(self, paths: Sequence[str], *, bytes_max: int) -> list[bytes | None]:
+        """One after the other."""
+        guard = _Guard(self._root)
+        contents: list[bytes | None] = []
+        for path in paths:
+            with self._errors("read", path):
+                guard.check(path)
+                try:
+                    with open(self._path(path), "rb", buffering=0, opener=_open_no_link) as file:
+                        contents.append(_read_at_most(file.fileno(), bytes_max + 1))
+                except (FileNotFoundError, NotADirectoryError):
+                    contents.append(None)
+        return contents
+
+    async def create_file(self, path: str, content: bytes) -> FileStatus:
+        """Write aside, then give it the name unless that is taken."""
+        with self._errors("create", path):
+            return self._write(path, content, replace=False)
+
+    async def write_file(self, path: str, content: bytes) -> FileStatus:
+        """Write aside, then rename over what is there."""
+        with self._errors("write", path):
+            return self._write(path, content, replace=True)
+
+    def _write(self, path: str, content: bytes, *, replace: bool) -> FileStatus:
+        _Guard(self._root).check(path)
+        full = self._path(path)
+        self._temporary_count += 1
+        directory, _, name = full.rpartition("/")
+        aside = f"{directory}/.{name[:100]}.{os.getpid()}.{id(self):x}.{self._temporary_count}.tmp"
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            try:
+                _write_all(descriptor, content)
+                if self._durable:
+                    os.fsync(descriptor)
+                status = _status(path, os.fstat(descriptor))
+            finally:
+                os.close(descriptor)
+            if replace:
+                os.rename(aside, full)
+            else:
+                rename_without_replacing(aside, full)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(aside)
+            raise
+        if self._durable:
+            _sync_directory(directory)
+        return status
+
+    def open_output(self, path: str) -> OutputFile:
+        """A buffered file, made anew: one that is there already is refused."""
+        with self._errors("create", path):
+            _Guard(self._root).check(path)
+            return _LocalOutput(self, path, self._path(path), durable=self._durable)
+
+    @contextlib.contextmanager
+    def _errors(self, verb: str, path: str) -> Iterator[None]:
+        """Turn an `OSError` into the `StoreError` of its kind."""
+        try:
+            yield
+        except OSError as error:
+            where = str(self.url.child(path))
+            reason = f"cannot {verb}: {error.strerror or error}"
+            if isinstance(error, FileExistsError):
+                raise FileExists(reason, where=where) from error
+            if isinstance(error, FileNotFoundError | NotADirectoryError):
+                raise FileMissing(reason, where=where) from error
+            if isinstance(error, PermissionError) or error.errno in (errno.EROFS, errno.ELOOP):
+                raise AccessDenied(reason, where=where, next_step="check the rights on this path") from error
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StoreError(reason, where=where, next_step="make room, then run or recover the job") from error
+            raise StoreError(reason, where=where) from error
+
+
+class _LocalOutput(OutputFile):
+    def __init__(self, store: LocalStore, path: str, full: str, *, durable: bool) -> None:
+        self._store = store
+        self._relative = path
+        self._full = full
+        self._durable = durable
+        self._file = open(full, "xb", buffering=BUFFER_BYTES)  # noqa: SIM115  # closed by close() or discard()
+        self._status: FileStatus | None = None
+
+    @property
+    def stream(self) -> BinaryIO:
+        return self._file
+
+    def close(self) -> FileStatus:
+        if self._status is None:
+            with self._store._errors("write", self._relative):
+                self._file.flush()
+                if self._durable:
+                    os.fdatasync(self._file.fileno())
+                self._status = _status(self._relative, os.fstat(self._file.fileno()))
+                self._file.close()
+        return self._status
+
+    def discard(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self._full)
+
+
+class _Guard:
+    """Refuses paths that leave the root through a symbolic link. Looks at each directory once."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._checked: set[str] = {""}
+
+    def check(self, path: str) -> None:
+        directory = path.rpartition("/")[0]
+        if directory in self._checked:
+            return
+        elements = directory.split("/")
+        for count in range(1, len(elements) + 1):
+            above = "/".join(elements[:count])
+            if above in self._checked:
+                continue
+            full = f"{self._root}/{above}"
+            if os.path.islink(full):
+                real, root = os.path.realpath(full), os.path.realpath(self._root)
+                if real != root and not real.startswith(root.rstrip("/") + "/"):
+                    raise AccessDenied(
+                        "a symbolic link leads out of the destination",
+                        where=f"{full} -> {real}",
+                        next_step="nothing behind it is read, moved or deleted; remove the link",
+                    )
+            self._checked.add(above)
+
+
+def _status(path: str, status: os.stat_result) -> FileStatus:
+    if stat.S_ISDIR(status.st_mode):
+        return FileStatus(path, is_directory=True, modified=status.st_mtime)
+    return FileStatus(path, status.st_size, identity_of(status), modified=status.st_mtime)
+
+
+def _refusal(error: OSError, source: str, target: str) -> NotRenamed:
+    if error.errno == errno.EEXIST:
+        return NotRenamed(Refusal.TARGET_EXISTS)
+    if error.errno == errno.ENOENT:
+        missing = Refusal.PARENT_MISSING if os.path.lexists(source) else Refusal.SOURCE_MISSING
+        return NotRenamed(missing)
+    if error.errno in (errno.EISDIR, errno.ENOTEMPTY):
+        return NotRenamed(Refusal.TARGET_EXISTS, error.strerror or "")
+    return NotRenamed(Refusal.FAILED, error.strerror or str(error))
+
+
+def _delete_tree(full: str) -> Deleted:
+    try:
+        if stat.S_ISDIR(os.lstat(full).st_mode):
+            shutil.rmtree(full)
+        else:
+            os.unlink(full)
+    except FileNotFoundError:
+        if os.path.lexists(full):
+            # Somebody else deletes in the same tree; what is left is ours to delete.
+            return _delete_tree(full)
+        return Deleted.MISSING
+    return Deleted.DELETED
+
+
+def _sync_directory(directory: str) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW)
+
+
+def _read_at_most(descriptor: int, length: int) -> bytes:
+    size = min(length, os.fstat(descriptor).st_size + 1)
+    parts = []
+    while size > 0 and (part := os.read(descriptor, size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _pages(statuses: Iterable[FileStatus]) -> Iterator[list[FileStatus]]:
+    page: list[FileStatus] = []
+    for status in statuses:
+        page.append(status)
+        if len(page) == PAGE:
+            yield page
+            page = []
+    if page:
+        yield page
