@@ -191,9 +191,10 @@ class TaskAttempt:
         output = store.open_output(staged)
         self._open.add(staged)
 
-        def closed(status: FileStatus) -> None:
+        def closed(status: FileStatus | None) -> None:
             self._open.discard(staged)
-            self._written[staged] = status
+            if status is not None:
+                self._written[staged] = status
 
         return TaskFile(output, closed)
 
@@ -208,11 +209,10 @@ class TaskAttempt:
             JobNotFound: the job is over: nothing of this attempt will ever be visible.
             CommitFailed: the manifest could not be saved.
         """
-        still_open = self._open - set(self._written)
-        pending = [path for path in still_open]
+        pending = sorted(self._open)
         if pending and not scan:
             raise UsageError(
-                "a file of this task attempt is still open or was discarded by an error",
+                "a file of this task attempt is still open",
                 where=pending[0],
                 next_step="close every file before commit, or discard it",
             )

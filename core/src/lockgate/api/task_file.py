@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
 from lockgate.engine.store import OutputFile
 from lockgate.model.files import FileStatus
@@ -17,7 +18,7 @@ class TaskFile(io.BufferedIOBase):
     writers take it as it is.
     """
 
-    def __init__(self, output: OutputFile, closed: Callable[[FileStatus], None]) -> None:
+    def __init__(self, output: OutputFile, closed: Callable[[FileStatus | None], None]) -> None:
         super().__init__()
         self._output = output
         self._stream = output.stream
@@ -28,9 +29,9 @@ class TaskFile(io.BufferedIOBase):
         """Always."""
         return True
 
-    def write(self, content: object) -> int:
+    def write(self, content: Any) -> int:
         """Append bytes, a bytearray, a memoryview or an Arrow buffer; returns how many."""
-        written = self._stream.write(content)  # type: ignore[arg-type]
+        written = self._stream.write(content)
         self._position += written
         return written
 
@@ -57,6 +58,7 @@ class TaskFile(io.BufferedIOBase):
         """Give the file up."""
         if not self.closed:
             self._output.discard()
+            self._tell_closed(None)
             super().close()
 
     def __exit__(

@@ -158,5 +158,5 @@ class Store(ABC):
         Called, and the result used, from plain synchronous code on any thread.
         """
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027  # most stores have nothing to let go of
         """Let go of connections. The store is not used afterwards."""

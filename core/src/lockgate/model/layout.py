@@ -1,21 +1,24 @@
 """Every path that the protocol reads or writes; a path built anywhere else is a bug.
 
-| path, relative to the destination                               | what it is |
-| --------------------------------------------------------------- | ---------- |
-| `_temporary/manifest_{job_id}/`                                  | the job's directory; Hadoop 3.5.0 leaves the prefix out, both are found |
-| `…/{job_attempt:02d}/`                                           | the job attempt directory |
-| `…/{job_attempt:02d}/job.json`                                   | the job's marker: whose job this is |
-| `…/{job_attempt:02d}/tasks/{task_attempt_id}/`                   | a task attempt's private working directory |
-| `…/{job_attempt:02d}/manifests/{task_attempt_id}-manifest.json.tmp` | a task attempt's manifest on its way, or displaced by a rival's |
-| `…/{job_attempt:02d}/manifests/{task_id}-manifest.json`          | the manifest of a committed task |
-| `…/{job_attempt:02d}/commit.json`, `commit-0001.json`, …         | the commit record: its first version, then one file a step |
-| `…/{job_attempt:02d}/set-aside-{digest}.json`                    | the list of what will be set aside, written before the first is moved |
-| `…/{job_attempt:02d}/replaced/…`                                 | what the job replaced, under its old relative path |
-| `…/{job_attempt:02d}/_SUCCESS-{nonce}.tmp`                       | the summary, ready to be renamed |
-| `…/{job_attempt:02d}/_SUCCESS-{nonce}.revoked`                   | that summary, when a rollback came before its rename |
-| `_SUCCESS`                                                       | the summary, and the commit point |
-| `_lockgate/commits/{job_id}.jsonl.gz`                            | the list of a commit's files, where it is too long for `_SUCCESS` |
-| `_lockgate/txn/{name}.json`                                      | the outcome of a transaction id |
+In the table, JOB stands for `_temporary/manifest_{job_id}` (Hadoop 3.5.0 leaves the prefix out; both are found) and
+ATTEMPT for `JOB/{job_attempt:02d}`.
+
+| path, relative to the destination                   | what it is |
+| --------------------------------------------------- | ---------- |
+| JOB                                                 | the job's directory |
+| ATTEMPT                                             | the job attempt directory |
+| `ATTEMPT/job.json`                                  | the job's marker: whose job this is |
+| `ATTEMPT/tasks/{task_attempt_id}/`                  | a task attempt's private working directory |
+| `ATTEMPT/manifests/{task_attempt_id}-manifest.json.tmp` | a manifest on its way, or displaced by a rival's |
+| `ATTEMPT/manifests/{task_id}-manifest.json`         | the manifest of a committed task |
+| `ATTEMPT/commit.json`, `commit-0001.json`, …        | the commit record, one file a step |
+| `ATTEMPT/set-aside-{digest}.json`                   | what will be set aside, written before the first is moved |
+| `ATTEMPT/replaced/…`                                | what the job replaced, under its old relative path |
+| `ATTEMPT/_SUCCESS-{nonce}.tmp`                      | the summary, ready to be renamed |
+| `ATTEMPT/_SUCCESS-{nonce}.revoked`                  | that summary, when a rollback came before its rename |
+| `_SUCCESS`                                          | the summary, and the commit point |
+| `_lockgate/commits/{job_id}.jsonl.gz`               | the files of a commit, where too many for `_SUCCESS` |
+| `_lockgate/txn/{name}.json`                         | the outcome of a transaction id |
 
 Source: seed "Directory Structure"; Hadoop `ManifestCommitterSupport.AttemptDirectories`.
 """

@@ -331,6 +331,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
     kind = str(spec.type)
+    result: Any = value
     if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and "bool" not in kind):
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
     choices, least = spec.metadata["choices"], spec.metadata["least"]
@@ -341,10 +342,10 @@ def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
     if least is not None and not value >= least:
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
     if kind == "tuple[str, ...]":
-        return tuple(value)
+        return tuple(result)
     if kind == "Mapping[str, str]":
-        return dict(value)
-    return float(value) if kind == "float" else value
+        return dict(result)
+    return float(result) if kind == "float" else result
 
 
 def _shown(name: str, value: Any) -> str:

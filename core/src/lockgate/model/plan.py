@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from typing import Protocol
 
 import msgspec
@@ -162,7 +163,7 @@ class PlanBuilder:
 
     def _refuse_duplicates(self, plan: CommitPlan) -> None:
         hashes = plan.target_hashes
-        twice = {first for first, second in zip(hashes, hashes[1:], strict=False) if first == second}
+        twice = {first for first, second in pairwise(hashes) if first == second}
         both = plan.writes_any_of(plan.directories)
         if both:
             path = min(both)

