@@ -16,8 +16,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.setup import setup_job, setup_task
 from lockgate.engine.store import Store
 from lockgate.engine.task_commit import abort_task, commit_task
-from lockgate.model.capabilities import Capability
-from lockgate.model.errors import UsageError
+from lockgate.model.errors import FileExists, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import JobLayout
 from lockgate.model.layout import TaskAttempt as TaskAttemptName
@@ -25,7 +24,7 @@ from lockgate.model.options import JobOptions
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
-from lockgate.model.urls import check_relative, parent_of, parse_url
+from lockgate.model.urls import check_relative, parse_url
 from lockgate.plugins.registry import PluginRegistry, registry_for
 
 
@@ -151,7 +150,7 @@ class TaskAttempt:
         self._name = name
         self._written: dict[str, FileStatus] = {}
         self._open: set[str] = set()
-        self._directories: set[str] = set()
+        self._opened = 0
 
     @property
     def task_attempt_id(self) -> str:
@@ -178,23 +177,19 @@ class TaskAttempt:
         Raises:
             PathError: `path` is not a plain relative path.
             FileExists: this attempt has written it already.
-            JobNotFound: the attempt was not set up, or its job is over.
+            FileMissing: the attempt was not set up, or its job is over.
         """
-        store = self._job._open()
-        staged = self._job.layout.staged(self.task_attempt_id, check_relative(path))
-        if Capability.REAL_DIRECTORIES in store.capabilities:
-            directory = parent_of(staged)
-            root = self._job.layout.task_directory(self.task_attempt_id)
-            if directory != root and directory not in self._directories:
-                IO_LOOP.run(store.make_directories([directory], within=root))
-                self._directories.add(directory)
-        output = store.open_output(staged)
-        self._open.add(staged)
+        if check_relative(path) in self._written or path in self._open:
+            raise FileExists("this task attempt has written that file already", where=path)
+        staged = self._job.layout.staged(self.task_attempt_id, self._opened, path)
+        self._opened += 1
+        output = self._job._open().open_output(staged)
+        self._open.add(path)
 
         def closed(status: FileStatus | None) -> None:
-            self._open.discard(staged)
+            self._open.discard(path)
             if status is not None:
-                self._written[staged] = status
+                self._written[path] = status
 
         return TaskFile(output, closed)
 
@@ -217,7 +212,7 @@ class TaskAttempt:
                 next_step="close every file before commit, or discard it",
             )
         listed = not self._written if scan is None else scan
-        staged = None if listed else list(self._written.values())
+        staged = None if listed else dict(self._written)
         return IO_LOOP.run(commit_task(self._run(), self._name, staged, dict(counters or {})))
 
     def abort(self) -> None:

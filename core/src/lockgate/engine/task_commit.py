@@ -18,7 +18,7 @@ receipt finds it there by its digest. What each can see:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
@@ -35,12 +35,12 @@ RETRY_SECONDS = 0.1
 
 
 async def commit_task(
-    run: JobRun, attempt: TaskAttempt, staged: Sequence[FileStatus] | None, counters: Mapping[str, int]
+    run: JobRun, attempt: TaskAttempt, staged: Mapping[str, FileStatus] | None, counters: Mapping[str, int]
 ) -> Receipt:
     """Save the attempt's manifest, and return the receipt.
 
-    `staged` are the files that the attempt wrote through Lockgate, by their paths relative to the destination;
-    None: the attempt's working directory is scanned.
+    `staged` are the files that the attempt wrote through Lockgate, by their targets; None: the attempt's working
+    directory is scanned, and every file in it goes to the same relative path of the destination.
 
     Raises:
         JobNotFound: the job is over, or was never set up.
@@ -50,7 +50,7 @@ async def commit_task(
         layout = run.layout
         prefix = layout.task_directory(attempt.task_attempt_id) + "/"
         files = await _scan(run, prefix) if staged is None else await _with_identities(run, staged)
-        entries = [Entry(f.path, f.path[len(prefix) :], f.length, f.identity) for f in files]
+        entries = [Entry(status.path, target, status.length, status.identity) for target, status in files.items()]
         manifest = TaskManifest(
             layout.job_id,
             layout.job_attempt,
@@ -88,17 +88,18 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
         await run.store.delete_directories([run.layout.task_directory(attempt.task_attempt_id)])
 
 
-async def _scan(run: JobRun, prefix: str) -> list[FileStatus]:
+async def _scan(run: JobRun, prefix: str) -> dict[str, FileStatus]:
     found: list[FileStatus] = []
     async for page in run.store.list_tree(prefix.rstrip("/")):
         found += page
-    return sorted(found, key=lambda status: status.path)
+    found.sort(key=lambda status: status.path)
+    return {status.path[len(prefix) :]: status for status in found}
 
 
-async def _with_identities(run: JobRun, staged: Sequence[FileStatus]) -> list[FileStatus]:
-    unknown = [status.path for status in staged if not status.identity]
+async def _with_identities(run: JobRun, staged: Mapping[str, FileStatus]) -> Mapping[str, FileStatus]:
+    unknown = [status.path for status in staged.values() if not status.identity]
     if not unknown:
-        return list(staged)
+        return staged
     found = dict(zip(unknown, await run.store.stat_files(unknown), strict=True))
     missing = [path for path, status in found.items() if status is None]
     if missing:
@@ -107,7 +108,7 @@ async def _with_identities(run: JobRun, staged: Sequence[FileStatus]) -> list[Fi
             where=run.url(missing[0]),
             next_step="the attempt was aborted, or its job is over; let the task be tried again",
         )
-    return [found.get(status.path) or status for status in staged]
+    return {target: found.get(status.path) or status for target, status in staged.items()}
 
 
 async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:

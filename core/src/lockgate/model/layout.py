@@ -9,6 +9,7 @@ ATTEMPT for `JOB/{job_attempt:02d}`.
 | ATTEMPT                                             | the job attempt directory |
 | `ATTEMPT/job.json`                                  | the job's marker: whose job this is |
 | `ATTEMPT/tasks/{task_attempt_id}/`                  | a task attempt's private working directory |
+| `ATTEMPT/tasks/{task_attempt_id}/{ordinal}.{extension}` | a staged file; other writers name theirs as they like |
 | `ATTEMPT/manifests/{task_attempt_id}-manifest.json.tmp` | a manifest on its way, or displaced by a rival's |
 | `ATTEMPT/manifests/{task_id}-manifest.json`         | the manifest of a committed task |
 | `ATTEMPT/commit.json`, `commit-0001.json`, …        | the commit record, one file a step |
@@ -155,9 +156,16 @@ class JobLayout:
         """The working directory of one task attempt."""
         return f"{self.tasks}/{task_attempt_id}"
 
-    def staged(self, task_attempt_id: str, relative: str) -> str:
-        """Where an attempt writes the file that will be `relative` in the destination."""
-        return f"{self.tasks}/{task_attempt_id}/{check_relative(relative)}"
+    def staged(self, task_attempt_id: str, ordinal: int, relative: str) -> str:
+        """Where an attempt writes the `ordinal`-th file it opens, the one that will be `relative` in the destination.
+
+        Staged files lie side by side under short names: the attempt makes no directory, cleanup deletes none, and
+        the manifest, which says where each goes, stays small. The extension is kept for people who look.
+        """
+        name = relative.rpartition("/")[2]
+        extension = name.rpartition(".")[2] if "." in name[1:] else ""
+        plain = extension if len(extension) <= 12 and extension.isascii() and extension.isalnum() else "bin"
+        return f"{self.tasks}/{task_attempt_id}/{ordinal}.{plain}"
 
     def manifest(self, task_id: str) -> str:
         """The manifest path of a committed task."""

@@ -18,6 +18,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(.*)", re.DOTALL)
 # What java.net.URI keeps as it is in a path, for ASCII: unreserved, punct and the slash. All else is encoded.
 _KEPT = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=@/")
 _ENCODED = tuple(chr(byte) if byte in _KEPT else f"%{byte:02X}" for byte in range(256))
+# Elements that are not empty, `.` or `..`, with single slashes between them.
+_RELATIVE = re.compile(r"(?!.*(?:^|/)\.{0,2}(?:/|\Z))[^\0]*\Z", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=@/]*")
 
 
@@ -104,10 +106,8 @@ def check_relative(path: str) -> str:
     Raises:
         PathError: it is empty, absolute, or has an empty, `.` or `..` element or a NUL.
     """
-    if not path or path[0] == "/" or path[-1] == "/" or "\0" in path or "//" in path:
-        raise PathError("not a relative path of one or more elements", where=repr(path))
-    if "." in path and any(element in (".", "..") for element in path.split("/")):
-        raise PathError("'.' and '..' may not be elements of a path", where=repr(path))
+    if not _RELATIVE.match(path):
+        raise PathError("not a plain relative path: empty, absolute, or with '//', '.', '..' or NUL", where=repr(path))
     return path
 
 
