@@ -10,8 +10,9 @@ from typing import Any
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.outside import real_runtime
 from lockgate.api.task_file import TaskFile
+from lockgate.engine.commit_once import commit_once
 from lockgate.engine.job_abort import abort_job
-from lockgate.engine.job_commit import commit_job, plan_job
+from lockgate.engine.job_commit import plan_job
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.setup import setup_job, setup_task
 from lockgate.engine.store import Store
@@ -99,7 +100,7 @@ class Job:
             CommitFailed: files were moved; the text says whether the destination was restored.
             OutcomeUnknown: the store could not say what happened; `lockgate recover` goes on from there.
         """
-        return IO_LOOP.run(commit_job(self._run(), receipts))
+        return IO_LOOP.run(commit_once(self._run(), receipts))
 
     def abort(self) -> None:
         """Delete everything that the job left. After a job commit has begun this is recovery's business.

@@ -11,25 +11,26 @@ from typing import Any
 from lockgate.engine.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AnswerLost, CommitFenced, FileExists, FileMissing, JobNotFound
-from lockgate.model.layout import record_sequence
+from lockgate.model.layout import JobLayout, record_sequence
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, decode_record, encode_record
 
 RECORD_BYTES_MAX = 256 << 20
 
 
-async def read_record(run: JobRun) -> CommitRecord | None:
-    """The newest version of the record, None where the job commit has not begun."""
+async def read_record(run: JobRun, layout: JobLayout | None = None) -> CommitRecord | None:
+    """The newest version of the record, None where the job commit has not begun; of `layout`'s job, or of this."""
+    layout = layout or run.layout
     highest = -1
-    async for page in run.store.list_directory(run.layout.attempt_directory):
+    async for page in run.store.list_directory(layout.attempt_directory):
         for status in page:
             sequence = record_sequence(status.path.rpartition("/")[2])
             highest = max(highest, -1 if sequence is None else sequence)
-    return None if highest < 0 else await _read(run, highest)
+    return None if highest < 0 else await _read(run, layout, highest)
 
 
-async def _read(run: JobRun, sequence: int) -> CommitRecord | None:
-    path = run.layout.commit_record(sequence)
+async def _read(run: JobRun, layout: JobLayout, sequence: int) -> CommitRecord | None:
+    path = layout.commit_record(sequence)
     (content,) = await run.store.read_files([path], bytes_max=RECORD_BYTES_MAX)
     return None if content is None else decode_record(content, name=run.url(path))
 
@@ -106,7 +107,7 @@ class RecordLog:
                 next_step="it was aborted, or finished, by somebody else; nothing was touched by this driver",
             ) from error
         except (FileExists, AnswerLost):
-            found = await _read(run, record.sequence)
+            found = await _read(run, run.layout, record.sequence)
             if found is None or found.holder.nonce != record.holder.nonce or found.phase is not record.phase:
                 raise fenced(run, found) from None
         if Capability.REAL_DIRECTORIES not in run.store.capabilities:
@@ -119,7 +120,7 @@ class RecordLog:
     async def _check_head(self, record: CommitRecord) -> None:
         # Where directories are not real, a driver that slept until its job was cleaned up could still create a
         # version: it is then the only one, and the first is not there.
-        first, newest = await _read(self._run, 0), await read_record(self._run)
+        first, newest = await _read(self._run, self._run.layout, 0), await read_record(self._run)
         if first is None or newest is None or newest.sequence != record.sequence:
             if first is None:
                 await self._run.store.delete_files([self._run.layout.commit_record(record.sequence)])

@@ -6,24 +6,19 @@ that of several recoverers one goes on; it can itself be killed at any point and
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
+from lockgate.engine.answer_failure import Failure, answer_failure, recorded_plan, roll_back
 from lockgate.engine.cleanup import clean_up
-from lockgate.engine.job_commit import (
-    Failure,
-    answer_failure,
-    finish_from,
-    meet_and_move,
-    recorded_plan,
-    roll_back,
-)
+from lockgate.engine.job_commit import as_recorded, commit_from_claim, finish_from, wind_up
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import publish, read_summary
 from lockgate.engine.record_log import RecordLog, read_record
-from lockgate.engine.reports import report_success
+from lockgate.engine.transactions import claim_transaction, saved_for_outcome
 from lockgate.model.errors import CommitFenced, UsageError
-from lockgate.model.layout import SUCCESS
+from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.phases import PHASES, Phase
 from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary
@@ -68,6 +63,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
             )
         if record.phase is Phase.REFUSED:
             return Recovery("nothing", record.phase)
+        run = dataclasses.replace(run, options=as_recorded(run.options, record))
         log = RecordLog(run)
         record = await log.take_over(record)
         if wants_undo:
@@ -80,22 +76,40 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
     if phase in (Phase.CLAIMED, Phase.MOVING):
         try:
             if phase is Phase.CLAIMED:
-                summary = await meet_and_move(run, log, record)
+                summary = await commit_from_claim(run, log, record.pins, admit)
             else:
                 summary = await finish_from(run, log, await recorded_plan(run, record))
         except Failure as error:
             await answer_failure(run, log, error)
             raise
-        await report_success(run, summary)
-        await clean_up(run)
         return Recovery("finished", phase, summary)
     if phase is Phase.PUBLISHING:
         if record.marks_success:
             await publish(run, record.summary_nonce)
         await log.advance(Phase.COMMITTED)
+    summary = await _own_summary(run, record)
+    if summary is None:
+        await clean_up(run)
+        return Recovery("finished", phase)
+    return Recovery("finished", phase, await wind_up(run, summary))
+
+
+async def _own_summary(run: JobRun, record: CommitRecord) -> Summary | None:
+    """This job's summary: kept for its transaction id, or in `_SUCCESS` unless another job has replaced that."""
+    if record.txn_id and (saved := await saved_for_outcome(run, record)) is not None:
+        return saved
     found = await read_summary(run, SUCCESS) if record.marks_success else None
-    await clean_up(run)
-    return Recovery("finished", phase, found if found and found.job_id == run.layout.job_id else None)
+    return found if found and found.job_id == run.layout.job_id else None
+
+
+async def admit(run: JobRun) -> Summary | None:
+    """The `Admission` of a job: by its transaction id, if it has one."""
+
+    async def finish(layout: JobLayout) -> None:
+        other = dataclasses.replace(run, layout=layout, marker="", counters={}, stage_seconds={})
+        await recover_job(other, force=True)
+
+    return await claim_transaction(run, finish)
 
 
 async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:

@@ -27,6 +27,10 @@ class Event:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+def _nobody_knows(holder: Holder) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Runtime:
     """The outside world as the engine sees it.
@@ -42,6 +46,8 @@ class Runtime:
     host: str = ""
     process: int = 0
     user: str = ""
+    is_gone: Callable[[Holder], bool] = _nobody_knows
+    """Whether a holder's process surely runs no more; false where that cannot be told from here."""
 
     def nonce(self) -> str:
         """128 random bits, hexadecimal."""

@@ -19,7 +19,9 @@ ATTEMPT for `JOB/{job_attempt:02d}`.
 | `ATTEMPT/_SUCCESS-{nonce}.revoked`                  | that summary, when a rollback came before its rename |
 | `_SUCCESS`                                          | the summary, and the commit point |
 | `_lockgate/commits/{job_id}.jsonl.gz`               | the files of a commit, where too many for `_SUCCESS` |
-| `_lockgate/txn/{name}.json`                         | the outcome of a transaction id |
+| `ATTEMPT/txn-summary-{nonce}.json`                  | the summary once more, for a job with a transaction id |
+| `_lockgate/txn/{digest}.json`                       | the outcome of a transaction id: the first summary |
+| `_lockgate/txn/{digest}.claim-{sequence}.json`      | which job is to commit that transaction |
 
 Source: seed "Directory Structure"; Hadoop `ManifestCommitterSupport.AttemptDirectories`.
 """
@@ -40,6 +42,7 @@ MANIFEST_SUFFIX = "-manifest.json"
 TEMPORARY_SUFFIX = ".tmp"
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
+_ATTEMPT = re.compile(rf"{TEMPORARY}/({JOB_PREFIX}|)([A-Za-z0-9_][A-Za-z0-9_.\-]{{0,127}})/(\d{{2,4}})")
 _RECORD = re.compile(r"commit(?:-(\d{4,}))?\.json")
 
 
@@ -147,6 +150,11 @@ class JobLayout:
         """Where a rollback renames that summary, which decides between it and the commit point."""
         return f"{self.attempt_directory}/{SUCCESS}-{nonce[:16]}.revoked"
 
+    def transaction_summary(self, nonce: str) -> str:
+        """The summary once more, for the outcome of a transaction id: another job may replace `_SUCCESS` before a
+        recoverer reads it."""
+        return f"{self.attempt_directory}/txn-summary-{nonce[:16]}.json"
+
     def commit_record(self, sequence: int) -> str:
         """Version `sequence`, from 0, of the commit record."""
         name = "commit.json" if sequence == 0 else f"commit-{sequence:04d}.json"
@@ -180,15 +188,39 @@ class JobLayout:
         return f"{self.replaced}/{check_relative(relative)}"
 
 
+def parse_job_directory(path: str) -> JobLayout | None:
+    """The layout whose job attempt directory `path` is, Hadoop's form included; None for any other path."""
+    match = _ATTEMPT.fullmatch(path)
+    if match is None:
+        return None
+    prefix, job_id, attempt = match.groups()
+    return JobLayout(job_id, int(attempt), prefix)
+
+
 def record_sequence(name: str) -> int | None:
     """The version number in a commit record's file name, or None for any other file."""
     match = _RECORD.fullmatch(name)
     return None if match is None else int(match.group(1) or 0)
 
 
+TRANSACTIONS = f"{BOOKKEEPING}/txn"
+"""The directory of what is known of transaction ids."""
+
+
 def transaction_outcome(digest: str) -> str:
-    """Where the outcome of the transaction id with this SHA-256 (hexadecimal) is kept."""
-    return f"{BOOKKEEPING}/txn/{digest}.json"
+    """Where the outcome of the transaction id with this SHA-256 (hexadecimal) is kept: the first summary."""
+    return f"{TRANSACTIONS}/{digest}.json"
+
+
+def transaction_claim(digest: str, sequence: int) -> str:
+    """Version `sequence`, from 0, of the claim on a transaction id: which job is to commit it."""
+    return f"{TRANSACTIONS}/{digest}.claim-{sequence:04d}.json"
+
+
+def claim_sequence(name: str, digest: str) -> int | None:
+    """The version number in a claim's file name, or None for any other file."""
+    match = re.fullmatch(rf"{digest}\.claim-(\d{{4,}})\.json", name)
+    return None if match is None else int(match.group(1))
 
 
 def is_reserved(relative: str) -> bool:

@@ -54,8 +54,7 @@ class CommitPlan:
 
     `leaf_directories` are the directories that files are renamed into (the destination itself left out), and
     `directories` all that must exist, leaf first. `missing_directories` and `set_aside` are filled in when the
-    plan has met the destination. `exclusive` says that the policy replaces data, so that no other job may be at
-    work on what this one touches; `touches_everything`, that this is the whole destination.
+    plan has met the destination.
     """
 
     entries: Spool
@@ -69,8 +68,6 @@ class CommitPlan:
     missing_directories: Sequence[str] = ()
     set_aside: Sequence[SetAside] = ()
     policy: str = "append"
-    exclusive: bool = False
-    touches_everything: bool = False
     target_hashes: Sequence[int] = ()
 
     def batches(self, size: int = 10_000) -> Iterator[list[Entry]]:

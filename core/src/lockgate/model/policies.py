@@ -6,7 +6,6 @@ dynamic partitions (`replace-partitions`).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 
 from lockgate.model.errors import DestinationConflict
@@ -30,8 +29,7 @@ def append_over_targets(plan: CommitPlan, existing: Existing) -> Resolution:
     if existing is None:
         return Survey.LEAF_DIRECTORIES
     hit = plan.writes_any_of(status.path for status in existing)
-    replaced = plan.replacing(status for status in existing if status.path in hit)
-    return dataclasses.replace(replaced, exclusive=bool(hit))
+    return plan.replacing(status for status in existing if status.path in hit)
 
 
 def fail(plan: CommitPlan, existing: Existing) -> Resolution:
@@ -49,21 +47,21 @@ def fail(plan: CommitPlan, existing: Existing) -> Resolution:
             where=f"found {existing[0].path}",
             next_step="write elsewhere, or choose the policy append, replace or replace-partitions",
         )
-    return dataclasses.replace(plan, exclusive=True, touches_everything=True)
+    return plan
 
 
 def replace(plan: CommitPlan, existing: Existing) -> Resolution:
     """Replace everything that the destination holds."""
     if existing is None:
         return Survey.WHOLE_DESTINATION
-    return dataclasses.replace(plan.replacing(existing), exclusive=True, touches_everything=True)
+    return plan.replacing(existing)
 
 
 def replace_partitions(plan: CommitPlan, existing: Existing) -> Resolution:
     """Replace what is in the leaf directories that this job writes to; leave every other partition untouched."""
     if existing is None:
         return Survey.LEAF_DIRECTORIES
-    return dataclasses.replace(plan.replacing(existing), exclusive=True)
+    return plan.replacing(existing)
 
 
 POLICIES: dict[str, Callable[[CommitPlan, Existing], Resolution]] = {

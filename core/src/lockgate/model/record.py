@@ -35,6 +35,25 @@ class Holder(Struct, frozen=True):
         return f"{self.user or 'somebody'} on {self.host or 'an unknown host'}, process {self.process}"
 
 
+class Ground(Struct, frozen=True, omit_defaults=True):
+    """What a job touches of the destination: the leaf directories it writes to, or everything; `exclusive`: it
+    must be alone there. A job that has not announced touches nothing."""
+
+    directories: Sequence[str] = ()
+    everything: bool = False
+    exclusive: bool = False
+
+    def meets(self, other: Ground) -> bool:
+        """Whether the two jobs' result would depend on how they interleave."""
+        if not (self.exclusive or other.exclusive):
+            return False
+        if self.everything:
+            return other.everything or bool(other.directories)
+        if other.everything:
+            return bool(self.directories)
+        return not set(self.directories).isdisjoint(other.directories)
+
+
 class CommitRecord(Struct, frozen=True):
     """One version of the record. `updated` is in seconds since 1970."""
 
@@ -53,6 +72,7 @@ class CommitRecord(Struct, frozen=True):
     bytes: int = 0
     replaced: int = 0
     set_aside_digest: str = ""
+    ground: Ground = Ground()
     made_directories: Sequence[str] = ()
     summary_nonce: str = ""
     marks_success: bool = True

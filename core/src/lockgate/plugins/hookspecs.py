@@ -93,8 +93,9 @@ def lockgate_resolve_conflicts(
     """Apply the conflict policy `options.conflict`.
 
     Called with `existing` None; an answer of a `Survey` asks for that part of the destination, and the hook is
-    called again with its files. Answer the plan, with what is to be replaced set aside, or raise
-    `DestinationConflict`. `None`: not a policy of mine; a policy nobody knows is an error that lists those known.
+    called again with its files; such a job is then alone at work on what it touches. Answer the plan, with what is
+    to be replaced set aside, or raise `DestinationConflict`. `None`: not a policy of mine; a policy
+    nobody knows is an error that lists those known.
     """
 
 

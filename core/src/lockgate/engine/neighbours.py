@@ -1,0 +1,152 @@
+"""Jobs that meet: two job commits to one destination whose results would depend on their interleaving.
+
+Concurrent: jobs to one destination have a serial result. Appends do not disturb each other, nor do jobs on disjoint
+directories. A job that replaces data (or insists that there is none) must not overlap with any other on the same
+directories. Each job announces in its commit record what it touches, and only then looks at the others':
+
+- One that is moving, publishing or rolling back came first: this one yields.
+- One that has only announced: the older announcement wins. The younger yields at once. The older cannot go on yet,
+  since the younger may have looked before the older had announced; it waits until the younger either yields or moves.
+
+So of two that overlap exactly one goes on, and nothing was moved by the other. Which is older is told by
+`(since, nonce)`, a total order; clocks need not agree for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.record_log import RecordLog, read_record
+from lockgate.model.errors import DestinationConflict, LockgateError
+from lockgate.model.layout import TEMPORARY, JobLayout, parse_job_directory
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan, Survey
+from lockgate.model.record import CommitRecord, Ground
+
+POLL_SECONDS = 0.2
+"""How often a neighbour's record is looked at; it doubles up to ten times as long."""
+
+_HAS_GONE_ON = frozenset({Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK})
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A job that this one must yield to."""
+
+    layout: JobLayout
+    record: CommitRecord
+
+
+def ground_of(run: JobRun, plan: CommitPlan) -> Ground:
+    """What a plan touches, and whether it must be alone there: a policy that asks for a survey replaces, or insists."""
+    answer = run.hooks.resolve_conflicts(plan, run.options, None)
+    if isinstance(answer, CommitPlan):
+        return Ground(_directories(plan), exclusive=False)
+    if answer is Survey.LEAF_DIRECTORIES:
+        return Ground(_directories(plan), exclusive=True)
+    return Ground((), everything=True, exclusive=True)
+
+
+async def take_ground(run: JobRun, log: RecordLog, plan: CommitPlan) -> None:
+    """Announce what the plan touches and make sure that nobody else is at work there, waiting if so configured.
+
+    Raises:
+        DestinationConflict: another job is, or was for longer than `wait_seconds_max`.
+    """
+    with run.stage("meet_neighbours"):
+        ground = ground_of(run, plan)
+        deadline = run.runtime.tick() + run.options.wait_seconds_max
+        while True:
+            record = await log.advance(Phase.CLAIMED, ground=ground)
+            rival = await _find_rival(run, record)
+            if rival is None:
+                return
+            if run.options.when_jobs_meet != "wait":
+                raise _conflict(run, rival)
+            await log.advance(Phase.CLAIMED, ground=Ground())
+            await _wait_for(run, rival, ground, deadline)
+
+
+async def _find_rival(run: JobRun, mine: CommitRecord) -> Rival | None:
+    """Somebody to yield to; None once there is nobody."""
+    pause = POLL_SECONDS
+    while True:
+        waiting_for: Rival | None = None
+        async for layout in job_layouts(run):
+            if layout.job_directory == run.layout.job_directory:
+                continue
+            theirs = await _record_of(run, layout)
+            if theirs is None or not _meet(mine.ground, theirs):
+                continue
+            rival = Rival(layout, theirs)
+            if theirs.phase in _HAS_GONE_ON or _age(theirs) < _age(mine):
+                return rival
+            waiting_for = rival
+        if waiting_for is None:
+            return None
+        if run.runtime.wall() - waiting_for.record.updated > run.options.alive_seconds:
+            # It announced and never went on: dead, but its record could still be finished by a recoverer.
+            return waiting_for
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, 10 * POLL_SECONDS)
+
+
+async def _wait_for(run: JobRun, rival: Rival, ground: Ground, deadline: float) -> None:
+    pause = POLL_SECONDS
+    run.log.info("waits for another job", other=rival.layout.job_id)
+    while run.runtime.tick() < deadline:
+        run.emit("waiting", other=rival.layout.job_id)
+        theirs = await _record_of(run, rival.layout)
+        if theirs is None or not _meet(ground, theirs):
+            return
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, 10 * POLL_SECONDS)
+    raise _conflict(run, rival)
+
+
+async def job_layouts(run: JobRun) -> AsyncIterator[JobLayout]:
+    """Every job attempt that has a directory below this destination, Hadoop's too."""
+    async for page in run.store.list_directory(TEMPORARY):
+        for job in page:
+            if not job.is_directory:
+                continue
+            async for attempts in run.store.list_directory(job.path):
+                for attempt in attempts:
+                    layout = parse_job_directory(attempt.path) if attempt.is_directory else None
+                    if layout is not None:
+                        yield layout
+
+
+async def _record_of(run: JobRun, layout: JobLayout) -> CommitRecord | None:
+    try:
+        return await read_record(run, layout)
+    except LockgateError as error:
+        run.log.warning("another job's commit record cannot be read", other=layout.job_id, error=str(error))
+        raise
+
+
+def _meet(mine: Ground, theirs: CommitRecord) -> bool:
+    if theirs.phase not in _HAS_GONE_ON and theirs.phase is not Phase.CLAIMED:
+        return False
+    return mine.meets(theirs.ground)
+
+
+def _age(record: CommitRecord) -> tuple[float, str]:
+    return (record.holder.since, record.holder.nonce)
+
+
+def _directories(plan: CommitPlan) -> tuple[str, ...]:
+    return (*plan.leaf_directories, *([""] if plan.writes_to_root else []))
+
+
+def _conflict(run: JobRun, rival: Rival) -> DestinationConflict:
+    other = rival.layout.job_id
+    return DestinationConflict(
+        f"job {other} is at work on what job {run.layout.job_id} touches, and came first",
+        where=f"{run.url(rival.layout.attempt_directory)}\nheld by {rival.record.holder}, phase {rival.record.phase}",
+        next_step="nothing was moved: commit again later, or choose when_jobs_meet=wait; "
+        f"if that driver is dead: lockgate recover {run.store.url} {other}",
+    )
