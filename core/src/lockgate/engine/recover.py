@@ -87,11 +87,11 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
         if record.marks_success:
             await publish(run, record.summary_nonce)
         await log.advance(Phase.COMMITTED)
-    summary = await _own_summary(run, record)
-    if summary is None:
+    found = await _own_summary(run, record)
+    if found is None:
         await clean_up(run)
         return Recovery("finished", phase)
-    return Recovery("finished", phase, await wind_up(run, summary))
+    return Recovery("finished", phase, await wind_up(run, found))
 
 
 async def _own_summary(run: JobRun, record: CommitRecord) -> Summary | None:
