@@ -59,7 +59,7 @@ async def commit_task(
             entries,
             counters=counters,
         )
-        content = encode_manifest(manifest, layout, run.below)
+        content = encode_manifest(manifest, run.below)
         await _save(run, attempt, content)
         return Receipt(
             layout.job_id,

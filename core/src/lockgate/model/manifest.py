@@ -90,13 +90,15 @@ _decoder = msgspec.json.Decoder(_WireManifest)
 _encoder = msgspec.json.Encoder()
 
 
-def encode_manifest(manifest: TaskManifest, layout: JobLayout, below: Below) -> bytes:
-    """The manifest as JSON. Compact: no white space, statistics that are zero left out.
+def encode_manifest(manifest: TaskManifest, below: Below) -> bytes:
+    """The manifest as JSON. Compact: no white space, and nothing that follows from the rest.
 
-    Only leaf directories are listed: Hadoop and Lockgate make the directories above a leaf with it.
+    A directory is listed only if no file of the manifest goes into or below it; the task attempt's directory and
+    statistics that are zero are left out. Hadoop's `TaskManifest.load`, `validate` and `ManifestPrinter` take it so.
     """
-    leaves = sorted({parent for entry in manifest.files if (parent := parent_of(entry.target))})
-    above = {ancestor for leaf in leaves for ancestor in ancestors_of(leaf)}
+    implied = {parent_of(entry.target) for entry in manifest.files}
+    implied.update(*[ancestors_of(directory) for directory in implied])
+    counters = {name: count for name, count in sorted(manifest.counters.items()) if count}
     wire = _WireManifest(
         type=MANIFEST_TYPE,
         version=MANIFEST_VERSION,
@@ -104,13 +106,16 @@ def encode_manifest(manifest: TaskManifest, layout: JobLayout, below: Below) -> 
         jobAttemptNumber=manifest.job_attempt,
         taskID=manifest.task_id,
         taskAttemptID=manifest.task_attempt_id,
-        taskAttemptDir=below.uri(layout.task_directory(manifest.task_attempt_id)),
         files=[
             _WireFile(below.uri(entry.source), below.uri(entry.target), entry.length, entry.identity or None)
             for entry in manifest.files
         ],
-        directories=[_WireDirectory(below.uri(leaf), l=leaf.count("/") + 1) for leaf in leaves if leaf not in above],
-        iostatistics=_WireStatistics({name: count for name, count in sorted(manifest.counters.items()) if count}),
+        directories=[
+            _WireDirectory(below.uri(directory), l=directory.count("/") + 1)
+            for directory in manifest.directories
+            if directory not in implied
+        ],
+        iostatistics=_WireStatistics(counters) if counters else None,
     )
     return _encoder.encode(wire)
 
