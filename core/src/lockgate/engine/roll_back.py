@@ -34,10 +34,11 @@ async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Non
     with run.stage("roll_back"):
         await delete_sources(run, record)
         await _take_out(run, plan)
-        await _bring_back(run)
-        await run.store.delete_files([run.layout.file_list])
+        # A directory that was made may stand where a file that was set aside must come back.
         made = sorted(record.made_directories, key=lambda path: (-path.count("/"), path))
         await run.store.delete_empty_directories(made)
+        await _bring_back(run)
+        await run.store.delete_files([run.layout.file_list])
 
 
 async def delete_sources(run: JobRun, record: CommitRecord) -> None:
