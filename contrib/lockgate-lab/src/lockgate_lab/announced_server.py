@@ -1,0 +1,42 @@
+"""The main loop of a server that runs as a process of its own; `server_process` is the other end of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lockgate_lab.server import Call, LabServer
+
+
+async def serve_until_told(server: LabServer[Call], announcement: Callable[[], Mapping[str, Any]]) -> None:
+    """Serve; announce with one JSON line; end on SIGTERM or SIGINT, or when a piped standard input closes."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    async with server:
+        print(json.dumps(announcement()), flush=True)
+        _end_with_standard_input(loop, ended)
+        await ended.wait()
+
+
+def _end_with_standard_input(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        return
+
+    descriptor = sys.stdin.fileno()
+
+    def read_some() -> None:
+        if not os.read(descriptor, 4096):
+            loop.remove_reader(descriptor)
+            ended.set()
+
+    try:
+        loop.add_reader(descriptor, read_some)
+    except (OSError, ValueError):
+        return  # a regular file or /dev/null cannot be waited on: then only signals end the server
