@@ -119,7 +119,9 @@ _encoder = msgspec.json.Encoder()
 
 def encode_summary(summary: Summary) -> bytes:
     """The summary as JSON, indented, since people open it."""
-    fields = {"name": summary.name, "success": summary.success} | msgspec.to_builtins(summary)
+    # Defaults are left out of the rest; these Hadoop's tools look for.
+    always = {"name": summary.name, "success": summary.success, "committer": summary.committer}
+    fields = always | msgspec.to_builtins(summary)
     return msgspec.json.format(_encoder.encode(fields), indent=1) + b"\n"
 
 
