@@ -259,7 +259,7 @@ def test_a_transaction_whose_first_driver_died_is_finished_by_the_second(table) 
         assert summary.lockgate.txn_id == txn
         for job in (first, second):
             if (table.root / job.layout.job_directory).exists():
-                with contextlib.suppress(LockgateError):
+                with contextlib.suppress(LockgateError, Stop):
                     job.abort()
         if not died:
             break

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lockgate.api.io_loop import IO_LOOP
-from lockgate.api.outside import real_runtime
+from lockgate.api.job_runs import job_run, open_destination
 from lockgate.api.task_file import TaskFile
 from lockgate.engine.commit_once import commit_once
 from lockgate.engine.job_abort import abort_job
@@ -26,7 +26,6 @@ from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
 from lockgate.model.urls import check_relative, parse_url
-from lockgate.plugins.registry import PluginRegistry, registry_for
 
 
 class Job:
@@ -44,7 +43,8 @@ class Job:
         summary = job.commit([receipt])
 
     `job_id` must never have been used before; one is made when none is given. `url` is a URL or an absolute local
-    path. Keyword arguments that are not parameters are options.
+    path. Jobs of one id are the same job if they have the same `nonce`, as after unpickling; else the second one's
+    setup is refused. Keyword arguments that are not parameters are options.
 
     Raises:
         OptionError, PathError, PluginError, CapabilityMissing: the destination, an option or their combination is
@@ -58,6 +58,7 @@ class Job:
         *,
         job_id: str | None = None,
         job_attempt: int = 0,
+        nonce: str | None = None,
         **more_options: Any,
     ) -> None:
         chosen = options or JobOptions.resolve(environment=os.environ)
@@ -66,9 +67,9 @@ class Job:
         self.options = chosen
         self.url = str(parse_url(url))
         self.layout = JobLayout(job_id or str(uuid.uuid4()), job_attempt)
-        self._marker = uuid.uuid4().hex
+        self._marker = nonce or uuid.uuid4().hex
         self._store: Store | None = None
-        self._registry.open_destination(self.url, self.options)
+        self._open()
 
     @property
     def job_id(self) -> str:
@@ -116,31 +117,17 @@ class Job:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_store": None}
 
-    @property
-    def _registry(self) -> PluginRegistry:
-        return registry_for(self.options.plugins_allow, self.options.plugins_block)
+    def with_options(self, options: JobOptions) -> Job:
+        """The same job, by its id and nonce, with other options."""
+        return Job(self.url, options, job_id=self.job_id, job_attempt=self.layout.job_attempt, nonce=self._marker)
 
     def _open(self) -> Store:
         if self._store is None:
-            self._store = self._registry.open_destination(self.url, self.options)
+            self._store = open_destination(self.url, self.options)
         return self._store
 
     def _run(self, task_attempt_id: str = "") -> JobRun:
-        registry = self._registry
-
-        async def open_store(url: str) -> Store:
-            return registry.open_store(url, self.options)
-
-        return JobRun(
-            layout=self.layout,
-            options=self.options,
-            store=self._open(),
-            hooks=registry,
-            runtime=real_runtime(registry.emit),
-            open_store=open_store,
-            marker=self._marker,
-            task_attempt_id=task_attempt_id,
-        )
+        return job_run(self._open(), self.options, self.layout, marker=self._marker, task_attempt_id=task_attempt_id)
 
 
 class TaskAttempt:

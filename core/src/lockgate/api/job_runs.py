@@ -1,0 +1,46 @@
+"""A `JobRun` of the real world: the store behind a URL, the plugins, this process's clock."""
+
+from __future__ import annotations
+
+from lockgate.api.outside import real_runtime
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.store import Store
+from lockgate.model.layout import JobLayout
+from lockgate.model.options import JobOptions
+from lockgate.model.urls import StoreUrl, parse_url
+from lockgate.plugins.registry import PluginRegistry, registry_for
+
+
+def registry_of(options: JobOptions) -> PluginRegistry:
+    """The registry of the plugins that these options choose."""
+    return registry_for(options.plugins_allow, options.plugins_block)
+
+
+def open_destination(url: str | StoreUrl, options: JobOptions) -> Store:
+    """The store at a destination, checked against the protocol and the policy of the options.
+
+    Raises:
+        UsageError: no plugin serves it, or the combination is not safe.
+    """
+    return registry_of(options).open_destination(str(parse_url(url) if isinstance(url, str) else url), options)
+
+
+def job_run(
+    store: Store, options: JobOptions, layout: JobLayout, *, marker: str = "", task_attempt_id: str = ""
+) -> JobRun:
+    """Work at one job of a store's destination."""
+    registry = registry_of(options)
+
+    async def open_store(url: str) -> Store:
+        return registry.open_store(url, options)
+
+    return JobRun(
+        layout=layout,
+        options=options,
+        store=store,
+        hooks=registry,
+        runtime=real_runtime(registry.emit),
+        open_store=open_store,
+        marker=marker,
+        task_attempt_id=task_attempt_id,
+    )

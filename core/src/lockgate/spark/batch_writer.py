@@ -1,0 +1,75 @@
+"""The batch write: planned in one process, written in many, committed in yet another.
+
+What Spark's Python data sources do, and what follows from it: `write()` has returned before Spark accepts the task,
+so nothing becomes visible in it; a losing or killed attempt gets no call at all, and a task's `abort()` does not
+exist, so cleanup is the job's; writer objects travel pickled, so a writer holds values only. The commit messages
+are the receipts: the driver commits exactly the attempts that Spark accepted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from lockgate.api.job import Job
+from lockgate.engine.logs import get_log
+from lockgate.model.errors import CapabilityMissing, CommitFenced, LockgateError, PluginError, StoreError
+from lockgate.spark.session_conf import lockgate_conf, task_properties
+from lockgate.spark.write_options import WriteOptions
+from lockgate.spark.write_task import CommitMessage, write_task
+
+log = get_log()
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """One `df.write.format("lockgate").save()`."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._job = Job(options.path, options.job_options({}, os.environ), job_id=options.job_id or None)
+        self._set_up = _set_up_if_possible(self._job)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write one task's rows; called in a Python worker of an executor."""
+        conf = lockgate_conf(task_properties())
+        receipt = write_task(
+            self._job_with(conf), self._options, self._schema, iterator, set_up_by_tasks=not self._set_up
+        )
+        return CommitMessage(receipt, conf)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Commit the job; called in a Python process of the driver."""
+        told = [message for message in messages if isinstance(message, CommitMessage)]
+        conf = told[0].spark_conf if told else {}
+        self._job_with(conf).commit([message.receipt for message in told])
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Delete what the tasks left. Spark also calls this after a commit that failed, which has by then rolled
+        back, or left a record for `lockgate recover`: that is not touched."""
+        told = [message for message in messages if isinstance(message, CommitMessage)]
+        conf = told[0].spark_conf if told else {}
+        try:
+            self._job_with(conf).abort()
+        except CommitFenced as error:
+            log.info("the job is not aborted: its commit has begun", job=self._job.job_id, error=str(error))
+        except LockgateError as error:
+            log.warning("the job could not be aborted", job=self._job.job_id, error=str(error))
+
+    def _job_with(self, conf: dict[str, str]) -> Job:
+        return self._job.with_options(self._options.job_options(conf, os.environ)) if conf else self._job
+
+
+def _set_up_if_possible(job: Job) -> bool:
+    """Set the job up in the driver, so that a destination that refuses is known at once. Where only the session's
+    conf, which the driver's process does not see, holds what the store needs, the first task does it."""
+    try:
+        job.setup()
+    except (StoreError, PluginError, CapabilityMissing) as error:
+        log.info("the job is set up by its first task", job=job.job_id, error=str(error))
+        return False
+    return True

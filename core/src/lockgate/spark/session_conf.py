@@ -1,0 +1,29 @@
+"""The session's configuration, where a Python data source can see it.
+
+Spark gives it to neither the data source nor its commit; but it sends every `spark.*` setting of the session along
+with each task, as local properties (Spark's `SQLExecution.withSQLConfPropagated`). So the tasks read it, and their
+commit messages carry what is Lockgate's to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lockgate.model.options import HADOOP_PREFIXES, SPARK_PREFIX
+
+
+def lockgate_conf(properties: Mapping[str, str]) -> dict[str, str]:
+    """What of a session's settings is for Lockgate: `spark.lockgate.*` and Hadoop's committer options."""
+    return {
+        name: value
+        for name, value in properties.items()
+        if name.startswith(SPARK_PREFIX) or name.removeprefix("spark.hadoop.").startswith(HADOOP_PREFIXES)
+    }
+
+
+def task_properties() -> dict[str, str]:
+    """The local properties of the Spark task that this process is at work for; none outside of one."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return dict(getattr(context, "_localProperties", None) or {}) if context is not None else {}

@@ -1,0 +1,100 @@
+"""The streaming sink: each micro-batch is one job with one transaction id, its query's and its batch's.
+
+A batch that Spark runs again after a restart is another job of the same transaction, so it takes effect once; and
+the output is plain files, with no log that readers must know. The tasks learn query and batch from Spark's local
+properties (`StreamExecution.QUERY_ID_KEY`, `MicroBatchExecution.BATCH_ID_KEY`), which neither the writer's
+constructor nor its commit is given; the run, which changes with every start of the query, tells a restarted batch's
+job from the one before. The first task of a batch sets its job up.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from lockgate.api.job import Job
+from lockgate.engine.logs import get_log
+from lockgate.model.errors import CommitFenced, LockgateError, UsageError
+from lockgate.model.options import JobOptions
+from lockgate.model.record import digest_of
+from lockgate.spark.session_conf import lockgate_conf, task_properties
+from lockgate.spark.write_options import WriteOptions
+from lockgate.spark.write_task import CommitMessage, write_task
+
+log = get_log()
+
+QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
+RUN_ID = "spark.jobGroup.id"
+
+CONFLICTS = ("append", "replace", "replace-partitions")
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """One `df.writeStream.format("lockgate").start(url)`."""
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        job_options = options.job_options({}, os.environ)
+        if job_options.txn_id or options.job_id:
+            raise UsageError(
+                "a stream's jobs and transactions are named after its query and batches",
+                next_step="leave the options jobId and txn_id out",
+            )
+        if job_options.conflict == "fail":
+            raise UsageError(
+                "with the policy fail a stream could write one batch only",
+                next_step=f"conflict takes {', '.join(CONFLICTS)} for a stream",
+            )
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write one task's rows of one batch; called in a Python worker of an executor."""
+        properties = task_properties()
+        query, batch, run = (properties.get(name, "") for name in (QUERY_ID, BATCH_ID, RUN_ID))
+        if not query or not batch:
+            raise UsageError(
+                "Spark does not tell which query and batch this task belongs to",
+                where=f"{QUERY_ID}={query!r} {BATCH_ID}={batch!r}",
+                next_step="use micro-batches, not continuous processing",
+            )
+        conf = lockgate_conf(properties)
+        job = self._job(query, int(batch), run, conf)
+        tag = f"{query}-{int(batch):05d}"
+        receipt = write_task(job, self._options, self._schema, iterator, set_up_by_tasks=True, file_tag=tag)
+        return CommitMessage(receipt, conf, query, run)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Commit one batch; a batch that was committed before changes nothing."""
+        told = [message for message in messages if isinstance(message, CommitMessage)]
+        if not told:
+            return
+        first = told[0]
+        job = self._job(first.query, batchId, first.run, first.spark_conf)
+        job.commit([message.receipt for message in told])
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Delete what the batch's tasks left."""
+        told = [message for message in messages if isinstance(message, CommitMessage)]
+        if not told:
+            return
+        first = told[0]
+        try:
+            self._job(first.query, batchId, first.run, first.spark_conf).abort()
+        except CommitFenced as error:
+            log.info("the batch is not aborted: its commit has begun", batch=batchId, error=str(error))
+        except LockgateError as error:
+            log.warning("the batch could not be aborted", batch=batchId, error=str(error))
+
+    def _job(self, query: str, batch: int, run: str, conf: dict[str, str]) -> Job:
+        options: JobOptions = self._options.job_options(conf, os.environ)
+        return Job(
+            self._options.path,
+            options.replace(txn_id=f"{query}/{batch}"),
+            job_id=f"{query}-{batch:05d}-{run[:8] or 'run'}",
+            nonce=digest_of(f"{query}/{batch}/{run}".encode())[:32],
+        )

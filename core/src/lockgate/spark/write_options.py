@@ -1,0 +1,187 @@
+"""The options of one Spark write: those of the writer here, those of the format, and the job's own.
+
+Spark hands a data source its options as strings, with names that may have lost their case. Names are compared
+without regard to case, `_`, `-` and `.`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lockgate.model.errors import OptionError
+from lockgate.model.options import JobOptions, option_table
+from lockgate.spark.formats.file_format import FileFormat, FormatOptions
+from lockgate.spark.formats.registry import FORMATS, format_named
+
+WRITER_OPTIONS = {
+    "path": "the destination; `save(url)` sets it",
+    "format": f"`{'`, `'.join(FORMATS)}`; parquet if not given",
+    "partitionBy": "columns, with commas between them or as a JSON array of names",
+    "compression": "the codec, by the name Spark gives it; the format's default if not given",
+    "maxRecordsPerFile": "a file of so many rows is closed and the next begun; 0: no limit",
+    "rowGroupBytes": "how much uncompressed memory makes a Parquet row group or an ORC stripe (128m, 64m)",
+    "writeMemoryBytes": "how much a task gathers of all its partitions before it writes the largest (256m)",
+    "maxOpenFiles": "a task that writes more partitions than this closes files and begins new ones (64)",
+    "jobId": "the job's id; one is made if none is given",
+}
+"""The options of a Spark write that are not the job's, with their meaning."""
+
+_IGNORED = ("__partition_columns", "checkpointLocation", "queryName", "numRows", "truncate")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]", "", name).lower()
+
+
+_WRITER_BY_PLAIN = {_plain(name): name for name in WRITER_OPTIONS}
+_SIZES = {"rowGroupBytes": 0, "writeMemoryBytes": 256 << 20, "maxRecordsPerFile": 0, "maxOpenFiles": 64}
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """One write, checked. Picklable, and free of a store or a format object.
+
+    `job` holds the job's options as strings, by the names they were given: they are resolved where the Spark
+    conf is known too. Sizes in bytes; 0 leaves `row_group_bytes` to the format.
+    """
+
+    path: str
+    format: str = "parquet"
+    partition_by: tuple[str, ...] = ()
+    compression: str = ""
+    max_records_per_file: int = 0
+    row_group_bytes: int = 0
+    write_memory_bytes: int = _SIZES["writeMemoryBytes"]
+    max_open_files: int = _SIZES["maxOpenFiles"]
+    job_id: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    job: Mapping[str, str] = field(default_factory=dict, repr=False)
+    overwrite: bool = False
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], *, overwrite: bool = False) -> WriteOptions:
+        """From the options of a `DataFrameWriter`.
+
+        Raises:
+            OptionError: an unknown name, or a bad value; with a suggestion.
+        """
+        ours: dict[str, str] = {}
+        rest: dict[str, str] = {}
+        for name, value in options.items():
+            if name.lower() in map(str.lower, _IGNORED):
+                continue
+            known = _WRITER_BY_PLAIN.get(_plain(name.removeprefix("lockgate.")))
+            if known:
+                ours[known] = value
+            else:
+                rest[name] = value
+        if not ours.get("path"):
+            raise OptionError("a write needs a destination", next_step="save(url), or the option path")
+        file_format = format_named(ours.get("format", "parquet"))
+        takes = {_plain(name): name.lower() for name in file_format.settings}
+        settings = {takes[_plain(name)]: value for name, value in rest.items() if _plain(name) in takes}
+        job = {name: value for name, value in rest.items() if _plain(name) not in takes}
+        numbers = {name: _size(name, ours[name]) if name in ours else default for name, default in _SIZES.items()}
+        made = cls(
+            path=ours["path"],
+            format=file_format.name,
+            partition_by=_columns(ours.get("partitionBy", "") or _spark_partitioning(options)),
+            compression=_codec(file_format, ours.get("compression", "")),
+            max_records_per_file=numbers["maxRecordsPerFile"],
+            row_group_bytes=numbers["rowGroupBytes"],
+            write_memory_bytes=numbers["writeMemoryBytes"],
+            max_open_files=max(1, numbers["maxOpenFiles"]),
+            job_id=ours.get("jobId", ""),
+            settings=settings,
+            job=job,
+            overwrite=overwrite,
+        )
+        made.job_options({}, {})
+        return made
+
+    def job_options(self, spark_conf: Mapping[str, str], environment: Mapping[str, str]) -> JobOptions:
+        """The job's options. Spark's `overwrite` is the policy `replace` unless a policy was named.
+
+        Raises:
+            OptionError: an unknown name or a bad value.
+        """
+        try:
+            resolved = JobOptions.resolve(spark_options=self.job, spark_conf=spark_conf, environment=environment)
+        except OptionError as error:
+            raise _with_more_names(error, self.job, format_named(self.format)) from None
+        if self.overwrite and resolved.conflict == JobOptions().conflict:
+            return resolved.replace(conflict="replace")
+        return resolved
+
+    @property
+    def file_format(self) -> FileFormat:
+        """The format."""
+        return format_named(self.format)
+
+    def format_options(self, spark_schema: str) -> FormatOptions:
+        """What the format is told."""
+        return FormatOptions(self.compression, self.settings, spark_schema)
+
+
+def _with_more_names(error: OptionError, given: Mapping[str, str], file_format: FileFormat) -> OptionError:
+    """The same error, with a suggestion out of the writer's and the format's names where one of those is nearer."""
+    known = {_plain(name): name for name in (*WRITER_OPTIONS, *file_format.settings)}
+    jobs = {_plain(row.name) for row in option_table()}
+    for name in given:
+        if repr(name) in error.what and _plain(name) not in jobs:
+            near = difflib.get_close_matches(_plain(name), [*known, *jobs], n=1, cutoff=0.6)
+            if near and near[0] in known:
+                return OptionError(error.what, where=error.where, next_step=f"did you mean {known[near[0]]}?")
+            other = [each.name for each in FORMATS.values() if _plain(name) in map(_plain, each.settings)]
+            if other:
+                return OptionError(
+                    f"{name} is no option of the format {file_format.name}",
+                    where=error.where,
+                    next_step=f"it belongs to {', '.join(other)}",
+                )
+    return error
+
+
+def _spark_partitioning(options: Mapping[str, str]) -> str:
+    return next((value for name, value in options.items() if name.lower() == "__partition_columns"), "")
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    if text.lstrip().startswith("["):
+        try:
+            names = json.loads(text)
+        except ValueError as error:
+            raise OptionError(f"partitionBy cannot be {text!r}: {error}", next_step="give names with commas") from None
+    else:
+        names = [name.strip() for name in text.split(",") if name.strip()]
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"partitionBy cannot be {text!r}", next_step="give names with commas between them")
+    if len({name.lower() for name in names}) != len(names):
+        raise OptionError("a column is named twice in partitionBy", where=text)
+    return tuple(names)
+
+
+def _codec(file_format: FileFormat, name: str) -> str:
+    chosen = name.lower() or file_format.default_compression
+    if chosen not in file_format.compressions:
+        near = difflib.get_close_matches(chosen, file_format.compressions, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise OptionError(
+            f"compression cannot be {name!r} for {file_format.name}",
+            next_step=f"{hint}{file_format.name} takes {', '.join(file_format.compressions)}",
+        )
+    return chosen
+
+
+_SIZE = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?", re.IGNORECASE)
+
+
+def _size(name: str, text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise OptionError(f"{name} cannot be {text!r}", next_step=f"{name} takes a whole number, such as 1000 or 64m")
+    return int(match.group(1)) << {"": 0, "k": 10, "m": 20, "g": 30}[match.group(2).lower()]

@@ -1,0 +1,79 @@
+"""What a Spark task does for either kind of write: make its attempt, write its rows, commit, return the receipt."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from lockgate.api.job import Job
+from lockgate.model.errors import JobNotFound, LockgateError
+from lockgate.model.receipt import Receipt
+from lockgate.spark.task_write import TaskWrite
+from lockgate.spark.write_options import WriteOptions
+
+
+@dataclass
+class CommitMessage(WriterCommitMessage):
+    """What a task tells the driver: the receipt, and the part of the session's conf that is Lockgate's."""
+
+    receipt: Receipt
+    spark_conf: dict[str, str] = field(default_factory=dict, repr=False)
+    query: str = ""
+    run: str = ""
+
+
+def write_task(
+    job: Job,
+    options: WriteOptions,
+    schema: StructType,
+    batches: Iterator[pa.RecordBatch],
+    *,
+    set_up_by_tasks: bool,
+    file_tag: str = "",
+) -> Receipt:
+    """Write the rows of the running Spark task as one attempt at it.
+
+    The task is the partition; the attempt is Spark's task attempt id, which no other try of this application has,
+    of whichever stage attempt. Nothing becomes visible here: Spark may let another attempt win after this returns.
+    """
+    context = TaskContext.get()
+    assert context is not None, "a Spark task has a context"
+    attempt = job.task_attempt(context.partitionId(), context.taskAttemptId())
+    try:
+        attempt.setup()
+    except JobNotFound:
+        if not set_up_by_tasks:
+            raise
+        job.setup()
+        attempt.setup()
+    first = next(batches, None)
+    arrow_schema = to_arrow_schema(schema) if first is None else first.schema
+    rest = [name for name in schema.fieldNames() if name.lower() not in {each.lower() for each in options.partition_by}]
+    spark_schema = StructType([schema[name] for name in rest]).json()
+    stem = f"part-{context.partitionId():05d}-{file_tag or job.job_id}"
+    write: TaskWrite | None = None
+    try:
+        write = TaskWrite(attempt, options, arrow_schema, options.format_options(spark_schema), stem)
+        if first is not None:
+            write.write(_chain(first, batches))
+        write.close(at_least_one=context.partitionId() == 0)
+        return attempt.commit({"rows_written": write.rows, "files_written": write.files}, scan=False)
+    except BaseException:
+        # Only a courtesy: a killed attempt never comes here, and what it leaves goes with the job's directory.
+        with contextlib.suppress(LockgateError):
+            if write is not None:
+                write.discard()
+            attempt.abort()
+        raise
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
