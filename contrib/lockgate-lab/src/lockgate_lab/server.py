@@ -8,10 +8,10 @@ event loop each operation is atomic without locks. Control routes, in JSON:
 | ---------------------- | ------ |
 | `GET /_lab/requests`   | the log; `?after=SEQUENCE&operation=NAME&count=N` |
 | `GET /_lab/counts`     | counters per operation, status, error code and fault; CPU seconds used |
-| `POST /_lab/reset`     | clears log and counters; `"settings": true` also latency, limit, faults; `"data": true` the store |
+| `POST /_lab/reset`     | clears log and counters; `"settings": true` latency, limit, faults; `"data": true` data |
 | `POST /_lab/latency`   | `{"ms": 20, "operation": "*"}`: each matching request waits so long first; 0 ends it |
 | `POST /_lab/limit`     | `{"per_second": N, "burst": N, "retry_after": true, "status": 503}`; a null rate ends it |
-| `POST /_lab/faults`    | orders a fault or a list (see `planned_faults`); `DELETE` drops them; `GET` counts the pending |
+| `POST /_lab/faults`    | orders a fault or a list of them (see `planned_faults`); `DELETE` drops, `GET` counts them |
 | `POST /_lab/store`     | settings of the store itself; `GET` shows them |
 """
 

@@ -71,12 +71,13 @@ class File(Node):
     bytes be appended to one that Blob made.
     """
 
-    __slots__ = ("appended", "by_dfs", "committed_blocks", "content", "properties")
+    __slots__ = ("appended", "by_dfs", "committed_blocks", "content", "is_append_blob", "properties")
     resource_type = "file"
 
     def __init__(self, name: str, *, by_dfs: bool) -> None:
         super().__init__(name)
         self.by_dfs = by_dfs
+        self.is_append_blob = False
         self.content = b""
         self.appended: dict[int, bytes] = {}
         self.committed_blocks: list[tuple[str, int]] = []
