@@ -203,7 +203,7 @@ class LocalStore(Store):
             return DirectoryOutcome("blocked", self._blocking(path))
         except FileNotFoundError:
             parent = path.rpartition("/")[0]
-            if path == within or (within and not path.startswith(within + "/")):
+            if within and not path.startswith(within + "/"):
                 raise
             if path:
                 above = self._make(parent, within, synced)
