@@ -1,42 +1,28 @@
-"""The server every store of the lab runs in: loopback only, counted, delayed, limited and made to fail on demand.
+"""The server every emulator of the lab runs in: loopback only, counted, delayed, limited and made to fail on demand.
 
 A store decodes requests and answers them; everything else is here. A request passes, in this order: its body is read,
 latency, rate limit, ordered faults, the store, the log. The store's answer is computed without awaiting, so on the one
-event loop each operation is atomic without locks. Control routes, in JSON:
-
-| route                  | effect |
-| ---------------------- | ------ |
-| `GET /_lab/requests`   | the log; `?after=SEQUENCE&operation=NAME&count=N` |
-| `GET /_lab/counts`     | counters per operation, status, error code and fault; CPU seconds used |
-| `POST /_lab/reset`     | clears log and counters; `"settings": true` latency, limit, faults; `"data": true` data |
-| `POST /_lab/latency`   | `{"ms": 20, "operation": "*"}`: each matching request waits so long first; 0 ends it |
-| `POST /_lab/limit`     | `{"per_second": N, "burst": N, "retry_after": true, "status": 503}`; a null rate ends it |
-| `POST /_lab/faults`    | orders a fault or a list of them (see `planned_faults`); `DELETE` drops, `GET` counts them |
-| `POST /_lab/store`     | settings of the store itself; `GET` shows them |
+event loop each operation is atomic without locks. What a test can steer is in `control_routes`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
-from urllib.parse import parse_qs
 
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
-from lockgate_lab.planned_faults import ANSWER_LOST, ERROR_AFTER, ERROR_BEFORE, REQUEST_LOST, FaultPlan
-from lockgate_lab.rate_limit import RateLimit
-from lockgate_lab.request_log import LoggedRequest, RequestLog, without_signature
+from lockgate_lab.control_routes import CONTROL_PREFIX, Steered, control_answer
+from lockgate_lab.planned_faults import ANSWER_LOST, ERROR_AFTER, ERROR_BEFORE, REQUEST_LOST
+from lockgate_lab.request_log import LoggedRequest, without_signature
 
-CONTROL_PREFIX = "/_lab/"
 HEADER_BYTES_MAX = 65_536
 """A rename carries two percent-encoded paths: aiohttp's own limit of 8,190 bytes is less than stores accept."""
 
@@ -84,18 +70,7 @@ class EmulatedStore(Protocol[Call]):
         """Forget all data."""
 
 
-@dataclass(slots=True)
-class _Latency:
-    seconds: float
-    operation: str
-
-
-class _LimitedAnswer:
-    def __init__(self, limit: RateLimit, retry_after: bool, status: int, code: str) -> None:
-        self.limit, self.retry_after, self.status, self.code = limit, retry_after, status, code
-
-
-class LabServer(Generic[Call]):
+class LabServer(Steered, Generic[Call]):
     """Runs one store on loopback ports of this event loop; an async context manager.
 
     `endpoints` names the ports to listen on: a store whose service has several host names can tell by it which one was
@@ -103,13 +78,10 @@ class LabServer(Generic[Call]):
     """
 
     def __init__(self, store: EmulatedStore[Call], endpoints: tuple[str, ...] = ("",), port: int = 0) -> None:
+        super().__init__(store.fault_kinds)
         self.store = store
-        self.log = RequestLog()
-        self.faults = FaultPlan(store.fault_kinds)
         self._endpoints = endpoints
         self._port = port
-        self._latency: _Latency | None = None
-        self._limit: _LimitedAnswer | None = None
         self._listeners: dict[str, asyncio.Server] = {}
         self._servers: list[web.Server] = []
         self._sequence = 0
@@ -157,38 +129,13 @@ class LabServer(Generic[Call]):
         host, port = self._listeners[endpoint].sockets[0].getsockname()[:2]
         return f"http://{host}:{port}"
 
-    # Settings, in-process; the control routes call these.
+    def clear_data(self) -> None:
+        """Forget the store's data."""
+        self.store.clear()
 
-    def set_latency(self, ms: float, operation: str = "*") -> None:
-        """Let each matching request wait `ms` before it is looked at."""
-        self._latency = _Latency(ms / 1000, operation) if ms > 0 else None
-
-    def set_limit(
-        self,
-        per_second: float | None,
-        *,
-        burst: float | None = None,
-        retry_after: bool = False,
-        status: int = 503,
-        code: str = "",
-    ) -> None:
-        """Refuse what exceeds `per_second` after a burst (by default a tenth of a second's worth); None ends it."""
-        if per_second is None:
-            self._limit = None
-            return
-        limit = RateLimit(per_second, max(1.0, per_second / 10) if burst is None else burst, time.monotonic)
-        self._limit = _LimitedAnswer(limit, retry_after, status, code)
-
-    def reset(self, *, settings: bool = False, data: bool = False) -> None:
-        """Clear the log and the counters, and on request latency, limit and faults, and the store's data."""
-        self.log.reset()
-        if settings:
-            self._latency = self._limit = None
-            self.faults.clear()
-        if data:
-            self.store.clear()
-
-    # Requests.
+    def configure(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Change settings of the store."""
+        return self.store.configure(settings)
 
     async def _serve(self, endpoint: str, request: web.BaseRequest) -> web.StreamResponse:
         method, raw_path = request.method, request.raw_path
@@ -198,14 +145,14 @@ class LabServer(Generic[Call]):
         # The body is read whatever the answer: an unread one would cost the client its connection.
         body = await request.content.read() if request.body_exists else b""
         if raw_path.startswith(CONTROL_PREFIX):
-            return self._control(method, raw_path, body)
+            return control_answer(self, method, raw_path, body)
         started = time.monotonic()
         self._in_flight += 1
         if self._in_flight > self.log.in_flight_max:
             self.log.in_flight_max = self._in_flight
         try:
             call = self.store.decode(method, raw_path, request.headers, endpoint)
-            latency = self._latency
+            latency = self.latency
             if latency is not None and fnmatchcase(call.operation, latency.operation):
                 await asyncio.sleep(latency.seconds)
             response, fault = self._answer(call, body)
@@ -236,7 +183,7 @@ class LabServer(Generic[Call]):
 
     def _answer(self, call: Call, body: bytes) -> tuple[web.Response, str]:
         """Return the answer and the fault that struck. Does not await: this is what makes operations atomic."""
-        limited = self._limit
+        limited = self.limit
         if limited is not None and (wait_s := limited.limit.admit()) > 0:
             retry_after_s = max(1, math.ceil(wait_s)) if limited.retry_after else None
             return self.store.refuse(call, limited.status, limited.code, retry_after_s), "limit"
@@ -253,48 +200,6 @@ class LabServer(Generic[Call]):
         if fault.kind == ERROR_AFTER:
             return self.store.refuse(call, fault.status, fault.code, None), fault.kind
         return response, fault.kind
-
-    def _control(self, method: str, raw_path: str, body: bytes) -> web.Response:
-        path, _, query = raw_path.partition("?")
-        try:
-            wanted = json.loads(body) if body else {}
-            answer = self._perform_control(method, path.removeprefix(CONTROL_PREFIX), query, wanted)
-        except (ValueError, TypeError) as error:
-            return web.json_response({"error": str(error)}, status=400)
-        if answer is None:
-            return web.json_response({"error": f"no control route {method} {path}"}, status=404)
-        return web.json_response(answer)
-
-    def _perform_control(self, method: str, name: str, query: str, wanted: Any) -> Any:
-        match method, name:
-            case "GET", "requests":
-                asked = {key: values[-1] for key, values in parse_qs(query).items()}
-                return self.log.listing(
-                    int(asked.get("after", 0)), asked.get("operation", ""), int(asked.get("count", 10_000))
-                )
-            case "GET", "counts":
-                return self.log.counts()
-            case "POST", "reset":
-                self.reset(**wanted)
-                return {}
-            case "POST", "latency":
-                self.set_latency(**wanted)
-                return {}
-            case "POST", "limit":
-                self.set_limit(**wanted)
-                return {}
-            case "POST", "faults":
-                for fault in wanted if isinstance(wanted, list) else [wanted]:
-                    self.faults.order(**fault)
-                return {"pending": self.faults.pending()}
-            case "GET", "faults":
-                return {"pending": self.faults.pending()}
-            case "DELETE", "faults":
-                self.faults.clear()
-                return {"pending": 0}
-            case "POST" | "GET", "store":
-                return self.store.configure(wanted)
-        return None
 
 
 def _body_length(response: web.Response) -> int:
