@@ -1,0 +1,136 @@
+"""True contents: what is on the simulated store, whatever anybody was told about it.
+
+Faults are elsewhere (`store.py`), so that they can be lifted. Every change is shown to an observer at once: the
+judges see what any reader could see, between any two changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lockgate.model.files import FileStatus
+from lockgate.model.urls import check_relative
+
+
+class Stored:
+    """One file. Its content never changes; a write makes another. `identity` is the store's measure of sameness."""
+
+    __slots__ = ("content", "identity", "label", "serial")
+
+    def __init__(self, content: bytes, serial: int, identity: str, label: object = None) -> None:
+        self.content = content
+        self.serial = serial
+        self.identity = identity
+        self.label = label
+        """Whose data it is: set for task output and for data that was there before, None for bookkeeping."""
+
+
+class Observer(Protocol):
+    """Told of every change, after it was made."""
+
+    def saw_put(self, actor: str, path: str, new: Stored, old: Stored | None) -> None:
+        """A file appeared at `path`, in the place of `old` if that is not None."""
+
+    def saw_move(self, actor: str, source: str, target: str, moved: Stored, old: Stored | None) -> None:
+        """A file was renamed, over `old` if that is not None."""
+
+    def saw_removal(self, actor: str, path: str, gone: Stored) -> None:
+        """A file was deleted."""
+
+
+@dataclass
+class Disk:
+    """Files by path, directories by path (the root is `""`); `real_directories`: they exist by themselves."""
+
+    real_directories: bool
+    identity_kind: str
+    observer: Observer
+    files: dict[str, Stored] = field(default_factory=dict)
+    directories: set[str] = field(default_factory=lambda: {""})
+    _serial: int = 0
+
+    def make(self, content: bytes, label: object = None) -> Stored:
+        """A new file, not yet anywhere."""
+        self._serial += 1
+        return Stored(content, self._serial, self._identity(content, self._serial), label)
+
+    def _identity(self, content: bytes, serial: int) -> str:
+        if self.identity_kind == "content+version":
+            return f"{hash_of(content):x}-{len(content)}#{serial}"
+        return f"{serial:x}-{len(content)}"
+
+    def status(self, path: str) -> FileStatus | None:
+        """What is at a path."""
+        found = self.files.get(path)
+        if found is not None:
+            return FileStatus(path, len(found.content), found.identity)
+        if self.real_directories and path in self.directories:
+            return FileStatus(path, is_directory=True)
+        return None
+
+    def has_parent(self, path: str) -> bool:
+        """Whether the directory of a path exists, where that matters."""
+        return not self.real_directories or path.rpartition("/")[0] in self.directories
+
+    def put(self, actor: str, path: str, stored: Stored) -> None:
+        """Put a file at a path, replacing what is there."""
+        check_relative(path)
+        old = self.files.get(path)
+        self.files[path] = stored
+        self.observer.saw_put(actor, path, stored, old)
+
+    def move(self, actor: str, source: str, target: str) -> None:
+        """Rename a file, replacing what is there."""
+        check_relative(target)
+        moved = self.files.pop(source)
+        old = self.files.get(target)
+        if self.identity_kind == "content+version":
+            self._serial += 1
+            moved = Stored(moved.content, moved.serial, self._identity(moved.content, self._serial), moved.label)
+        self.files[target] = moved
+        self.observer.saw_move(actor, source, target, moved, old)
+
+    def remove(self, actor: str, path: str) -> None:
+        """Delete a file."""
+        self.observer.saw_removal(actor, path, self.files.pop(path))
+
+    def below(self, directory: str) -> list[str]:
+        """Every file below a directory, in order."""
+        if not directory:
+            return sorted(self.files)
+        prefix = directory + "/"
+        return sorted([path for path in self.files if path.startswith(prefix)])
+
+    def directories_below(self, directory: str) -> list[str]:
+        """Every real directory below a directory, deepest first."""
+        prefix = directory + "/" if directory else ""
+        found = [path for path in self.directories if path and path.startswith(prefix)]
+        return sorted(found, key=lambda path: (-path.count("/"), path))
+
+    def entries(self, directory: str) -> list[FileStatus]:
+        """The entries of one directory, in order of name."""
+        prefix = directory + "/" if directory else ""
+        cut = len(prefix)
+        found: dict[str, FileStatus] = {}
+        for path, stored in self.files.items():
+            if path.startswith(prefix):
+                slash = path.find("/", cut)
+                if slash < 0:
+                    found[path] = FileStatus(path, len(stored.content), stored.identity)
+                else:
+                    above = path[:slash]
+                    if above not in found:
+                        found[above] = FileStatus(above, is_directory=True)
+        for path in self.directories:
+            if path.startswith(prefix) and path and path.find("/", cut) < 0 and path not in found and path != directory:
+                found[path] = FileStatus(path, is_directory=True)
+        return [found[path] for path in sorted(found)]
+
+
+def hash_of(content: bytes) -> int:
+    """A checksum that is the same in every process."""
+    value = 2166136261
+    for byte in content[:64]:
+        value = ((value ^ byte) * 16777619) & 0xFFFFFFFF
+    return value

@@ -1,0 +1,219 @@
+"""What happens in one history before chance has its say: the destination, the jobs, their tasks, who else is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from lockgate.model.options import JobOptions
+from simworld.faults import Kind
+from simworld.store import PROFILES
+
+POLICIES = ("append", "fail", "replace", "replace-partitions")
+
+NAMES = ("part-0.parquet", "a b.csv", "50%20.csv", "ü+x", "part-0.parquet")
+"""File names, plain and not: spaces, percent signs, what looks encoded, a plus, letters beyond ASCII."""
+
+PARTITIONS = ("p=1", "p=2", "p=a b/q=%", "")
+
+
+@dataclass(frozen=True)
+class AttemptPlan:
+    """One task attempt: what it writes, when it starts, and how its end is told."""
+
+    task: int
+    attempt: int
+    targets: tuple[str, ...]
+    start: float = 0.0
+    report_lost: bool = False
+    """Its first report never arrives: it commits again, and reports again."""
+    scans: bool = False
+    """Somebody else wrote its files: task commit lists the directory."""
+    fails: bool = False
+    """It gives up before its commit, and aborts."""
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """One driver and its job. `run` names it in histories; two may have the same `job_id`."""
+
+    run: str
+    job_id: str
+    options: JobOptions
+    attempts: tuple[AttemptPlan, ...]
+    start: float = 0.0
+    with_receipts: bool = True
+    twin: float | None = None
+    """A second driver of the same job, from the same pickle, commits this long after the first began to."""
+    aborts: bool = False
+    """The driver gives the job up instead of committing it."""
+    commits_twice: bool = False
+    gives_up: bool = False
+    """After a failed commit the driver aborts, as Spark does."""
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Somebody who comes by later: `recover`, `finish`, `undo` or `abort`, of the job of that number."""
+
+    errand: str
+    job: int
+    at: float
+    force: bool = True
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Everything a history needs besides chance in scheduling and faults."""
+
+    store: str
+    before: Mapping[str, bytes]
+    marked_before: bool
+    jobs: tuple[JobPlan, ...]
+    visitors: tuple[Visitor, ...] = ()
+    fault_rate: float = 0.0
+    fault_kinds: tuple[Kind, ...] = ()
+    faults_max: int = 0
+    sleep_seconds_max: float = 100.0
+    split_batches: bool = False
+    split_listings: bool = False
+    stickiness: float = 0.0
+    hurry: float = 0.0
+    skew_seconds: float = 0.0
+    sees_processes: bool = False
+    settle_before_sleepers_wake: bool = False
+    settle_undoes: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+
+_OPTIONS: dict[tuple[tuple[str, object], ...], JobOptions] = {}
+
+
+def options(**given: object) -> JobOptions:
+    """Options, made once for each combination: checking them takes longer than a history can afford."""
+    key = tuple(sorted(given.items()))
+    found = _OPTIONS.get(key)
+    if found is None:
+        found = _OPTIONS[key] = JobOptions(**given)  # type: ignore[arg-type]
+    return found
+
+
+def draw_scenario(random: Random) -> Scenario:
+    """A scenario from a seed. Every kind of thing is left out of most histories, so that rare mixtures come up."""
+    chance = random.random
+    store = random.choice(tuple(PROFILES))
+    before = {}
+    if chance() < 0.8:
+        for partition in ("p=1", "p=2", "p=9"):
+            for number in range(random.randint(0, 2)):
+                before[f"{partition}/{('part-0.parquet', 'old b')[number]}"] = f"before|{partition}|{number}".encode()
+        if chance() < 0.3:
+            before["top"] = b"before|top"
+        if chance() < 0.15:
+            # A file where a job may need a directory.
+            before["p=a b"] = b"before|blocking"
+    count = 1 if chance() < 0.5 else (2 if chance() < 0.9 else 3)
+    same_transaction = chance() < 0.15
+    same_id = count == 2 and chance() < 0.08
+    policy = random.choice(POLICIES)
+    jobs = []
+    for number in range(count):
+        if chance() < 0.5:
+            policy = random.choice(POLICIES)
+        jobs.append(_draw_job(random, number, policy, same_transaction=same_transaction, same_id=same_id))
+    kinds = [kind for kind in Kind if chance() < 0.45]
+    if same_id:
+        # An id used again after its first job is over is a mistake that nobody can notice; here both are alive.
+        kinds = [kind for kind in kinds if "sleep" not in kind.value and kind is not Kind.LATE]
+    visitors = tuple(
+        Visitor(
+            random.choice(("recover", "finish", "undo", "abort")),
+            random.randrange(count),
+            random.choice((0.0, 1.0, 30.0, 200.0)) * chance(),
+            force=chance() < 0.8,
+        )
+        for _ in range(random.choice((0, 0, 1, 1, 2)))
+    )
+    return Scenario(
+        store=store,
+        before=before,
+        marked_before=bool(before) and chance() < 0.6,
+        jobs=tuple(jobs),
+        visitors=() if same_id else visitors,
+        fault_rate=random.choice((0.0, 0.01, 0.03, 0.1)) if kinds else 0.0,
+        fault_kinds=tuple(kinds),
+        faults_max=random.choice((1, 2, 4, 8)),
+        sleep_seconds_max=random.choice((1.0, 100.0, 5_000.0)),
+        split_batches=chance() < 0.5,
+        split_listings=chance() < 0.3,
+        stickiness=random.choice((0.0, 0.5, 0.9)),
+        hurry=random.choice((0.0, 0.02, 0.2)),
+        skew_seconds=random.choice((0.0, 0.0, 5.0, 5_000.0)),
+        sees_processes=chance() < 0.5,
+        settle_before_sleepers_wake=chance() < 0.5,
+        settle_undoes=chance() < 0.5,
+    )
+
+
+def _draw_job(random: Random, number: int, policy: str, *, same_transaction: bool, same_id: bool) -> JobPlan:
+    chance = random.random
+    tasks = random.choice((1, 1, 2, 3))
+    # Most jobs of one history meet in the same few partitions and under the same names, some do not.
+    own = chance() < 0.5
+    attempts = []
+    for task in range(tasks):
+        targets = tuple(
+            {
+                f"{partition}/{name}" if partition else name: None
+                for partition, name in (
+                    (random.choice(PARTITIONS), _name(random, number, task, own=own))
+                    for _ in range(random.choice((0, 1, 1, 2, 3)))
+                )
+            }
+        )
+        for attempt in range(1 if chance() < 0.6 else 2):
+            attempts.append(
+                AttemptPlan(
+                    task,
+                    attempt,
+                    # An attempt is the same work, but not under the same names.
+                    targets if chance() < 0.5 else tuple(f"{target}.{attempt}" for target in targets),
+                    start=0.0 if attempt == 0 or chance() < 0.5 else 20 * chance(),
+                    report_lost=chance() < 0.15,
+                    scans=chance() < 0.1,
+                    fails=attempt == 0 and chance() < 0.05,
+                )
+            )
+    return JobPlan(
+        run=f"job{number}",
+        # One id is the beginning of the other.
+        job_id="job1" if same_id or number == 0 else "job1" + "0" * number,
+        options=options(
+            conflict=policy,
+            replace_order="new-first" if chance() < 0.3 else "old-first",
+            on_failure="leave" if chance() < 0.3 else "rollback",
+            txn_id="txn 1/ü" if same_transaction else "",
+            when_jobs_meet="wait" if chance() < 0.4 else "fail",
+            wait_seconds_max=random.choice((0.0, 5.0, 300.0)),
+            mark_success=chance() < 0.9,
+            delete_target_files=chance() < 0.2,
+            validate_output=chance() < 0.3,
+            file_list_inline_max=0 if chance() < 0.2 else 1000,
+            requests_in_flight=2,
+            cleanup_ignore_failures=chance() < 0.3,
+            alive_seconds=random.choice((0.0, 900.0)),
+        ),
+        attempts=tuple(attempts),
+        start=0.0 if same_id else random.choice((0.0, 0.0, 10.0)) * chance(),
+        with_receipts=chance() < 0.6,
+        twin=random.choice((0.0, 5.0, 100.0)) * chance() if not same_id and chance() < 0.15 else None,
+        aborts=chance() < 0.08,
+        commits_twice=chance() < 0.08,
+        gives_up=chance() < 0.4,
+    )
+
+
+def _name(random: Random, number: int, task: int, *, own: bool) -> str:
+    name = random.choice(NAMES)
+    return f"j{number}t{task}-{name}" if own or random.random() < 0.7 else name

@@ -1,0 +1,478 @@
+"""One actor's connection to the simulated store: the engine's `Store`, exactly, on a `Disk`, with faults.
+
+Every operation gives others a turn before it takes place; an operation on many files may give them one between two
+files, since no store promises that a batch is one act.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import types
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, ClassVar
+
+from lockgate.engine.store import OutputFile, Progress, Store, no_progress
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import AnswerLost, FileExists, FileMissing, StoreError, StoreUnavailable
+from lockgate.model.files import (
+    RENAMED,
+    Deleted,
+    DirectoryOutcome,
+    FileStatus,
+    NotRenamed,
+    Refusal,
+    Rename,
+    Renamed,
+    RenameOutcome,
+    Unknown,
+)
+from lockgate.model.urls import StoreUrl
+from simworld.disk import Disk
+from simworld.event_loop import SimulatedLoop
+from simworld.faults import Fault, Faults, Kind
+
+URL = StoreUrl("sim", "", "/lake/dataset1")
+
+_BASE = frozenset(
+    {
+        Capability.ATOMIC_RENAME,
+        Capability.RENAME_WITHOUT_REPLACE,
+        Capability.IDENTITY_KEPT_BY_RENAME,
+        Capability.CREATE_IF_ABSENT,
+        Capability.ATOMIC_WRITE,
+        Capability.CONSISTENT_LISTING,
+        Capability.DURABLE_WRITE,
+    }
+)
+
+
+@dataclass(frozen=True)
+class StoreProfile:
+    """What kind of store is simulated. `remote`: answers can be lost, requests throttled and done late."""
+
+    name: str
+    capabilities: frozenset[Capability]
+    identity_kind: str = "serial"
+    remote: bool = True
+
+    @property
+    def real_directories(self) -> bool:
+        """Whether directories exist by themselves."""
+        return Capability.REAL_DIRECTORIES in self.capabilities
+
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        StoreProfile("disk", _BASE | {Capability.REAL_DIRECTORIES}, remote=False),
+        StoreProfile(
+            "tree",
+            _BASE | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE, Capability.PINNED_SOURCE},
+        ),
+        StoreProfile("hdfs", _BASE | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE}),
+        StoreProfile("flat", _BASE | {Capability.PINNED_SOURCE}, identity_kind="content+version"),
+    )
+}
+"""In kind: a local disk; ABFS with a hierarchical namespace; HDFS; a flat object store with a move of its own (GCS)."""
+
+
+@types.coroutine
+def turn() -> Generator[None, None, None]:
+    """Let others run."""
+    yield
+
+
+@dataclass
+class Actor:
+    """One process: a driver, a task attempt, a recoverer. Once `dead` it never does anything again."""
+
+    name: str
+    process: int
+    skew_seconds: float = 0.0
+    dead: bool = False
+    operations: int = 0
+    crashed_at: str = ""
+
+
+@dataclass
+class Ether:
+    """What every connection of one run shares."""
+
+    loop: SimulatedLoop
+    disk: Disk
+    profile: StoreProfile
+    faults: Faults
+    split_batches: bool
+    trace: list[tuple[float, str, str, Any, Any]] = field(default_factory=list)
+    reads_at_once_max: int = 0
+    split_listings: bool = False
+
+
+class SimulatedStore(Store):
+    """An actor's door to the disk."""
+
+    name: ClassVar[str] = "simulated"
+
+    def __init__(self, ether: Ether, actor: Actor) -> None:
+        self.url = URL
+        self.ether = ether
+        self.actor = actor
+        self._disk = ether.disk
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self.ether.profile.capabilities
+
+    def same_identity(self, one: str, other: str) -> bool:
+        return bool(one) and one.partition("#")[0] == other.partition("#")[0]
+
+    # How an operation meets its fault.
+
+    async def _begin(self, operation: str, subject: Any, items: int = 1) -> Fault | None:
+        """Before the operation: others run, then the fault of this moment strikes. Returns the fault still to come."""
+        actor, ether = self.actor, self.ether
+        if actor.dead:
+            await self._never()
+        number = actor.operations
+        actor.operations = number + 1
+        fault = ether.faults.at(actor.name, number, items)
+        await turn()
+        if fault is None:
+            return None
+        kind = fault.kind
+        if not ether.profile.remote and kind in (Kind.LOST, Kind.LATE, Kind.THROTTLED):
+            return None
+        if kind is Kind.CRASH_BETWEEN and items < 2:
+            kind = Kind.CRASH_AFTER
+        elif kind is Kind.SLEEP_BETWEEN and items < 2:
+            kind = Kind.SLEEP_BEFORE
+        fault = fault._replace(kind=kind)
+        self._note("fault", operation, str(fault))
+        if kind is Kind.CRASH_BEFORE:
+            await self._crash(f"before {operation}")
+        elif kind is Kind.SLEEP_BEFORE:
+            await asyncio.sleep(fault.seconds)
+        elif kind is Kind.UNAVAILABLE:
+            self._note(operation, subject, "unavailable")
+            raise StoreUnavailable("planned: unavailable", where=operation)
+        return fault
+
+    async def _between(self, fault: Fault | None, index: int, operation: str) -> None:
+        """Between two files of a batch."""
+        if fault is not None and index == max(1, fault.item):
+            if fault.kind is Kind.CRASH_BETWEEN:
+                await self._crash(f"between files of {operation}")
+            elif fault.kind is Kind.SLEEP_BETWEEN:
+                await asyncio.sleep(fault.seconds)
+        if self.ether.split_batches:
+            await turn()
+
+    async def _end(self, fault: Fault | None, operation: str, subject: Any, outcome: Any) -> None:
+        """After the operation: it took place; the fault of this moment strikes."""
+        self.ether.trace.append((self.ether.loop.now, self.actor.name, operation, subject, outcome))
+        if fault is None:
+            return
+        if fault.kind is Kind.CRASH_AFTER:
+            await self._crash(f"after {operation}")
+        elif fault.kind is Kind.SLEEP_AFTER:
+            await asyncio.sleep(fault.seconds)
+
+    async def _crash(self, where: str) -> None:
+        self.actor.dead = True
+        self.actor.crashed_at = where
+        self._note("crashes", where, "")
+        await self._never()
+
+    async def _never(self) -> None:
+        await self.ether.loop.create_future()
+
+    def _note(self, operation: str, subject: Any, outcome: Any) -> None:
+        self.ether.trace.append((self.ether.loop.now, self.actor.name, operation, subject, outcome))
+
+    def _lost(self, fault: Fault | None, operation: str, subject: Any, effect: Callable[[], object]) -> None:
+        """Raise `AnswerLost` if that is the fault; the effect takes place now, or later."""
+        if fault is None or fault.kind not in (Kind.LOST, Kind.LATE):
+            return
+        if fault.kind is Kind.LATE:
+            self.ether.loop.call_later(fault.seconds, self._late, operation, subject, effect)
+            self._note(operation, subject, "no answer, not yet done")
+        else:
+            self._note(operation, subject, f"{_quietly(effect)}, answer lost")
+        raise AnswerLost("planned: answer lost", where=operation)
+
+    def _late(self, operation: str, subject: Any, effect: Callable[[], object]) -> None:
+        self._note(f"late {operation}", subject, _quietly(effect))
+
+    # The operations.
+
+    async def preflight(self, renames: Sequence[Rename]) -> list[str]:
+        if self.ether.profile.remote:
+            return []
+        await self._begin("preflight", None)
+        wrong = []
+        for rename in renames:
+            found = self._disk.files.get(rename.source)
+            if found is None or (rename.identity and rename.identity != found.identity):
+                wrong.append(rename.source)
+        return wrong
+
+    async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
+        fault = await self._begin("rename", renames, len(renames))
+        outcomes: list[RenameOutcome] = []
+        for index, rename in enumerate(renames):
+            if index:
+                await self._between(fault, index, "rename")
+            struck = fault is not None and index >= fault.item
+            if struck and fault is not None and fault.kind is Kind.THROTTLED:
+                outcomes.append(NotRenamed(Refusal.FAILED, "planned: throttled"))
+            elif struck and fault is not None and fault.kind is Kind.LATE:
+                self.ether.loop.call_later(fault.seconds, self._late_rename, rename)
+                outcomes.append(Unknown("planned: answer lost"))
+            elif struck and fault is not None and fault.kind is Kind.LOST:
+                self._rename(rename)
+                outcomes.append(Unknown("planned: answer lost"))
+            else:
+                outcomes.append(self._rename(rename))
+        progress(len(renames))
+        await self._end(fault, "rename", renames, outcomes)
+        return outcomes
+
+    def _late_rename(self, rename: Rename) -> None:
+        self._note("late rename", rename, self._rename(rename))
+
+    def _rename(self, rename: Rename) -> RenameOutcome:
+        disk = self._disk
+        source = disk.files.get(rename.source)
+        if source is None:
+            return NotRenamed(Refusal.SOURCE_MISSING)
+        if not disk.has_parent(rename.target):
+            return NotRenamed(Refusal.PARENT_MISSING)
+        if Capability.PINNED_SOURCE in self.ether.profile.capabilities and rename.identity not in (
+            "",
+            source.identity,
+        ):
+            return NotRenamed(Refusal.SOURCE_CHANGED)
+        if disk.real_directories and rename.target in disk.directories:
+            return NotRenamed(Refusal.TARGET_EXISTS)
+        if not rename.replace and rename.target in disk.files:
+            return NotRenamed(Refusal.TARGET_EXISTS)
+        disk.move(self.actor.name, rename.source, rename.target)
+        return RENAMED if self.ether.profile.real_directories else Renamed(disk.files[rename.target].identity)
+
+    async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
+        fault = await self._begin("delete", paths, len(paths))
+        self._lost(fault, "delete", paths, lambda: [self._delete(path) for path in paths])
+        outcomes = []
+        for index, path in enumerate(paths):
+            if index:
+                await self._between(fault, index, "delete")
+            outcomes.append(self._delete(path))
+        progress(len(paths))
+        await self._end(fault, "delete", paths, outcomes)
+        return outcomes
+
+    def _delete(self, path: str) -> Deleted:
+        if path in self._disk.files:
+            self._disk.remove(self.actor.name, path)
+            return Deleted.DELETED
+        return Deleted.MISSING
+
+    async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
+        fault = await self._begin("delete tree", paths, 2)
+        self._lost(fault, "delete tree", paths, lambda: [self._delete_tree(path) for path in paths])
+        outcomes = []
+        at_once = Capability.CONSTANT_TIME_DIRECTORY_DELETE in self.ether.profile.capabilities
+        index = 0
+        for path in paths:
+            if not at_once:
+                for below in self._shuffled(self._disk.below(path)):
+                    if index:
+                        await self._between(fault, index, "delete tree")
+                    index += 1
+                    self._delete(below)
+                if self._disk.below(path) and self._disk.real_directories:
+                    raise StoreError("cannot delete: Directory not empty", where=path)
+            elif index:
+                await self._between(fault, index, "delete tree")
+            index += 1
+            outcomes.append(self._delete_tree(path, with_files=at_once))
+        progress(len(paths))
+        await self._end(fault, "delete tree", paths, outcomes)
+        return outcomes
+
+    def _shuffled(self, paths: list[str]) -> list[str]:
+        return paths if len(self.ether.trace) % 2 else paths[::-1]
+
+    def _delete_tree(self, path: str, *, with_files: bool = True) -> Deleted:
+        disk = self._disk
+        below = disk.below(path) if with_files else []
+        for file in below:
+            disk.remove(self.actor.name, file)
+        found = path in disk.directories or bool(below)
+        disk.directories.difference_update([path, *disk.directories_below(path)])
+        return Deleted.DELETED if found else Deleted.MISSING
+
+    async def delete_empty_directories(self, paths: Sequence[str]) -> list[bool]:
+        fault = await self._begin("delete empty", paths)
+        self._lost(fault, "delete empty", paths, lambda: [self._delete_empty(path) for path in paths])
+        outcomes = [self._delete_empty(path) for path in paths]
+        await self._end(fault, "delete empty", paths, outcomes)
+        return outcomes
+
+    def _delete_empty(self, path: str) -> bool:
+        disk = self._disk
+        if not disk.real_directories or path not in disk.directories:
+            return path not in disk.files
+        if disk.entries(path):
+            return False
+        disk.directories.discard(path)
+        return True
+
+    async def make_directories(self, paths: Sequence[str], *, within: str = "") -> list[DirectoryOutcome]:
+        fault = await self._begin("make", paths, len(paths))
+        self._lost(fault, "make", paths, lambda: [self._make(path, within) for path in paths])
+        outcomes = []
+        if within and self._disk.real_directories and within not in self._disk.directories:
+            self._note("make", paths, f"{within} is missing")
+            raise FileMissing("a directory is not there", where=within)
+        for index, path in enumerate(paths):
+            if index:
+                await self._between(fault, index, "make")
+            outcomes.append(self._make(path, within))
+        await self._end(fault, "make", paths, outcomes)
+        return outcomes
+
+    def _make(self, path: str, within: str) -> DirectoryOutcome:
+        disk = self._disk
+        if not disk.real_directories or path in disk.directories:
+            return DirectoryOutcome("existed")
+        if within and within not in disk.directories:
+            raise FileMissing("a directory is not there", where=within)
+        above = path
+        missing = []
+        while above and above not in disk.directories:
+            if above in disk.files:
+                return DirectoryOutcome("blocked", above)
+            missing.append(above)
+            above = above.rpartition("/")[0]
+        disk.directories.update(missing)
+        return DirectoryOutcome("created")
+
+    async def stat_files(self, paths: Sequence[str]) -> list[FileStatus | None]:
+        fault = await self._begin("stat", paths, len(paths))
+        found = []
+        for index, path in enumerate(paths):
+            if index:
+                await self._between(fault, index, "stat")
+            found.append(self._disk.status(path))
+        await self._end(fault, "stat", paths, found)
+        return found
+
+    async def list_directory(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
+        fault = await self._begin("list", path)
+        entries = self._disk.entries(path)
+        await self._end(fault, "list", path, entries)
+        if entries and self.ether.split_listings:
+            middle = len(entries) // 2
+            if middle:
+                yield entries[:middle]
+                await turn()
+            yield entries[middle:]
+        elif entries:
+            yield entries
+
+    async def list_tree(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
+        fault = await self._begin("list tree", path)
+        files = self._disk.files
+        found = [
+            FileStatus(below, len(files[below].content), files[below].identity) for below in self._disk.below(path)
+        ]
+        await self._end(fault, "list tree", path, found)
+        if found and self.ether.split_listings:
+            for status in found:
+                yield [status]
+                await turn()
+        elif found:
+            yield found
+
+    async def read_files(self, paths: Sequence[str], *, bytes_max: int) -> list[bytes | None]:
+        fault = await self._begin("read", paths, len(paths))
+        contents: list[bytes | None] = []
+        for index, path in enumerate(paths):
+            if index:
+                await self._between(fault, index, "read")
+            stored = self._disk.files.get(path)
+            contents.append(None if stored is None else stored.content[: bytes_max + 1])
+        self.ether.reads_at_once_max = max(self.ether.reads_at_once_max, len(paths))
+        await self._end(fault, "read", paths, contents)
+        return contents
+
+    async def create_file(self, path: str, content: bytes) -> FileStatus:
+        return await self._write("create", path, content, replace=False)
+
+    async def write_file(self, path: str, content: bytes) -> FileStatus:
+        return await self._write("write", path, content, replace=True)
+
+    async def _write(self, operation: str, path: str, content: bytes, *, replace: bool) -> FileStatus:
+        fault = await self._begin(operation, path)
+
+        def effect() -> FileStatus:
+            return self._put(path, content, replace=replace)
+
+        self._lost(fault, operation, path, effect)
+        try:
+            status = effect()
+        except StoreError as error:
+            self._note(operation, path, type(error).__name__)
+            raise
+        await self._end(fault, operation, path, status.identity)
+        return status
+
+    def _put(self, path: str, content: bytes, *, replace: bool, label: object = None) -> FileStatus:
+        disk = self._disk
+        if not disk.has_parent(path):
+            raise FileMissing("the directory is not there", where=path)
+        if path in disk.files and not replace:
+            raise FileExists("something is there", where=path)
+        stored = disk.make(content, label)
+        disk.put(self.actor.name, path, stored)
+        return FileStatus(path, len(content), stored.identity)
+
+    def open_output(self, path: str) -> OutputFile:
+        return _Output(self, path, None)
+
+    def write_output(self, path: str, content: bytes, label: object) -> FileStatus:
+        """A task attempt's data, whole, at once; `label` says whose it is."""
+        status = self._put(path, content, replace=False, label=label)
+        self._note("write output", path, status.identity)
+        return status
+
+
+class _Output(OutputFile):
+    def __init__(self, store: SimulatedStore, path: str, label: object) -> None:
+        self._store = store
+        self._path = path
+        self._label = label
+        self._stream = io.BytesIO()
+        self._status: FileStatus | None = None
+
+    @property
+    def stream(self) -> BinaryIO:
+        return self._stream
+
+    def close(self) -> FileStatus:
+        if self._status is None:
+            self._status = self._store.write_output(self._path, self._stream.getvalue(), self._label)
+        return self._status
+
+    def discard(self) -> None:
+        self._stream.close()
+
+
+def _quietly(effect: Callable[[], object]) -> object:
+    try:
+        return effect()
+    except StoreError as error:
+        return type(error).__name__

@@ -1,0 +1,536 @@
+"""One history: a scenario, a seed, the real engine in every actor, the judges, and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import warnings
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from lockgate.engine.commit_once import commit_once
+from lockgate.engine.hooks import CleanupPlan
+from lockgate.engine.job_abort import abort_job
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.neighbours import job_layouts
+from lockgate.engine.recover import recover_job
+from lockgate.engine.runtime import Event, Runtime
+from lockgate.engine.setup import setup_job, setup_task
+from lockgate.engine.store import Store
+from lockgate.engine.task_commit import abort_task, commit_task
+from lockgate.model.errors import (
+    CommitFailed,
+    CommitFenced,
+    CommitRefused,
+    JobNotFound,
+    LockgateError,
+    StoreError,
+    UsageError,
+)
+from lockgate.model.files import FileStatus, Mismatch, Rename, RenameOutcome
+from lockgate.model.layout import JobLayout, TaskAttempt
+from lockgate.model.options import JobOptions
+from lockgate.model.plan import CommitPlan, Survey
+from lockgate.model.receipt import Receipt
+from lockgate.model.record import Holder
+from lockgate.model.summary import (
+    CommittedFile,
+    FileList,
+    LockgateSummary,
+    Summary,
+    encode_summary,
+)
+from lockgate.plugins.builtin.conflict_policies import lockgate_resolve_conflicts
+from lockgate.plugins.builtin.file_validation import lockgate_validate_file
+from lockgate.plugins.builtin.job_cleanup import lockgate_cleanup
+from lockgate.plugins.builtin.rename_recovery import lockgate_recover_rename
+from simworld.disk import Disk
+from simworld.event_loop import SimulatedLoop
+from simworld.faults import Faults, NoFaults, RandomFaults
+from simworld.judges import Before, Judges, Violation, Written
+from simworld.scenario import AttemptPlan, JobPlan, Scenario, Visitor, draw_scenario
+from simworld.store import PROFILES, URL, Actor, Ether, SimulatedStore, turn
+
+EPOCH = 1_800_000_000.0
+"""The wall clock at virtual second 0."""
+
+TURNS_MAX = 60_000
+"""A history that takes more turns than this has come to no end."""
+
+SETTLE_AT = 1_500.0
+WAKE_BY = 20_000.0
+"""Virtual seconds: when an operator may look after the jobs first, and when the last sleeper has woken."""
+
+
+class PlainHooks:
+    """The engine's hooks, answered by the built-in plugins without a plugin manager."""
+
+    def recover_rename(
+        self, store: Store, rename: Rename, outcome: RenameOutcome, source: FileStatus | None, target: FileStatus | None
+    ) -> RenameOutcome:
+        return lockgate_recover_rename(store, rename, outcome, source, target)
+
+    def validate_file(self, store: Store, expected: FileStatus, found: FileStatus | None) -> Mismatch | None:
+        answer = lockgate_validate_file(store, expected, found)
+        return None if answer is True else answer
+
+    def resolve_conflicts(
+        self, plan: CommitPlan, options: JobOptions, existing: Sequence[FileStatus] | None
+    ) -> CommitPlan | Survey:
+        answer = lockgate_resolve_conflicts(plan, options, existing)
+        assert answer is not None
+        return answer
+
+    def cleanup(self, store: Store, options: JobOptions) -> CleanupPlan:
+        return lockgate_cleanup(store, options)
+
+
+HOOKS = PlainHooks()
+
+
+@dataclass
+class History:
+    """How one history went."""
+
+    seed: int
+    scenario: Scenario
+    violations: list[Violation]
+    trace: list[tuple[float, str, str, Any, Any]]
+    turns: int
+    changes: int
+    committed: int
+    crashes: int
+    told: list[str]
+    actors: dict[str, Actor] = field(default_factory=dict)
+
+
+def _ignore(event: Event) -> None:
+    """Nobody listens."""
+
+
+async def _elsewhere(url: str) -> Store:
+    raise StoreError("no other store here", where=url)
+
+
+class World:
+    """The simulated world of one history."""
+
+    def __init__(self, seed: int, scenario: Scenario, faults: Faults | None = None) -> None:
+        self.seed = seed
+        self.scenario = scenario
+        random = Random(seed)
+        self.loop = SimulatedLoop(Random(random.getrandbits(64)), stickiness=scenario.stickiness, hurry=scenario.hurry)
+        self.judges = Judges()
+        self.judges.stop = self._halt
+        profile = PROFILES[scenario.store]
+        disk = Disk(profile.real_directories, profile.identity_kind, self.judges)
+        if faults is None:
+            faults = (
+                RandomFaults(
+                    Random(random.getrandbits(64)),
+                    scenario.fault_rate,
+                    scenario.fault_kinds,
+                    scenario.faults_max,
+                    scenario.sleep_seconds_max,
+                )
+                if scenario.fault_rate
+                else NoFaults()
+            )
+        self.ether = Ether(
+            self.loop,
+            disk,
+            profile,
+            faults,
+            scenario.split_batches,
+            split_listings=scenario.split_listings,
+        )
+        self.random = random
+        self.actors: dict[str, Actor] = {}
+        self.tasks: list[asyncio.Task[Any]] = []
+        self.markers: dict[str, str] = {}
+        self.begun: dict[str, float] = {}
+        self.receipts: dict[str, dict[int, Receipt]] = {}
+        self.failed: dict[str, set[tuple[int, int]]] = {}
+        self.set_up: set[str] = set()
+        self.told: list[str] = []
+        self._furnish()
+
+    def _halt(self) -> None:
+        self.loop.halted = True
+
+    def _furnish(self) -> None:
+        disk, scenario = self.ether.disk, self.scenario
+        listed = []
+        for path, content in scenario.before.items():
+            stored = disk.make(content, Before(path))
+            disk.files[path] = stored
+            listed.append(CommittedFile(path, len(content), stored.identity))
+            above = path
+            while above := above.rpartition("/")[0]:
+                disk.directories.add(above)
+        visible = dict(disk.files)
+        mark = None
+        if scenario.marked_before:
+            ours = LockgateSummary(files=FileList(len(listed), listed))
+            mark = encode_summary(Summary(success=True, jobId="before", lockgate=ours))
+            disk.files["_SUCCESS"] = disk.make(mark)
+        self.judges.begin(disk, visible, mark)
+
+    # Actors.
+
+    def actor(self, name: str, *directories: str) -> Actor:
+        """A new process."""
+        skew = (self.random.random() - 0.5) * 2 * self.scenario.skew_seconds
+        found = Actor(name, len(self.actors) + 1, skew)
+        self.actors[name] = found
+        if directories:
+            self.judges.allowed[name] = set(directories)
+        return found
+
+    def run_of(
+        self, actor: Actor, job: JobPlan | None, layout: JobLayout, *, marker: str = "", attempt: str = ""
+    ) -> JobRun:
+        """The engine's view of a job from one process."""
+        loop, scenario = self.loop, self.scenario
+        skew = actor.skew_seconds
+        runtime = Runtime(
+            wall=lambda: EPOCH + loop.now + skew,
+            tick=loop.time,
+            random=Random(self.random.getrandbits(64)),
+            emit=_ignore,
+            host="host",
+            process=actor.process,
+            user=actor.name,
+            is_gone=self._is_gone if scenario.sees_processes else (lambda holder: False),
+        )
+        return JobRun(
+            layout=layout,
+            options=job.options if job else JobOptions(),
+            store=SimulatedStore(self.ether, actor),
+            hooks=HOOKS,
+            runtime=runtime,
+            open_store=_elsewhere,
+            marker=marker,
+            task_attempt_id=attempt,
+        )
+
+    def _is_gone(self, holder: Holder) -> bool:
+        for actor in self.actors.values():
+            if actor.process == holder.process:
+                return actor.dead
+        return False
+
+    def start(self, actor: Actor, work: Coroutine[Any, Any, Any]) -> None:
+        """Let an actor begin."""
+        task = self.loop.create_task(work, name=actor.name)
+        task._log_destroy_pending = False
+        self.tasks.append(task)
+
+    def tell(self, actor: Actor, what: str) -> None:
+        """Note in the history what an actor was told or did."""
+        self.told.append(f"{actor.name}: {what}")
+        self.ether.trace.append((self.loop.now, actor.name, "told", what, ""))
+
+    # What the actors do.
+
+    async def drive(self, job: JobPlan, actor: Actor) -> None:
+        """A driver: set up, start task attempts, collect receipts, commit."""
+        await asyncio.sleep(job.start)
+        layout = JobLayout(job.job_id)
+        marker = self.markers[job.run]
+        run = self.run_of(actor, job, layout, marker=marker)
+        for left in (2, 1, 0):
+            try:
+                await setup_job(run)
+                break
+            except StoreError as error:
+                if not left:
+                    self.tell(actor, f"setup failed: {type(error).__name__}")
+                    return
+            except (UsageError, CommitRefused) as error:
+                self.tell(actor, f"setup refused: {error.what}")
+                return
+        self.set_up.add(job.run)
+        for plan in job.attempts:
+            self._start_attempt(job, plan)
+        await self._await_receipts(job)
+        # Unless it is asleep for ever, a driver begins to commit at a time that its twin knows.
+        self.begun[job.run] = self.loop.now
+        if job.twin is not None:
+            twin = self.actor(f"{job.run}.twin", *self.judges.allowed.get(actor.name, ()))
+            self.start(twin, self._drive_late(job, twin, job.twin))
+        await self._finish(job, actor, run)
+
+    async def _drive_late(self, job: JobPlan, actor: Actor, delay: float) -> None:
+        await asyncio.sleep(delay)
+        await self._finish(job, actor, self.run_of(actor, job, JobLayout(job.job_id), marker=self.markers[job.run]))
+
+    async def _await_receipts(self, job: JobPlan) -> None:
+        tasks = {plan.task for plan in job.attempts}
+        attempts = {(plan.task, plan.attempt) for plan in job.attempts}
+        receipts, failed = self.receipts[job.run], self.failed[job.run]
+        for _ in range(12):
+            if tasks <= receipts.keys():
+                return
+            if all(attempt in failed or attempt[0] in receipts for attempt in attempts):
+                return
+            await asyncio.sleep(5.0)
+
+    async def _finish(self, job: JobPlan, actor: Actor, run: JobRun) -> None:
+        receipts = self.receipts[job.run]
+        complete = {plan.task for plan in job.attempts} <= receipts.keys()
+        if job.aborts or not complete:
+            await self._give_up(actor, run, "it was told to" if job.aborts else "tasks failed")
+            return
+        given = list(receipts.values()) if job.with_receipts else None
+        for _ in range(2 if job.commits_twice else 1):
+            await self._commit(job, actor, run, given)
+
+    async def _commit(self, job: JobPlan, actor: Actor, run: JobRun, given: list[Receipt] | None) -> None:
+        judges = self.judges
+        offered = judges.offered.setdefault(job.job_id, [])
+        if given is None:
+            judges.reported[job.run] = {task: r.task_attempt_id for task, r in self.receipts[job.run].items()}
+            offered.append(None)
+        else:
+            offered.append(frozenset((r.task_attempt_id, r.digest) for r in given))
+        try:
+            summary = await commit_once(run, given)
+        except LockgateError as error:
+            self.tell(actor, f"commit: {type(error).__name__}: {error.what}")
+            definite = isinstance(error, CommitFailed | CommitRefused)
+            if definite and judges.committers.get(job.job_id) == actor.name and not job.commits_twice:
+                judges.accuse("told right", f"{actor.name} committed and was told {type(error).__name__}: {error.what}")
+            if job.gives_up:
+                await self._give_up(actor, run, "its commit failed")
+            return
+        self.tell(actor, f"committed by {summary.job_id}")
+        if not self._is_committed(summary.job_id):
+            judges.accuse("told right", f"{actor.name} was told that {summary.job_id} is committed")
+        if not job.options.txn_id and summary.job_id != job.job_id:
+            judges.accuse("told right", f"{actor.name} got the summary of {summary.job_id}")
+
+    def _is_committed(self, job_id: str) -> bool:
+        found = self.judges.jobs.get(f"manifest_{job_id}")
+        return found is not None and found.committed
+
+    async def _give_up(self, actor: Actor, run: JobRun, why: str) -> None:
+        try:
+            await abort_job(run)
+            self.tell(actor, f"aborted, since {why}")
+        except LockgateError as error:
+            self.tell(actor, f"abort: {type(error).__name__}: {error.what}")
+
+    def _start_attempt(self, job: JobPlan, plan: AttemptPlan) -> None:
+        name = TaskAttempt(plan.task, plan.attempt)
+        actor = self.actor(f"{job.run}.{plan.task}.{plan.attempt}", f"manifest_{job.job_id}")
+        files = {target: f"{job.run}|{name.task_attempt_id}|{target}".encode() for target in plan.targets}
+        self.judges.attempts[actor.name] = (job.run, plan.task, name.task_attempt_id, files)
+        self.start(actor, self._attempt(job, plan, name, actor, files))
+
+    async def _attempt(
+        self, job: JobPlan, plan: AttemptPlan, name: TaskAttempt, actor: Actor, files: dict[str, bytes]
+    ) -> None:
+        if plan.start:
+            await asyncio.sleep(plan.start)
+        layout = JobLayout(job.job_id)
+        run = self.run_of(actor, job, layout, marker=self.markers[job.run], attempt=name.task_attempt_id)
+        store = run.store
+        assert isinstance(store, SimulatedStore)
+        failed = self.failed[job.run]
+        try:
+            await setup_task(run)
+            staged: dict[str, FileStatus] = {}
+            for ordinal, (target, content) in enumerate(files.items()):
+                label = Written(job.run, name.task_attempt_id, target)
+                if plan.scans:
+                    path = f"{layout.task_directory(name.task_attempt_id)}/{target}"
+                    if self.ether.profile.real_directories:
+                        parent = path.rpartition("/")[0]
+                        await store.make_directories([parent], within=layout.task_directory(name.task_attempt_id))
+                else:
+                    path = layout.staged(name.task_attempt_id, ordinal, target)
+                    await turn()
+                staged[target] = store.write_output(path, content, label)
+            if plan.fails:
+                await abort_task(run, name)
+                failed.add((plan.task, plan.attempt))
+                return
+            receipt = await commit_task(run, name, None if plan.scans else staged, {"rows_written": 1})
+            if plan.report_lost:
+                receipt = await self._commit_again(run, name, None if plan.scans else staged, receipt)
+        except LockgateError as error:
+            self.tell(actor, f"task attempt failed: {type(error).__name__}: {error.what}")
+            failed.add((plan.task, plan.attempt))
+            if plan.attempt % 2 == 0:
+                with contextlib.suppress(LockgateError):
+                    await abort_task(run, name)
+            return
+        # The driver takes the first report of a task that it hears, and never another.
+        self.receipts[job.run].setdefault(plan.task, receipt)
+
+    async def _commit_again(
+        self, run: JobRun, name: TaskAttempt, staged: dict[str, FileStatus] | None, first: Receipt
+    ) -> Receipt:
+        """The report of the first commit was lost: the very same commit once more must give the very same receipt."""
+        try:
+            again = await commit_task(run, name, staged, {"rows_written": 1})
+        except CommitFailed as error:
+            if not isinstance(error.__cause__, StoreError):
+                self.judges.accuse("repeatable", f"{name.task_attempt_id} committed again: {error.what}")
+            raise
+        if again != first:
+            self.judges.accuse("repeatable", f"{name.task_attempt_id} committed again with another receipt")
+        return again
+
+    async def _visit(self, visitor: Visitor, actor: Actor) -> None:
+        job = self.scenario.jobs[visitor.job]
+        await asyncio.sleep(visitor.at)
+        layout = JobLayout(job.job_id)
+        run = self.run_of(actor, job, layout)
+        try:
+            if visitor.errand == "abort":
+                await abort_job(run)
+                self.tell(actor, "aborted")
+            else:
+                undo = {"recover": None, "finish": False, "undo": True}[visitor.errand]
+                recovery = await recover_job(run, undo=undo, force=visitor.force)
+                self.tell(actor, f"recovery: {recovery.outcome} from {recovery.phase}")
+        except LockgateError as error:
+            self.tell(actor, f"{visitor.errand}: {type(error).__name__}: {error.what}")
+
+    # An operator, without faults.
+
+    async def _settle(self, actor: Actor) -> None:
+        """What an operator does after a crash: recover every job; what never began to commit is aborted."""
+        run = self.run_of(actor, None, JobLayout("nobody"))
+        undo = True if self.scenario.settle_undoes else None
+        for attempt in range(6):
+            layouts = [layout async for layout in job_layouts(run)]
+            if not layouts:
+                break
+            for layout in layouts:
+                await self._settle_job(actor, layout, undo if attempt % 2 == 0 else (None if undo else True))
+        await run.store.delete_empty_directories(["_temporary"])
+
+    async def _settle_job(self, actor: Actor, layout: JobLayout, undo: bool | None) -> None:
+        run = self.run_of(actor, None, layout)
+        try:
+            recovery = await recover_job(run, undo=undo, force=True)
+            self.tell(actor, f"settles {layout.job_id}: {recovery.outcome} from {recovery.phase}")
+            if recovery.outcome == "nothing":
+                await abort_job(run)
+        except LockgateError as error:
+            self.tell(actor, f"settles {layout.job_id}: {type(error).__name__}: {error.what}")
+
+    # The run.
+
+    def play(self) -> History:
+        """Run the history to its end and judge it."""
+        for job in self.scenario.jobs:
+            self.markers[job.run] = f"{self.random.getrandbits(64):016x}"
+            self.receipts[job.run] = {}
+            self.failed[job.run] = set()
+        shared = {job.options.txn_id for job in self.scenario.jobs if job.options.txn_id}
+        together = {f"manifest_{job.job_id}" for job in self.scenario.jobs} if shared else set()
+        for job in self.scenario.jobs:
+            actor = self.actor(f"{job.run}.driver", f"manifest_{job.job_id}", *together)
+            self.start(actor, self.drive(job, actor))
+        for number, visitor in enumerate(self.scenario.visitors):
+            job = self.scenario.jobs[visitor.job]
+            actor = self.actor(f"visitor{number}", f"manifest_{job.job_id}", *together)
+            self.start(actor, self._visit(visitor, actor))
+        if self.scenario.settle_before_sleepers_wake:
+            self._until(SETTLE_AT)
+            self._settle_now("operator")
+            if not self.judges.violations and not self.loop.halted:
+                self._check_sleepers()
+        self._until(WAKE_BY)
+        self._check_ended()
+        self._settle_now("last operator")
+        if not self.judges.violations:
+            self.judges.judge_end(settled=True)
+            self._check_txn()
+            window = max(job.options.requests_in_flight for job in self.scenario.jobs)
+            if self.ether.reads_at_once_max > window:
+                self.judges.accuse("bounded", f"{self.ether.reads_at_once_max} manifests read at once, of {window}")
+        return self._ended()
+
+    def _until(self, when: float) -> None:
+        if self.loop.halted:
+            return
+        if not self.loop.run(until=when, turns_max=TURNS_MAX):
+            self.judges.accuse("live", f"no end after {TURNS_MAX} turns")
+
+    def _settle_now(self, name: str) -> None:
+        if self.loop.halted:
+            return
+        faults, self.ether.faults = self.ether.faults, NoFaults()
+        actor = self.actor(name)
+        actor.skew_seconds = 0.0
+        self.start(actor, self._settle(actor))
+        self._until(max(self.loop.now, WAKE_BY if name.startswith("last") else self.loop.now) + 10_000.0)
+        self.ether.faults = faults if not name.startswith("last") else NoFaults()
+
+    def _check_sleepers(self) -> None:
+        """Settled while some sleep: what a reader sees is right already."""
+        if not any(task.done() for task in self.tasks[-1:]):
+            self.judges.accuse("live", "the operator does not come to an end")
+
+    def _check_ended(self) -> None:
+        if self.loop.halted:
+            return
+        for task, actor in zip(self.tasks, self.actors.values(), strict=True):
+            if not task.done() and not actor.dead:
+                self.judges.accuse("live", f"{actor.name} does not come to an end")
+                return
+            if task.done() and task.exception() is not None:
+                raise task.exception()  # type: ignore[misc]
+
+    def _check_txn(self) -> None:
+        for job in self.scenario.jobs:
+            if job.options.txn_id and self.judges.same_txn.get(job.options.txn_id) is None:
+                return
+
+    def _ended(self) -> History:
+        for task in self.tasks:
+            if task.done() and not task.cancelled():
+                error = task.exception()
+                if error is not None and not self.judges.violations:
+                    raise error
+        crashes = sum(actor.dead for actor in self.actors.values())
+        history = History(
+            self.seed,
+            self.scenario,
+            self.judges.violations,
+            self.ether.trace,
+            self.loop.turns,
+            self.judges.changes,
+            sum(job.committed for job in self.judges.jobs.values()),
+            crashes,
+            self.told,
+            self.actors,
+        )
+        self._bury()
+        return history
+
+    def _bury(self) -> None:
+        """Let go of actors that crashed, without letting their `finally` clauses do anything."""
+        for actor in self.actors.values():
+            actor.dead = True
+        for task in self.tasks:
+            if not task.done():
+                coroutine = task.get_coro()
+                with contextlib.suppress(BaseException):
+                    coroutine.close()
+        self.tasks.clear()
+
+
+def play(seed: int, scenario: Scenario | None = None, faults: Faults | None = None) -> History:
+    """Play the history of a seed."""
+    if scenario is None:
+        scenario = draw_scenario(Random(f"scenario {seed}"))
+    return World(seed, scenario, faults).play()
