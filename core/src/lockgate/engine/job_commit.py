@@ -112,8 +112,9 @@ async def _meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
             )
     plan = await resolve(run, plan)
     plan = await meet_directories(run, plan)
-    if plan.set_aside and run.options.mark_success:
-        # A reader that looks for `_SUCCESS` must not find the old one over half-replaced data.
+    if plan.set_aside:
+        # A reader that looks for `_SUCCESS` must not find the old one over half-replaced data, nor, if this job
+        # leaves none of its own, over what replaced the data that it lists.
         before = await old_summary(run)
         if before is not None:
             plan = plan.replacing([before])

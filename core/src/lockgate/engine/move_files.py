@@ -6,13 +6,15 @@ identity, a directory that exists is no failure.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.rename_files import rename_all
+from lockgate.engine.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed, FileChanged
-from lockgate.model.files import FileStatus, Rename
+from lockgate.model.files import FileStatus, Rename, Renamed
+from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import SetAside
@@ -22,8 +24,12 @@ from lockgate.model.urls import parent_of
 async def move_files(run: JobRun, plan: CommitPlan) -> None:
     """Bring the destination to its new state, all but `_SUCCESS`, in the order that the options ask for.
 
-    Files that stand where a directory must be are set aside first in either order.
+    An old `_SUCCESS` is set aside before anything else, and files that stand where a directory must be next, in
+    either order.
     """
+    for aside in plan.set_aside:
+        if aside.path == SUCCESS:
+            await _set_aside_summary(run, aside)
     blocking, replaced = _split(plan)
     await _set_aside(run, blocking)
     if run.options.replace_order == "old-first":
@@ -43,8 +49,37 @@ async def move_files(run: JobRun, plan: CommitPlan) -> None:
 
 def _split(plan: CommitPlan) -> tuple[list[SetAside], list[SetAside]]:
     needed = set(plan.directories)
-    blocking = [aside for aside in plan.set_aside if aside.path in needed]
-    return blocking, [aside for aside in plan.set_aside if aside.path not in needed]
+    data = [aside for aside in plan.set_aside if aside.path != SUCCESS]
+    blocking = [aside for aside in data if aside.path in needed]
+    return blocking, [aside for aside in data if aside.path not in needed]
+
+
+async def _set_aside_summary(run: JobRun, aside: SetAside) -> None:
+    """Set the old `_SUCCESS` aside, if it is still the one that was there when the plan was made.
+
+    It goes first and by itself: a reader that looks for it must never find it over half-replaced data. Where it is
+    another by now, or none, a job on other partitions has published its own, or has set this one aside: neither
+    lists anything that this job replaces.
+    """
+    with run.stage("set_aside"):
+        layout = run.layout
+        if Capability.REAL_DIRECTORIES in run.store.capabilities:
+            await run.store.make_directories([layout.replaced], within=layout.replaced)
+        rename = Rename(SUCCESS, layout.set_aside(SUCCESS), aside.length, aside.identity)
+        for attempt in range(TRIES):
+            (found,) = await run.store.stat_files([SUCCESS])
+            if found is None or not run.store.same_identity(aside.identity, found.identity):
+                return
+            if attempt:
+                await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
+            (outcome,) = await run.store.rename_files([rename])
+            if isinstance(outcome, Renamed):
+                return
+        raise CommitFailed(
+            f"the old {SUCCESS} could not be set aside: {outcome}",
+            where=run.url(SUCCESS),
+            next_step="another job may have moved it meanwhile; run the job again",
+        )
 
 
 async def _set_aside(run: JobRun, files: Sequence[SetAside]) -> None:

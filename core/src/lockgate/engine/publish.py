@@ -181,7 +181,7 @@ def _summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
         jobIdSource="lockgate",
         diagnostics={"stage": "committer_commit_job", "principal": run.runtime.user},
         filenames=names[:HADOOP_FILENAMES_MAX],
-        iostatistics=Statistics(merged([plan.counters, run.counters, _committed_counters(plan)])),
+        iostatistics=Statistics(merged([plan.counters, run.counters])),
         lockgate=LockgateSummary(
             destination=run.store.url.uri,
             protocol=run.options.protocol,
@@ -197,15 +197,6 @@ def _summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
             stage_seconds=dict(run.stage_seconds),
         ),
     )
-
-
-def _committed_counters(plan: CommitPlan) -> dict[str, int]:
-    """Under the names that Hadoop gives them (`ManifestCommitterStatisticNames`)."""
-    return {
-        "committer_tasks_completed": len(plan.pins),
-        "committer_files_committed": plan.files,
-        "committer_bytes_committed": plan.bytes,
-    }
 
 
 def _date(now: float) -> str:

@@ -4,18 +4,21 @@ The order is what makes it safe against a driver that still lives, or sleeps:
 1. The record says `rolling-back`: a driver that looks stops.
 2. The staged files and the waiting summary are deleted: a driver that does not look finds nothing to rename.
 3. New files are taken out, each recognised by its identity.
-4. What was set aside comes back, until `replaced/` is empty and deleted: from then on a driver that still sets
-   files aside is refused, since the directory is gone (or the source's version is another).
+4. What was set aside comes back, `_SUCCESS` last, until `replaced/` is empty and deleted: from then on a driver that
+   still sets files aside is refused, since the directory is gone (or the source's version is another).
 Every step can be repeated, by anybody, after a crash at any point.
 """
 
 from __future__ import annotations
 
+import asyncio
+
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.rename_files import rename_all
+from lockgate.engine.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.store import no_progress
 from lockgate.model.errors import CommitFailed
 from lockgate.model.files import FileStatus, Rename
+from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
@@ -78,12 +81,15 @@ async def _bring_back(run: JobRun) -> None:
         renames = [
             Rename(status.path, status.path[len(replaced) + 1 :], status.length, status.identity)
             for status in sorted(waiting, key=lambda status: status.path)
+            if status.path != run.layout.set_aside(SUCCESS)
         ]
         if renames:
             parents = sorted({rename.target.rpartition("/")[0] for rename in renames} - {""})
             await run.store.make_directories(parents)
             await rename_all(run, renames, no_progress)
             run.count("files_brought_back", len(renames))
+        if len(renames) < len(waiting):
+            await _bring_back_summary(run)
         if await _remove_empty(run, [rename.source for rename in renames]):
             return
     raise CommitFailed(
@@ -91,6 +97,22 @@ async def _bring_back(run: JobRun) -> None:
         where=run.url(replaced),
         next_step=f"stop the driver that is still at work, then lockgate recover {run.store.url} {run.layout.job_id}",
     )
+
+
+async def _bring_back_summary(run: JobRun) -> None:
+    """Bring the old `_SUCCESS` back, after the data that it lists; if a job on other partitions has published its
+    own by now, the old one is what that job has replaced."""
+    aside = run.layout.set_aside(SUCCESS)
+    for _ in range(TRIES):
+        await run.store.rename_files([Rename(aside, SUCCESS)])
+        waiting, published = await run.store.stat_files([aside, SUCCESS])
+        if waiting is None:
+            return
+        if published is not None:
+            await run.store.delete_files([aside])
+            return
+        await asyncio.sleep(RETRY_SECONDS)
+    raise CommitFailed(f"the old {SUCCESS} does not come back", where=run.url(aside))
 
 
 async def _remove_empty(run: JobRun, sources: list[str]) -> bool:

@@ -52,10 +52,11 @@ def value_text(value: Any, *, single: bool = False) -> str | None:
 
 
 def _shortest_single(value: float) -> str:
-    for digits in range(1, 10):
-        text = f"{value:.{digits}g}"
-        if struct.unpack("f", struct.pack("f", float(text)))[0] == value or math.isnan(value):
-            return repr(float(text))
+    if math.isfinite(value):
+        for digits in range(1, 10):
+            text = f"{value:.{digits}g}"
+            if struct.pack("f", float(text)) == struct.pack("f", value):
+                return text
     return repr(value)
 
 

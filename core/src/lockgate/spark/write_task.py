@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from lockgate.api.job import Job
 from lockgate.model.errors import JobNotFound, LockgateError
 from lockgate.model.receipt import Receipt
+from lockgate.spark.session_conf import task_properties
 from lockgate.spark.task_write import TaskWrite
 from lockgate.spark.write_options import WriteOptions
 
@@ -54,7 +55,7 @@ def write_task(
         job.setup()
         attempt.setup()
     first = next(batches, None)
-    arrow_schema = to_arrow_schema(schema) if first is None else first.schema
+    arrow_schema = _arrow_schema(schema) if first is None else first.schema
     rest = [name for name in schema.fieldNames() if name.lower() not in {each.lower() for each in options.partition_by}]
     spark_schema = StructType([schema[name] for name in rest]).json()
     stem = f"part-{context.partitionId():05d}-{file_tag or job.job_id}"
@@ -72,6 +73,11 @@ def write_task(
                 write.discard()
             attempt.abort()
         raise
+
+
+def _arrow_schema(schema: StructType) -> pa.Schema:
+    zone = task_properties().get("spark.sql.session.timeZone", "UTC")
+    return to_arrow_schema(schema, timezone=zone)
 
 
 def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.spark.formats.file_format import FileFormat, FormatOptions, FormatWriter, refuse_types
-from lockgate.spark.formats.text_lines import COMPRESSIONS, LinesFile, one_character, scalar_text
+from lockgate.spark.formats.text_lines import COMPRESSIONS, LinesFile, joined, one_character, scalar_text
 
 CHUNK_BYTES = 8 << 20
 
@@ -66,7 +66,7 @@ class _Dialect:
         inner = pc.replace_substring(strings, self.escape, self.escape * 2)
         if self.quote != self.escape:
             inner = pc.replace_substring(inner, self.quote, self.escape + self.quote)
-        return pc.if_else(risky, pc.binary_join_element_wise(self.quote, inner, self.quote, ""), strings)
+        return pc.if_else(risky, joined(self.quote, inner, self.quote), strings)
 
 
 class _CsvFile(LinesFile):
@@ -74,15 +74,13 @@ class _CsvFile(LinesFile):
         super().__init__(file, options.compression)
         self._dialect = _Dialect(options)
         if self._dialect.header:
-            names = self._dialect.quoted(pa.array(schema.names, pa.string()))
+            names = self._dialect.quoted(pa.array(schema.names, pa.large_string()))
             self.put((self._dialect.separator.join(names.to_pylist()) + "\n").encode())
 
     def lines(self, batch: pa.RecordBatch) -> pa.Array:
         texts = [self._text(column) for column in batch.columns]
-        cells = pc.binary_join_element_wise(
-            *texts, self._dialect.separator, null_handling="replace", null_replacement=self._dialect.null
-        )
-        return pc.binary_join_element_wise(cells, "\n", "")
+        nulls = {"null_handling": "replace", "null_replacement": self._dialect.null}
+        return joined(joined(*texts, separator=self._dialect.separator, **nulls), "\n")
 
     def _text(self, column: pa.Array) -> pa.Array:
         text = scalar_text(column).cast(pa.large_string())

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.spark.formats.file_format import FileFormat, FormatOptions, FormatWriter, refuse_types
-from lockgate.spark.formats.text_lines import COMPRESSIONS, LinesFile, scalar_text
+from lockgate.spark.formats.text_lines import COMPRESSIONS, LinesFile, joined, scalar_text
 
 _CONTROL = [(chr(code), f"\\u{code:04x}") for code in range(0x20)]
 
@@ -55,12 +55,10 @@ class _JsonFile(LinesFile):
 
     def lines(self, batch: pa.RecordBatch) -> pa.Array:
         fields = [
-            pc.binary_join_element_wise(json.dumps(name, ensure_ascii=False) + ":", self._value(column), "")
+            joined(json.dumps(name, ensure_ascii=False) + ":", self._value(column))
             for name, column in zip(batch.schema.names, batch.columns, strict=True)
         ]
-        nulls = {"null_handling": "skip"} if self._omit_nulls else {"null_handling": "replace"}
-        inner = pc.binary_join_element_wise(*fields, pa.scalar(",", pa.large_string()), **nulls)
-        return pc.binary_join_element_wise("{", inner, "}\n", "")
+        return joined("{", joined(*fields, separator=",", null_handling="skip"), "}\n")
 
     def _value(self, column: pa.Array) -> pa.Array:
         kind = column.type
@@ -129,7 +127,7 @@ def _quoted(text: pa.Array) -> pa.Array:
         if pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():
             for raw, escaped in _CONTROL:
                 text = pc.replace_substring(text, raw, escaped)
-    return pc.binary_join_element_wise('"', text, '"', "")
+    return joined('"', text, '"')
 
 
 def _quoted_number(text: pa.Array, column: pa.Array) -> pa.Array:

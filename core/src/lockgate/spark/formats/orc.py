@@ -30,12 +30,14 @@ class Orc(FileFormat):
     chunk_bytes = STRIPE_BYTES
 
     def check(self, schema: pa.Schema, options: FormatOptions) -> None:
-        """Intervals and void have no ORC type."""
+        """Intervals and void have no ORC type; and Spark tells a timestamp without time zone from one with by an
+        attribute that Arrow's writer cannot set, so that it would come back shifted."""
         refuse_types(
             self.name,
             schema,
             {
                 "a column of the type void": pa.types.is_null,
+                "timestamps without time zone": lambda kind: pa.types.is_timestamp(kind) and kind.tz is None,
                 "intervals": lambda kind: pa.types.is_interval(kind) or pa.types.is_duration(kind),
             },
             "use parquet, or cast the column",

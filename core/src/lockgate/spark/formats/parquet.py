@@ -61,12 +61,11 @@ class Parquet(FileFormat):
 
 class _ParquetWriter(FormatWriter):
     def __init__(self, file: Any, schema: pa.Schema, options: FormatOptions) -> None:
-        metadata = {SPARK_SCHEMA_KEY: options.spark_schema} if options.spark_schema else {}
         codec = {"uncompressed": "none", "lz4_raw": "lz4"}.get(options.compression, options.compression)
         self._schema = _physical(schema)
-        self._writer = pq.ParquetWriter(
-            file, self._schema.with_metadata(metadata), compression=codec, version="2.6", store_schema=False
-        )
+        self._writer = pq.ParquetWriter(file, self._schema, compression=codec, version="2.6", store_schema=False)
+        if options.spark_schema:
+            self._writer.add_key_value_metadata({SPARK_SCHEMA_KEY: options.spark_schema})
 
     def write(self, table: pa.Table) -> None:
         if table.schema != self._schema:

@@ -75,10 +75,18 @@ class _KeptOpen:
         self.closed = True
 
 
+def joined(*parts: Any, separator: str = "", **options: Any) -> pa.Array:
+    """Columns and constants joined row by row; a null makes a null unless `options` say otherwise."""
+    large = [part.cast(pa.large_string()) if isinstance(part, pa.Array) else _constant(part) for part in parts]
+    return pc.binary_join_element_wise(*large, _constant(separator), **options)
+
+
+def _constant(text: str) -> pa.Scalar:
+    return pa.scalar(text, pa.large_string())
+
+
 def bytes_of(strings: pa.Array) -> pa.Buffer:
-    """The content of a string array without nulls, as it lies in memory."""
-    if not pa.types.is_large_string(strings.type):
-        strings = strings.cast(pa.large_string())
+    """The content of a large-string array without nulls, as it lies in memory."""
     offsets, content = strings.buffers()[1], strings.buffers()[2]
     ends = memoryview(offsets).cast("q")
     start, stop = ends[strings.offset], ends[strings.offset + len(strings)]
@@ -110,17 +118,18 @@ def scalar_text(column: pa.Array) -> pa.Array:
 
 def timestamp_text(column: pa.Array) -> pa.Array:
     """ISO 8601 with microseconds; with `Z`, in UTC, where it is a point in time."""
-    zone = column.type.tz
-    utc = column.cast(pa.timestamp("us")) if zone is None else column.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-    naive = utc if zone is None else utc.cast(pa.timestamp("us"))
+    instant = column.type.tz is not None
+    # The same ticks without the zone are the time of day in UTC.
+    naive = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).cast(pa.timestamp("us"))
     text = pc.strftime(naive, format="%Y-%m-%dT%H:%M:%S")
-    return text if zone is None else pc.binary_join_element_wise(text, "Z", "")
+    return joined(text, "Z") if instant else text
 
 
 def float_text(column: pa.Array) -> pa.Array:
     """The shortest text that reads back as the same number; `NaN`, `Infinity` and `-Infinity` as Spark names them."""
-    text = column.cast(pa.string())
-    text = pc.if_else(pc.is_nan(column), pa.scalar("NaN"), text)
-    infinite = pc.is_inf(column)
-    named = pc.if_else(pc.greater(column, 0), pa.scalar("Infinity"), pa.scalar("-Infinity"))
-    return pc.if_else(infinite, named, text)
+    text = column.cast(pa.large_string())
+    if not pc.any(pc.invert(pc.is_finite(column))).as_py():
+        return text
+    text = pc.if_else(pc.is_nan(column), _constant("NaN"), text)
+    named = pc.if_else(pc.greater(column, 0), _constant("Infinity"), _constant("-Infinity"))
+    return pc.if_else(pc.is_inf(column), named, text)

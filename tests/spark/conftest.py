@@ -1,0 +1,118 @@
+"""Real Spark sessions: one context a process, so one kind at a time, started by the first test that needs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+COMMON = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=Asia/Kolkata",
+    "spark.executor.extraJavaOptions": "-Duser.timezone=Asia/Kolkata",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker("spark")
+            item.add_marker("slow")
+
+
+@pytest.fixture(scope="session")
+def java() -> str:
+    """The Java that Spark needs. Missing: a user's run skips, CI fails."""
+    found = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin{os.pathsep}{os.environ['PATH']}")
+    if found is None:
+        message = "Spark needs Java 17 or newer: apt install openjdk-17-jdk-headless"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return found
+
+
+class Sessions:
+    """The one running session, by its master and settings."""
+
+    def __init__(self) -> None:
+        self._key: Any = None
+        self._session: Any = None
+
+    def get(self, master: str, **settings: str) -> Any:
+        key = (master, tuple(sorted(settings.items())))
+        if self._key != key:
+            self.stop()
+            from pyspark.sql import SparkSession
+
+            builder = SparkSession.builder.master(master).appName("lockgate-tests")
+            for name, value in (COMMON | settings).items():
+                builder = builder.config(name, value)
+            self._session = builder.getOrCreate()
+            self._session.sparkContext.setLogLevel("OFF")
+            self._key = key
+        return self._session
+
+    def stop(self) -> None:
+        if self._session is not None:
+            self._session.stop()
+        self._session = self._key = None
+
+
+@pytest.fixture(scope="session")
+def sessions(java: str) -> Iterator[Sessions]:
+    made = Sessions()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def spark(sessions: Sessions) -> Any:
+    """Two threads in this process; a task is tried twice."""
+    return sessions.get("local[2,2]")
+
+
+@pytest.fixture
+def cluster(sessions: Sessions) -> Any:
+    """Two executors, each a process of its own, with speculation."""
+    return sessions.get(
+        "local-cluster[2,1,1024]",
+        **{
+            "spark.executor.memory": "512m",
+            "spark.speculation": "true",
+            "spark.speculation.interval": "100ms",
+            "spark.speculation.multiplier": "1.5",
+            "spark.speculation.quantile": "0.5",
+            "spark.speculation.minTaskRuntime": "200ms",
+            "spark.task.maxFailures": "4",
+        },
+    )
+
+
+@pytest.fixture
+def destination(tmp_path: Path) -> str:
+    return str(tmp_path / "table")
+
+
+@pytest.fixture
+def left_over() -> Callable[[str], list[str]]:
+    """What a job left below its destination besides the table."""
+
+    def find(url: str) -> list[str]:
+        root = Path(url)
+        return [str(path.relative_to(root)) for path in root.rglob("*") if "_temporary" in path.parts]
+
+    return find
