@@ -10,19 +10,22 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lockgate_lab.server import Call, LabServer
+from lockgate_lab.lab import LoopServer
 
 
-async def serve_until_told(server: LabServer[Call], announcement: Callable[[], Mapping[str, Any]]) -> None:
+async def serve_until_told(server: LoopServer, announcement: Callable[[], Mapping[str, Any]]) -> None:
     """Serve; announce with one JSON line; end on SIGTERM or SIGINT, or when a piped standard input closes."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
-    async with server:
+    await server.start()
+    try:
         print(json.dumps(announcement()), flush=True)
         _end_with_standard_input(loop, ended)
         await ended.wait()
+    finally:
+        await server.stop()
 
 
 def _end_with_standard_input(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:

@@ -19,6 +19,9 @@ from lockgate_lab.azure.account import ACCOUNT_NAME
 from lockgate_lab.azure.answers import error_answer
 from lockgate_lab.azure.calls import AzureCall
 from lockgate_lab.azure.storage_errors import StorageError, usual_code
+from lockgate_lab.gcs.calls import GcsCall
+from lockgate_lab.gcs.gcs_errors import GcsError
+from lockgate_lab.gcs.resources import error_answer as gcs_error_answer
 
 Headers = CIMultiDictProxy[str]
 
@@ -61,6 +64,17 @@ def _webhdfs_refusal(
     name = code or "RetriableException"
     body = {"RemoteException": {"exception": name, "javaClassName": f"org.apache.hadoop.ipc.{name}", "message": name}}
     return web.json_response(body, status=status, headers=_retry_after(retry_after_s))
+
+
+def _gcs_operation(method: str, raw_path: str, headers: Headers) -> str:
+    return GcsCall(method, raw_path, headers).operation
+
+
+def _gcs_refusal(
+    method: str, raw_path: str, headers: Headers, status: int, code: str, retry_after_s: int
+) -> web.Response:
+    message = "The rate of requests is over the limit." if status == 429 else "Backend Error"
+    return gcs_error_answer(GcsError(status, message, code, _retry_after(retry_after_s)))
 
 
 _S3_SUBRESOURCES = (
@@ -113,10 +127,11 @@ def _retry_after(seconds: int) -> dict[str, str]:
 
 
 AZURE = Dialect("azure", _azure_operation, _azure_refusal)
+GCS = Dialect("gcs", _gcs_operation, _gcs_refusal)
 WEBHDFS = Dialect("webhdfs", _webhdfs_operation, _webhdfs_refusal)
 S3 = Dialect("s3", _s3_operation, _s3_refusal)
 PLAIN = Dialect("plain", _plain_operation, _plain_refusal)
-DIALECTS = {dialect.name: dialect for dialect in (AZURE, WEBHDFS, S3, PLAIN)}
+DIALECTS = {dialect.name: dialect for dialect in (AZURE, GCS, WEBHDFS, S3, PLAIN)}
 """Every dialect, by name."""
 
 

@@ -1,6 +1,7 @@
 """A limit on requests per second, as store accounts have one.
 
-Promises: over any span the limit lets through at most `burst + per_second * span` requests, and it says when the next
+Promises: over any span the limit lets through at most `burst + per_second * span` requests (a batch may exceed
+it once, and is paid back), and it says when the next
 one would be let through. The clock is passed in. It leaves out what accounts also limit: bytes, and name ranges.
 """
 
@@ -27,12 +28,15 @@ class RateLimit:
         self._tokens = self.burst
         self._filled_at = self.clock()
 
-    def admit(self) -> float:
-        """Take a token and return 0.0, or take none and return the seconds to wait for one."""
+    def admit(self, count: int = 1) -> float:
+        """Take tokens and return 0.0, or take none and return the seconds to wait for one.
+
+        A request that counts for many is let through when one token is there, and leaves a debt for the next ones.
+        """
         now = self.clock()
         self._tokens = min(self.burst, self._tokens + (now - self._filled_at) * self.per_second)
         self._filled_at = now
         if self._tokens >= 1:
-            self._tokens -= 1
+            self._tokens -= count
             return 0.0
         return (1 - self._tokens) / self.per_second

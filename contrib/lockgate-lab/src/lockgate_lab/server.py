@@ -32,7 +32,7 @@ class StoreCall:
 
     __slots__ = ("client_request_id", "headers", "method", "operation", "planned_fault", "raw_path", "target")
 
-    def __init__(self, method: str, raw_path: str, headers: CIMultiDictProxy[str]) -> None:
+    def __init__(self, method: str, raw_path: str, headers: Mapping[str, str]) -> None:
         self.method = method
         self.raw_path = raw_path
         self.headers = headers
@@ -56,6 +56,9 @@ class EmulatedStore(Protocol[Call]):
 
     def answer(self, call: Call, body: bytes) -> web.Response:
         """Perform the call and return its answer, errors included."""
+
+    def weigh(self, call: Call, body: bytes) -> int:
+        """Return how many requests a call is to the rate limit: a batch may be many."""
 
     def refuse(self, call: Call, status: int, code: str, retry_after_s: int | None) -> web.Response:
         """Return an error answer in the store's own form; an empty code means the store's usual one."""
@@ -184,7 +187,7 @@ class LabServer(Steered, Generic[Call]):
     def _answer(self, call: Call, body: bytes) -> tuple[web.Response, str]:
         """Return the answer and the fault that struck. Does not await: this is what makes operations atomic."""
         limited = self.limit
-        if limited is not None and (wait_s := limited.limit.admit()) > 0:
+        if limited is not None and (wait_s := limited.limit.admit(self.store.weigh(call, body))) > 0:
             retry_after_s = max(1, math.ceil(wait_s)) if limited.retry_after else None
             return self.store.refuse(call, limited.status, limited.code, retry_after_s), "limit"
         fault = self.faults.take(call.operation, call.target)
