@@ -9,6 +9,7 @@ from lockgate.engine.cleanup import clean_up
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.record_log import RecordLog, fenced, read_record
 from lockgate.engine.roll_back import delete_sources
+from lockgate.model.capabilities import Capability
 from lockgate.model.errors import JobNotFound
 from lockgate.model.phases import Phase
 
@@ -23,6 +24,8 @@ async def abort_job(run: JobRun) -> None:
         record = await read_record(run)
         if record is not None and record.phase is Phase.COMMITTED:
             raise fenced(run, record)
+        if record is None and not await _is_there(run):
+            return
         log = RecordLog(run)
         if record is None or record.phase is Phase.REFUSED:
             try:
@@ -36,3 +39,12 @@ async def abort_job(run: JobRun) -> None:
         await clean_up(run)
     run.emit("job-aborted")
     run.log.info("job aborted")
+
+
+async def _is_there(run: JobRun) -> bool:
+    """Whether anything of the job is there: a record must not be what makes its directory, as it could where
+    directories are not real."""
+    async for page in run.store.list_tree(run.layout.attempt_directory):
+        if page:
+            return True
+    return Capability.REAL_DIRECTORIES in run.store.capabilities

@@ -15,14 +15,15 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.load_manifests import find_pins, load_plan
 from lockgate.engine.move_files import move_files
 from lockgate.engine.neighbours import take_ground
-from lockgate.engine.publish import publish, write_summary
-from lockgate.engine.record_log import RecordLog
+from lockgate.engine.publish import publish, read_summary, write_summary
+from lockgate.engine.record_log import RecordLog, read_record
 from lockgate.engine.reports import report_success
 from lockgate.engine.setup import check_marker
 from lockgate.engine.transactions import keep_outcome, save_for_outcome
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import ManifestInvalid
+from lockgate.model.errors import CommitFenced, JobNotFound, ManifestInvalid, OutcomeUnknown, StoreError
 from lockgate.model.files import Rename
+from lockgate.model.layout import SUCCESS
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
@@ -147,10 +148,46 @@ async def _publish(run: JobRun, log: RecordLog, plan: CommitPlan) -> Summary:
     await save_for_outcome(run, summary, nonce)
     await log.advance(Phase.PUBLISHING, summary_nonce=nonce)
     if run.options.mark_success:
-        await publish(run, nonce)
-    # Without `_SUCCESS`, this version of the record is the commit point.
-    await log.advance(Phase.COMMITTED)
+        await record_commit(run, log, surely=await publish(run, nonce))
+    else:
+        # Without `_SUCCESS`, this version of the record is the commit point.
+        await log.advance(Phase.COMMITTED)
     return await wind_up(run, summary)
+
+
+async def record_commit(run: JobRun, log: RecordLog, *, surely: bool) -> None:
+    """Say in the record that the commit point was passed. Where that fails, a job that is `surely` committed stays
+    so, and is finished: recovery would find out by the summary. Otherwise the record and `_SUCCESS` are asked.
+
+    Raises:
+        CommitFenced, JobNotFound: somebody else has ended the job, in another way.
+        OutcomeUnknown: they cannot be asked.
+    """
+    try:
+        await log.advance(Phase.COMMITTED)
+    except (CommitFenced, JobNotFound, StoreError) as error:
+        if not surely and not await _is_committed(run, error):
+            raise
+        run.log.warning("committed, but the record could not say so", error=str(error))
+
+
+async def _is_committed(run: JobRun, error: Exception) -> bool:
+    try:
+        record = await read_record(run)
+        if record is not None and not isinstance(error, StoreError):
+            return record.phase is Phase.COMMITTED
+        published = await read_summary(run, SUCCESS)
+    except StoreError:
+        published = None
+    if published is not None and published.job_id == run.layout.job_id:
+        return True
+    if not isinstance(error, StoreError):
+        return False
+    raise OutcomeUnknown(
+        f"cannot tell whether job {run.layout.job_id} was committed",
+        where=run.url(run.layout.attempt_directory),
+        next_step=f"nothing was cleaned up; lockgate recover {run.store.url} {run.layout.job_id}",
+    ) from error
 
 
 async def wind_up(run: JobRun, summary: Summary) -> Summary:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from lockgate.engine.job_run import JobRun, merged
 from lockgate.model.capabilities import WEAKENING, Capability
-from lockgate.model.errors import CommitFenced, OutcomeUnknown
+from lockgate.model.errors import CommitFenced, OutcomeUnknown, StoreError
 from lockgate.model.files import Rename, Renamed
 from lockgate.model.layout import BOOKKEEPING
 from lockgate.model.plan import CommitPlan
@@ -47,45 +47,50 @@ async def write_summary(run: JobRun, plan: CommitPlan, nonce: str) -> Summary:
         return summary
 
 
-async def publish(run: JobRun, nonce: str) -> None:
+async def publish(run: JobRun, nonce: str) -> bool:
     """Rename the summary to `_SUCCESS`: the commit point. Repeating it is no failure.
+
+    True: this call's rename took place. False: the summary waits no more, so the job is committed unless somebody
+    has rolled it back and deleted every trace, which the commit record says.
 
     Raises:
         CommitFenced: a rollback came first.
+        OutcomeUnknown: nobody can tell yet.
     """
     with run.stage("publish"):
         source = run.layout.summary_temporary(nonce)
-        (status,) = await run.store.stat_files([source])
-        if status is None:
-            (revoked,) = await run.store.stat_files([run.layout.summary_revoked(nonce)])
-            if revoked is None:
-                return
-            raise CommitFenced(
-                f"job {run.layout.job_id} is being rolled back",
-                where=run.url(run.layout.summary_revoked(nonce)),
-                next_step=f"lockgate recover {run.store.url} {run.layout.job_id} --undo",
-            )
-        rename = Rename(source, run.layout.summary, status.length, status.identity, replace=True)
-        (outcome,) = await run.store.rename_files([rename])
-        if not isinstance(outcome, Renamed):
-            await _settle(run, rename)
+        try:
+            for _ in range(PUBLISH_TRIES):
+                # The source alone decides: another job's `_SUCCESS` may have replaced ours already.
+                (status,) = await run.store.stat_files([source])
+                if status is None:
+                    await _refuse_revoked(run, nonce)
+                    return False
+                rename = Rename(source, run.layout.summary, status.length, status.identity, replace=True)
+                (outcome,) = await run.store.rename_files([rename])
+                if isinstance(outcome, Renamed):
+                    return True
+                await asyncio.sleep(0.1)
+        except StoreError as error:
+            raise _unknown(run, source, error) from error
+        raise _unknown(run, source, outcome)
 
 
-async def _settle(run: JobRun, rename: Rename) -> None:
-    """Find out whether the commit point was passed. The source alone decides: another job's `_SUCCESS` may have
-    replaced ours already."""
-    for _ in range(PUBLISH_TRIES):
-        (source,) = await run.store.stat_files([rename.source])
-        if source is None:
-            run.count("commit_file_rename_recovered")
-            return
-        (outcome,) = await run.store.rename_files([rename])
-        if isinstance(outcome, Renamed):
-            return
-        await asyncio.sleep(0.1)
-    raise OutcomeUnknown(
-        f"cannot tell whether job {run.layout.job_id} was committed: {outcome}",
-        where=run.url(rename.source),
+async def _refuse_revoked(run: JobRun, nonce: str) -> None:
+    revoked = run.layout.summary_revoked(nonce)
+    (found,) = await run.store.stat_files([revoked])
+    if found is not None:
+        raise CommitFenced(
+            f"job {run.layout.job_id} is being rolled back",
+            where=run.url(revoked),
+            next_step=f"lockgate recover {run.store.url} {run.layout.job_id} --undo",
+        )
+
+
+def _unknown(run: JobRun, source: str, why: object) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"cannot tell whether job {run.layout.job_id} was committed: {why}",
+        where=run.url(source),
         next_step=f"nothing was cleaned up; lockgate recover {run.store.url} {run.layout.job_id}",
     )
 

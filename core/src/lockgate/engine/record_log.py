@@ -6,6 +6,7 @@ lost the job finds out at its next step, before it does anything that its phase 
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from lockgate.engine.job_run import JobRun
@@ -16,6 +17,10 @@ from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, decode_record, encode_record
 
 RECORD_BYTES_MAX = 256 << 20
+
+CREATE_TRIES = 5
+CREATE_RETRY_SECONDS = 0.1
+"""How often a version is created, and the wait between, while its answers are lost."""
 
 
 async def read_record(run: JobRun, layout: JobLayout | None = None) -> CommitRecord | None:
@@ -99,23 +104,36 @@ class RecordLog:
         run = self._run
         path = run.layout.commit_record(record.sequence)
         try:
-            await run.store.create_file(path, encode_record(record))
+            await self._create_once(path, record)
         except FileMissing as error:
             raise JobNotFound(
                 f"job {run.layout.job_id} is over: its directory is gone",
                 where=run.url(run.layout.attempt_directory),
                 next_step="it was aborted, or finished, by somebody else; nothing was touched by this driver",
             ) from error
-        except (FileExists, AnswerLost):
-            found = await _read(run, run.layout, record.sequence)
-            if found is None or found.holder.nonce != record.holder.nonce or found.phase is not record.phase:
-                raise fenced(run, found) from None
         if Capability.REAL_DIRECTORIES not in run.store.capabilities:
             await self._check_head(record)
         self.now = record
         run.emit("phase", phase=record.phase.value)
         run.log.info("commit record", phase=record.phase.value, sequence=record.sequence)
         return record
+
+    async def _create_once(self, path: str, record: CommitRecord) -> None:
+        run = self._run
+        for _ in range(CREATE_TRIES):
+            try:
+                await run.store.create_file(path, encode_record(record))
+                return
+            except FileExists:
+                found = await _read(run, run.layout, record.sequence)
+                if found is None or found.holder.nonce != record.holder.nonce or found.phase is not record.phase:
+                    raise fenced(run, found) from None
+                return
+            except AnswerLost as error:
+                # It may be created yet. Our own next try either creates it or finds who did.
+                lost = error
+                await asyncio.sleep(CREATE_RETRY_SECONDS)
+        raise lost
 
     async def _check_head(self, record: CommitRecord) -> None:
         # Where directories are not real, a driver that slept until its job was cleaned up could still create a

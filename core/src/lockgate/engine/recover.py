@@ -12,7 +12,7 @@ from typing import Literal
 
 from lockgate.engine.answer_failure import Failure, answer_failure, recorded_plan, roll_back
 from lockgate.engine.cleanup import clean_up
-from lockgate.engine.job_commit import as_recorded, commit_from_claim, finish_from, wind_up
+from lockgate.engine.job_commit import as_recorded, commit_from_claim, finish_from, record_commit, wind_up
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import publish, read_summary
 from lockgate.engine.record_log import RecordLog, read_record
@@ -85,8 +85,9 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
         return Recovery("finished", phase, summary)
     if phase is Phase.PUBLISHING:
         if record.marks_success:
-            await publish(run, record.summary_nonce)
-        await log.advance(Phase.COMMITTED)
+            await record_commit(run, log, surely=await publish(run, record.summary_nonce))
+        else:
+            await log.advance(Phase.COMMITTED)
     found = await _own_summary(run, record)
     if found is None:
         await clean_up(run)

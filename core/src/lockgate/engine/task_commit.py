@@ -4,13 +4,14 @@ Seed: "Task Commit", "Task Abort/cleanup"; Hadoop `SaveTaskManifestStage`. The m
 temporary path, then renamed to the task's manifest path, as a pair that is retried.
 
 Two attempts of one task may be here at once. The rename never replaces, so the later one finds the earlier's
-manifest in its way; it moves that back to the earlier attempt's own temporary path and takes the place. So the
-last one wins, as in the seed, and the displaced manifest is not lost: a driver that holds the earlier attempt's
-receipt finds it there by its digest. What each can see:
+manifest in its way. It writes that one's bytes to the earlier attempt's own temporary path, and then its own over the
+task's path. So the last one wins, as in the seed; there is no moment without a manifest at the task's path, at which
+a driver that takes the manifests it finds would miss the task; and the displaced manifest is not lost: a driver that
+holds the earlier attempt's receipt finds it by its digest. What each can see:
 
-- A in place, B comes: B moves A aside, B in place. A driver without receipts commits B; with A's receipt, A.
-- B and C both find A: one of them moves it; the other's move fails, since the source is gone or A's temporary
-  path is taken, and it looks again.
+- A in place, B comes: A's bytes at A's temporary path, then B in place, B's copy at its own. A driver without receipts
+  commits A or B; with A's receipt, A; with B's, B.
+- B and C both find A: both keep A's bytes, and each has its own at its temporary path; either may be in place.
 - A comes a second time, because the report of its first commit was lost (HADOOP-17258): it finds its own manifest,
   byte for byte, and is done.
 """
@@ -142,39 +143,31 @@ async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
 
 
 async def _take_the_place(run: JobRun, rename: Rename, content: bytes) -> None:
-    for _ in range(100):
-        (outcome,) = await run.store.rename_files([rename])
-        if isinstance(outcome, Renamed):
-            return
-        (found,) = await run.store.read_files([rename.target], bytes_max=run.options.manifest_bytes_max)
-        if found == content:
-            # Ours, byte for byte: renamed by this call whose answer was lost, or by our own earlier commit.
-            await run.store.delete_files([rename.source])
-            return
-        if found is not None:
-            await _move_rival_aside(run, rename.target, found)
-        elif isinstance(outcome, NotRenamed) and outcome.reason is Refusal.PARENT_MISSING:
-            raise FileMissing("the manifests' directory is gone", where=run.url(run.layout.manifests))
-        elif not isinstance(outcome, NotRenamed) or outcome.reason is not Refusal.TARGET_EXISTS:
-            raise OutcomeUnknown(f"the manifest's rename did not succeed: {outcome}", where=run.url(rename.source))
-    raise CommitFailed("attempts of this task displace each other without end", where=run.url(rename.target))
+    (outcome,) = await run.store.rename_files([rename])
+    if isinstance(outcome, Renamed):
+        return
+    (found,) = await run.store.read_files([rename.target], bytes_max=run.options.manifest_bytes_max)
+    if found == content:
+        # Ours, byte for byte: renamed by this call whose answer was lost, or by our own earlier commit. What is left
+        # at the temporary path stays: a rival may be about to rely on its being there.
+        return
+    if found is not None:
+        await _displace_rival(run, rename, found, content)
+        return
+    if isinstance(outcome, NotRenamed) and outcome.reason is Refusal.PARENT_MISSING:
+        raise FileMissing("the manifests' directory is gone", where=run.url(run.layout.manifests))
+    raise OutcomeUnknown(f"the manifest's rename did not succeed: {outcome}", where=run.url(rename.source))
 
 
-async def _move_rival_aside(run: JobRun, place: str, content: bytes) -> None:
-    rival = _owner(content)
+async def _displace_rival(run: JobRun, rename: Rename, found: bytes, content: bytes) -> None:
+    rival = _owner(found)
     run.count("rival_manifests_displaced")
     run.log.info("a rival attempt committed earlier", rival=rival)
-    if rival is None:
-        # Nobody's receipt can stand for a manifest that cannot be read.
-        await run.store.delete_files([place])
-        return
-    aside = run.layout.manifest_temporary(rival)
-    (outcome,) = await run.store.rename_files([Rename(place, aside, len(content))])
-    if isinstance(outcome, NotRenamed) and outcome.reason is Refusal.TARGET_EXISTS:
-        (waiting,) = await run.store.read_files([aside], bytes_max=run.options.manifest_bytes_max)
-        if waiting == content:
-            # The rival is here itself, for a second time: its manifest is safe at its temporary path.
-            await run.store.delete_files([place])
+    aside = run.layout.manifest_temporary(rival) if rival else rename.source
+    # Nobody's receipt can stand for a manifest that cannot be read; our own earlier one, of other files, is obsolete.
+    if aside != rename.source:
+        await run.store.write_file(aside, found)
+    await run.store.write_file(rename.target, content)
 
 
 class _Owner(msgspec.Struct):
