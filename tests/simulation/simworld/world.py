@@ -51,7 +51,7 @@ from simworld.disk import Disk
 from simworld.event_loop import SimulatedLoop
 from simworld.faults import Faults, NoFaults, RandomFaults
 from simworld.judges import Before, Judges, Violation, Written
-from simworld.scenario import AttemptPlan, JobPlan, Scenario, Visitor, draw_scenario
+from simworld.scenario import AttemptPlan, JobPlan, Scenario, Visitor, draw_scenario, options
 from simworld.store import PROFILES, URL, Actor, Ether, SimulatedStore, turn
 
 EPOCH = 1_800_000_000.0
@@ -208,7 +208,7 @@ class World:
         )
         return JobRun(
             layout=layout,
-            options=job.options if job else JobOptions(),
+            options=job.options if job else options(requests_in_flight=2),
             store=SimulatedStore(self.ether, actor),
             hooks=HOOKS,
             runtime=runtime,
