@@ -6,15 +6,18 @@ told to, or when its standard input closes: a test run that is killed leaves no 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,8 +31,19 @@ class ServerStartError(Exception):
 class ServerProcess:
     """Starts a command and reads its announcement; a context manager that ends the process, by its own pid."""
 
-    def __init__(self, command: Sequence[str], *, start_timeout_s: float = 30.0, environment: Mapping[str, str] = {}):
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        start_timeout_s: float = 30.0,
+        environment: Mapping[str, str] = {},
+        error_log: Path | None = None,
+        working_directory: Path | None = None,
+    ) -> None:
         self.command = list(command)
+        self._error_log = error_log
+        self._working_directory = working_directory
+        self._unread = b""
         self.announcement: dict[str, Any] = {}
         self._start_timeout_s = start_timeout_s
         self._environment = dict(environment)
@@ -39,6 +53,15 @@ class ServerProcess:
     def of_module(cls, module: str, *arguments: str) -> Self:
         """Run a module with this interpreter."""
         return cls([sys.executable, "-m", module, *arguments])
+
+    @classmethod
+    def tethered(
+        cls, command: Sequence[str], port: int, *, start_timeout_s: float = 60.0, working_directory: Path | None = None
+    ) -> Self:
+        """Run a foreign server that knows nothing of announcements, and end it when this process ends."""
+        tether = [sys.executable, "-m", "lockgate_lab.tethered", "--port", str(port)]
+        tether += ["--timeout", str(start_timeout_s), "--", *command]
+        return cls(tether, start_timeout_s=start_timeout_s + 5, working_directory=working_directory)
 
     def __enter__(self) -> Self:
         """Start the process and wait for its announcement."""
@@ -53,35 +76,66 @@ class ServerProcess:
 
     def start(self) -> None:
         """Start the process and wait for its announcement; raises ServerStartError."""
-        self._process = subprocess.Popen(
-            self.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, **self._environment},
-        )
+        self._unread = b""
+        with contextlib.ExitStack() as opened:
+            errors = opened.enter_context(self._error_log.open("ab")) if self._error_log is not None else None
+            self._process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=self._working_directory,
+                env={**os.environ, **self._environment},
+            )
         try:
-            self.announcement = json.loads(self._first_line(self._process))
-        except ValueError as error:
-            self.stop()
-            raise ServerStartError(f"{' '.join(self.command)}: the first line is not JSON: {error}") from None
+            self.announcement = self._next_answer(self._process, self._start_timeout_s)
         except BaseException:
             self.stop()
             raise
 
-    def _first_line(self, process: subprocess.Popen[bytes]) -> bytes:
+    def ask(self, line: str, *, timeout_s: float = 30.0) -> dict[str, Any]:
+        """Write a line to the process and return the JSON line it answers; raises ServerStartError when it does not."""
+        if self._process is None or self._process.stdin is None:
+            raise RuntimeError("the server is not running")
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+        return self._next_answer(self._process, timeout_s)
+
+    def _next_answer(self, process: subprocess.Popen[bytes], timeout_s: float) -> dict[str, Any]:
+        line = self._next_line(process, timeout_s)
+        try:
+            answer: dict[str, Any] = json.loads(line)
+        except ValueError as error:
+            raise ServerStartError(f"{' '.join(self.command)}: a line is not JSON ({error}): {line!r}") from None
+        return answer
+
+    def _next_line(self, process: subprocess.Popen[bytes], timeout_s: float) -> bytes:
         assert process.stdout is not None
-        deadline = time.monotonic() + self._start_timeout_s
-        line = b""
+        deadline = time.monotonic() + timeout_s
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
-            while not line.endswith(b"\n"):
+            while b"\n" not in self._unread:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise ServerStartError(f"{' '.join(self.command)}: no line after {self._start_timeout_s} s")
+                    raise ServerStartError(f"{' '.join(self.command)}: no line after {timeout_s} s{self._complaints()}")
                 piece = os.read(process.stdout.fileno(), 65_536)
                 if not piece:
-                    raise ServerStartError(f"{' '.join(self.command)}: ended with status {process.wait()}: {line!r}")
-                line += piece
+                    status = process.wait()
+                    raise ServerStartError(f"{' '.join(self.command)}: ended with {status}{self._complaints()}")
+                self._unread += piece
+        line, _, self._unread = self._unread.partition(b"\n")
         return line
+
+    def _complaints(self) -> str:
+        if self._error_log is None or not self._error_log.exists():
+            return ""
+        return "\n" + self._error_log.read_bytes()[-4000:].decode(errors="replace")
+
+    def kill(self) -> None:
+        """End the process without warning (SIGKILL)."""
+        if self._process is None:
+            raise RuntimeError("the server is not running")
+        self._process.kill()
+        self.stop()
 
     def stop(self) -> None:
         """End the process: ask, and after five seconds insist. Does nothing when it is not running."""
@@ -89,7 +143,11 @@ class ServerProcess:
         if process is None:
             return
         if process.stdin is not None:
-            process.stdin.close()
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+        # A stopped process would not hear any of it.
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGCONT)
         process.terminate()
         try:
             process.wait(5)

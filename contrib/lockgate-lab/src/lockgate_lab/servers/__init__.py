@@ -1,0 +1,13 @@
+"""Real servers for tests: Azurite, fake-gcs-server, and an HDFS of one NameNode and one DataNode.
+
+Each is a context manager that listens on free loopback ports and ends only what it started. What a machine lacks is
+said by `MissingTool`, with the command that installs it; `start_or_skip` turns that into a skipped test, or, where the
+environment has CI=true, into a failed one.
+"""
+
+from lockgate_lab.servers.azurite import Azurite
+from lockgate_lab.servers.fake_gcs import FakeGcsServer
+from lockgate_lab.servers.hdfs import MiniHdfs
+from lockgate_lab.servers.missing_tool import MissingTool, start_or_skip
+
+__all__ = ["Azurite", "FakeGcsServer", "MiniHdfs", "MissingTool", "start_or_skip"]

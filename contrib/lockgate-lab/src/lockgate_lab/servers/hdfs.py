@@ -1,0 +1,173 @@
+"""A real HDFS: Hadoop's MiniDFSCluster, one NameNode and one DataNode in one Java process.
+
+The jars are fetched with Maven once, pinned, into the lab's cache. The server can be killed and started again on the
+same ports with its data kept, be stopped in mid-air (SIGSTOP) and continued, or restart its NameNode alone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from lockgate_lab.server_process import ServerProcess, ServerStartError
+from lockgate_lab.servers.cache import fetched_once
+from lockgate_lab.servers.free_port import free_port
+from lockgate_lab.servers.missing_tool import MissingTool, executable
+
+HADOOP_VERSION = "3.5.0"
+JAVA_VERSION_MIN = 17
+_JARS = {
+    "org.apache.hadoop:hadoop-client-api": HADOOP_VERSION,
+    "org.apache.hadoop:hadoop-client-runtime": HADOOP_VERSION,
+    "org.apache.hadoop:hadoop-client-minicluster": HADOOP_VERSION,
+    "org.mockito:mockito-core": "4.11.0",  # MiniDFSCluster needs it and does not bring it
+    "org.slf4j:slf4j-simple": "1.7.36",
+}
+_OPENED = ("java.base/java.lang", "java.base/java.io", "java.base/java.util", "java.base/sun.nio.ch")
+_JAVA_REMEDY = "a JDK 17, such as Debian's openjdk-17-jdk-headless"
+_MAVEN_REMEDY = "Maven 3.8 or newer, such as Debian's maven (it fetches Hadoop's jars once)"
+START_TIMEOUT_S = 180.0
+
+
+class MiniHdfs:
+    """An HDFS on free loopback ports; a context manager. Its data lives until `stop`."""
+
+    def __init__(self, configuration: Mapping[str, str] | None = None) -> None:
+        self.configuration = dict(configuration or {})
+        self.namenode_port = free_port()
+        self.http_port = free_port()
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._process: ServerProcess | None = None
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it and remove its data."""
+        self.stop()
+
+    def start(self) -> None:
+        """Start it: empty the first time, with its data after `kill`; raises MissingTool or ServerStartError."""
+        java = executable("java", "HDFS", _JAVA_REMEDY)
+        _require_java_version(java)
+        jars = _fetched()
+        is_new = self._directory is None
+        if self._directory is None:
+            self._directory = tempfile.TemporaryDirectory(prefix="minidfs-", ignore_cleanup_errors=True)
+        directory = Path(self._directory.name)
+        program = Path(__file__).with_name("MiniDfs.java")
+        # One JVM among many tests: a small heap, and compilers and collectors that leave the processors to others.
+        tuning = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
+        logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        opened = [f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED]
+        pairs = [f"{key}={value}" for key, value in self.configuration.items()]
+        self._process = ServerProcess(
+            [
+                *(java, *tuning, logging, *opened, "-cp", f"{jars}/*", str(program)),
+                *(str(directory / "dfs"), str(self.namenode_port), str(self.http_port), "1"),
+                *("format" if is_new else "keep", *pairs),
+            ],
+            start_timeout_s=START_TIMEOUT_S,
+            error_log=directory / "stderr.log",
+            working_directory=directory,
+        )
+        self._process.start()
+
+    def stop(self) -> None:
+        """End it and remove its data."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+        if self._directory is not None:
+            self._directory.cleanup()
+            self._directory = None
+
+    def kill(self) -> None:
+        """Kill it without warning (SIGKILL), as a machine that fails; `start` brings it back with its data."""
+        self._running().kill()
+        self._process = None
+
+    def pause(self) -> None:
+        """Stop the process where it is (SIGSTOP): connections stay open and nothing is answered."""
+        os.kill(self._running().pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused process go on."""
+        os.kill(self._running().pid, signal.SIGCONT)
+
+    def stop_namenode(self) -> None:
+        """Shut the NameNode down; the process and its DataNode stay."""
+        self._command("stop-namenode")
+
+    def start_namenode(self) -> None:
+        """Start the NameNode again and wait until it serves."""
+        self._command("start-namenode")
+
+    @property
+    def url(self) -> str:
+        """`hdfs://127.0.0.1:PORT`."""
+        return f"hdfs://127.0.0.1:{self.namenode_port}"
+
+    @property
+    def webhdfs_url(self) -> str:
+        """`http://127.0.0.1:PORT`, under which `/webhdfs/v1` is."""
+        return f"http://127.0.0.1:{self.http_port}"
+
+    @property
+    def pid(self) -> int:
+        """The id of the Java process."""
+        return self._running().pid
+
+    def _running(self) -> ServerProcess:
+        if self._process is None:
+            raise RuntimeError("HDFS is not running")
+        return self._process
+
+    def _command(self, line: str) -> None:
+        answer = self._running().ask(line, timeout_s=START_TIMEOUT_S)
+        if "error" in answer:
+            raise RuntimeError(f"{line}: {answer['error']}")
+
+
+def _require_java_version(java: str) -> None:
+    asked = subprocess.run([java, "-XshowSettings:properties", "-version"], capture_output=True, text=True)
+    for line in asked.stderr.splitlines():
+        name, _, value = line.strip().partition(" = ")
+        if name == "java.specification.version":
+            if float(value) < JAVA_VERSION_MIN:
+                raise MissingTool(f"Java {JAVA_VERSION_MIN} or newer (found {value})", "HDFS", _JAVA_REMEDY)
+            return
+
+
+def _fetched() -> Path:
+    return fetched_once(f"hadoop-{HADOOP_VERSION}", _fetch)
+
+
+def _fetch(directory: Path) -> None:
+    maven = executable("mvn", "HDFS", _MAVEN_REMEDY)
+    dependencies = "".join(
+        f"<dependency><groupId>{name.partition(':')[0]}</groupId><artifactId>{name.partition(':')[2]}</artifactId>"
+        f"<version>{version}</version></dependency>"
+        for name, version in _JARS.items()
+    )
+    project = directory / "pom.xml"
+    project.write_text(
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>lockgate</groupId><artifactId>minidfs</artifactId><version>1</version>"
+        f"<dependencies>{dependencies}</dependencies></project>"
+    )
+    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+    command = [maven, "-q", "-B", "-f", str(project), goal, f"-DoutputDirectory={directory}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise ServerStartError(f"{' '.join(command)}: status {done.returncode}\n{done.stdout[-2000:]}")
