@@ -10,6 +10,7 @@ from typing import Any
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination
 from lockgate.api.task_file import TaskFile
+from lockgate.api.termination import rolling_back_on_sigterm
 from lockgate.engine.commit_once import commit_once
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import plan_job
@@ -100,8 +101,11 @@ class Job:
             CommitRefused: nothing was moved.
             CommitFailed: files were moved; the text says whether the destination was restored.
             OutcomeUnknown: the store could not say what happened; `lockgate recover` goes on from there.
+
+        KeyboardInterrupt, and SIGTERM unless the application handles it, roll back before they are raised.
         """
-        return IO_LOOP.run(commit_once(self._run(), receipts))
+        with rolling_back_on_sigterm():
+            return IO_LOOP.run(commit_once(self._run(), receipts))
 
     def abort(self) -> None:
         """Delete everything that the job left. After a job commit has begun this is recovery's business.

@@ -1,1 +1,1 @@
-"""The command line."""
+"""The command line: `main.py` holds the commands, `tables.py` what they print, `terminal.py` where it goes."""

@@ -44,7 +44,9 @@ async def abort_job(run: JobRun) -> None:
 async def _is_there(run: JobRun) -> bool:
     """Whether anything of the job is there: a record must not be what makes its directory, as it could where
     directories are not real."""
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        return True
     async for page in run.store.list_tree(run.layout.attempt_directory):
         if page:
             return True
-    return Capability.REAL_DIRECTORIES in run.store.capabilities
+    return False

@@ -137,12 +137,15 @@ class RecordLog:
 
     async def _check_head(self, record: CommitRecord) -> None:
         # Where directories are not real, a driver that slept until its job was cleaned up could still create a
-        # version: it is then the only one, and the first is not there.
-        first, newest = await _read(self._run, self._run.layout, 0), await read_record(self._run)
-        if first is None or newest is None or newest.sequence != record.sequence:
-            if first is None:
-                await self._run.store.delete_files([self._run.layout.commit_record(record.sequence)])
-            raise fenced(self._run, newest)
+        # version: the one before it, which cleanup deletes no later than this, is then not there.
+        run, before = self._run, record.sequence - 1
+        newest = await read_record(run)
+        known = newest is not None and newest.sequence == record.sequence
+        has_head = before < 0 or await _read(run, run.layout, before) is not None
+        if not known or not has_head:
+            if not has_head:
+                await run.store.delete_files([run.layout.commit_record(record.sequence)])
+            raise fenced(run, newest if has_head else None)
 
 
 def fenced(run: JobRun, record: CommitRecord | None) -> CommitFenced:

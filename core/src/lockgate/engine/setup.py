@@ -14,6 +14,7 @@ from lockgate.engine.conflicts import refuse_early
 from lockgate.engine.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, UsageError
+from lockgate.model.layout import JobLayout
 
 MARKER_BYTES_MAX = 1 << 16
 
@@ -62,7 +63,12 @@ async def setup_job(run: JobRun) -> None:
 
 async def read_marker(run: JobRun) -> JobMarker | None:
     """The job's marker, None where there is none."""
-    (content,) = await run.store.read_files([run.layout.job_marker], bytes_max=MARKER_BYTES_MAX)
+    return await read_marker_of(run, run.layout)
+
+
+async def read_marker_of(run: JobRun, layout: JobLayout) -> JobMarker | None:
+    """The marker of any job of the destination, None where there is none."""
+    (content,) = await run.store.read_files([layout.job_marker], bytes_max=MARKER_BYTES_MAX)
     return None if content is None else msgspec.json.decode(content, type=JobMarker)
 
 

@@ -22,6 +22,7 @@ ATTEMPT for `JOB/{job_attempt:02d}`.
 | `ATTEMPT/txn-summary-{nonce}.json`                  | the summary once more, for a job with a transaction id |
 | `_lockgate/txn/{digest}.json`                       | the outcome of a transaction id: the first summary |
 | `_lockgate/txn/{digest}.claim-{sequence}.json`      | which job is to commit that transaction |
+| `_temporary/probe-{nonce}/`                         | where `lockgate doctor` tries the store out |
 
 Source: seed "Directory Structure"; Hadoop `ManifestCommitterSupport.AttemptDirectories`.
 """
@@ -144,7 +145,7 @@ class JobLayout:
     @property
     def file_list(self) -> str:
         """The companion of the summary that lists every file of a large commit."""
-        return f"{BOOKKEEPING}/commits/{self.job_id}.jsonl.gz"
+        return f"{FILE_LISTS}/{self.job_id}.jsonl.gz"
 
     def summary_revoked(self, nonce: str) -> str:
         """Where a rollback renames that summary, which decides between it and the commit point."""
@@ -201,6 +202,15 @@ def record_sequence(name: str) -> int | None:
     """The version number in a commit record's file name, or None for any other file."""
     match = _RECORD.fullmatch(name)
     return None if match is None else int(match.group(1) or 0)
+
+
+FILE_LISTS = f"{BOOKKEEPING}/commits"
+"""The directory of the lists of files of large commits."""
+
+
+def probe_directory(nonce: str) -> str:
+    """Where the store is tried out: below `_temporary`, and no job's directory."""
+    return f"{TEMPORARY}/probe-{nonce[:16]}"
 
 
 TRANSACTIONS = f"{BOOKKEEPING}/txn"

@@ -169,6 +169,31 @@ def decode_manifest(content: bytes, layout: JobLayout, below: Below, *, name: st
     )
 
 
+class UncheckedManifest(TaskManifest, frozen=True):
+    """A manifest for people to look at: its paths are URIs as they were written, and nothing was checked."""
+
+
+def peek_manifest(content: bytes, *, name: str) -> UncheckedManifest:
+    """Read any job's manifest, Hadoop's or ours, without checking where it points; never to commit it.
+
+    Raises:
+        ManifestInvalid: it is not a manifest.
+    """
+    try:
+        wire = _decoder.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ManifestInvalid(f"a manifest is not valid: {error}", where=name) from error
+    return UncheckedManifest(
+        job_id=wire.jobId,
+        job_attempt=wire.jobAttemptNumber,
+        task_id=wire.taskID,
+        task_attempt_id=wire.taskAttemptID,
+        files=[Entry(file.s, file.d, file.z, file.e or "") for file in wire.files],
+        directories=[directory.d for directory in wire.directories],
+        counters=wire.iostatistics.counters if wire.iostatistics else {},
+    )
+
+
 def _check_header(wire: _WireManifest, layout: JobLayout, name: str) -> None:
     expected = [
         ("type", wire.type, MANIFEST_TYPE),

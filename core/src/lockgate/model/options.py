@@ -198,10 +198,10 @@ class JobOptions:
         layers: list[tuple[str, dict[str, Any]]] = []
         hadoop: dict[str, Any] = {}
         for source, values, prefixes, strict in (
-            ("Python", python, (OPTION_PREFIX,), True),
-            ("Spark option", spark_options, (OPTION_PREFIX,), True),
+            ("an argument", python, (OPTION_PREFIX,), True),
+            ("a Spark option", spark_options, (OPTION_PREFIX,), True),
             ("Spark conf", spark_conf, (SPARK_PREFIX,), False),
-            ("environment", environment, (ENVIRONMENT_PREFIX,), False),
+            ("an environment variable", environment, (ENVIRONMENT_PREFIX,), False),
         ):
             found: dict[str, Any] = {}
             for raw, value in (values or {}).items():
@@ -217,7 +217,7 @@ class JobOptions:
                     continue
                 _put(found, name, value, source, raw)
             layers.append((source, found))
-        layers.append(("Hadoop option", _from_hadoop(hadoop)))
+        layers.append(("a Hadoop option", _from_hadoop(hadoop)))
         merged: dict[str, Any] = {}
         store: dict[str, str] = {}
         for source, found in reversed(layers):

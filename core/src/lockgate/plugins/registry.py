@@ -59,6 +59,7 @@ class LoadedPlugin:
     store: StoreKind | None = None
     failure: str = ""
     built_in: bool = False
+    description: str = ""
 
 
 class PluginRegistry:
@@ -97,7 +98,8 @@ class PluginRegistry:
         kind = offer() if offer is not None else None
         if kind is not None:
             self._stores[name] = kind
-        self.loaded.append(LoadedPlugin(name, distribution, version, kind, built_in=built_in))
+        description = kind.description if kind else (plugin.__doc__ or "").strip().partition("\n")[0]
+        self.loaded.append(LoadedPlugin(name, distribution, version, kind, built_in=built_in, description=description))
 
     def _unknown_choices(self, chosen: Sequence[str], installed: set[str]) -> None:
         known = installed | {module.rpartition(".")[2] for module in BUILT_IN}

@@ -1,0 +1,73 @@
+"""Read one of the committers' files, ours or Hadoop's: a summary, a task manifest, or a commit record."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from lockgate.api.io_loop import IO_LOOP
+from lockgate.api.job_runs import registry_of
+from lockgate.model.errors import FileMissing, LockgateError
+from lockgate.model.layout import SUCCESS
+from lockgate.model.manifest import MANIFEST_TYPE, UncheckedManifest, peek_manifest
+from lockgate.model.options import JobOptions
+from lockgate.model.record import RECORD_TYPE, CommitRecord, decode_record
+from lockgate.model.summary import SUMMARY_TYPE, Summary, decode_summary
+from lockgate.model.urls import parse_url
+
+Shown = Summary | UncheckedManifest | CommitRecord
+
+
+class _Kind(msgspec.Struct):
+    type: str = ""
+    name: str = ""
+
+
+def read_any(url: str, options: JobOptions | None = None) -> Shown:
+    """What is at `url`; of a destination, its `_SUCCESS`.
+
+    Raises:
+        FileMissing: there is nothing.
+        LockgateError: it is none of these files.
+    """
+    chosen = options or JobOptions.resolve(environment=os.environ)
+    parent, _, name = str(parse_url(url)).rstrip("/").rpartition("/")
+
+    async def read() -> tuple[str, bytes | None]:
+        registry = registry_of(chosen)
+        inside = registry.open_store(url, chosen)
+        (content,) = await inside.read_files([SUCCESS], bytes_max=chosen.manifest_bytes_max)
+        if content is not None:
+            return str(inside.url.child(SUCCESS)), content
+        beside = registry.open_store(parent, chosen)
+        (content,) = await beside.read_files([name], bytes_max=chosen.manifest_bytes_max)
+        return url, content
+
+    where, content = IO_LOOP.run(read())
+    if content is None:
+        raise FileMissing("there is no such file, and no `_SUCCESS` below it", where=url)
+    return decode_any(content, name=where)
+
+
+def decode_any(content: bytes, *, name: str) -> Shown:
+    """Tell the kinds of file apart by what they say of themselves.
+
+    Raises:
+        LockgateError: it is none of them.
+    """
+    try:
+        kind = msgspec.json.decode(content, type=_Kind) if content.strip() else _Kind(name=SUMMARY_TYPE)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LockgateError(f"not a file of a committer: {error}", where=name) from error
+    if kind.type == RECORD_TYPE:
+        return decode_record(content, name=name)
+    if kind.type == MANIFEST_TYPE:
+        return peek_manifest(content, name=name)
+    if kind.name == SUMMARY_TYPE:
+        return decode_summary(content, name=name)
+    raise LockgateError(
+        f"not a file of a committer: type {kind.type or kind.name or 'not given'!r}",
+        where=name,
+        next_step="show reads `_SUCCESS`, task manifests and commit records",
+    )

@@ -1,0 +1,332 @@
+"""What the commands print: each function makes the answer of one command out of what the API returned."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from lockgate.api.show import Shown
+from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
+from lockgate.engine.collect_garbage import Garbage
+from lockgate.engine.list_jobs import STATUS_MEANING, JobState, JobStatus
+from lockgate.engine.probe_store import Probe
+from lockgate.engine.recover import Recovery
+from lockgate.engine.verify import FAULT_MEANING, Verification
+from lockgate.model.capabilities import MEANING, WEAKENING
+from lockgate.model.manifest import TaskManifest
+from lockgate.model.plan import CommitPlan
+from lockgate.model.prediction import Operations
+from lockgate.model.record import CommitRecord
+from lockgate.model.summary import Summary
+from lockgate.plugins.registry import PluginRegistry
+
+LISTED_MAX = 20
+"""How many files a table for people shows; `--json` has them all."""
+
+
+def size(count: int) -> str:
+    """Bytes for people: three digits and a binary unit."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or unit == "TiB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError
+
+
+def age(since: float) -> str:
+    """How long ago a time was, in its largest unit."""
+    seconds = max(0.0, time.time() - since)
+    for length, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= length:
+            return f"{seconds / length:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _when(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ") if seconds else ""
+
+
+def _facts(title: str, facts: Mapping[str, Any]) -> Rows:
+    rows = [(name, str(value)) for name, value in facts.items() if value not in ("", None)]
+    return Rows(title, ("", ""), rows)
+
+
+def plugins_answer(registry: PluginRegistry) -> Answer:
+    """`lockgate plugins`."""
+    document, rows, capabilities = [], [], []
+    for plugin in [*registry.loaded, *registry.failures]:
+        kind = plugin.store
+        document.append(
+            {
+                "name": plugin.name,
+                "distribution": plugin.distribution,
+                "version": plugin.version,
+                "built_in": plugin.built_in,
+                "schemes": list(kind.schemes) if kind else [],
+                "capabilities": sorted(each.value for each in kind.capabilities) if kind else [],
+                "failure": plugin.failure,
+            }
+        )
+        what = f"FAILED: {plugin.failure}" if plugin.failure else plugin.description
+        schemes = ", ".join(f"{scheme}://" for scheme in kind.schemes) if kind else ""
+        rows.append((plugin.name, f"{plugin.distribution} {plugin.version}".strip(), schemes, what))
+        if kind:
+            for capability in sorted(kind.capabilities):
+                mark = " (!)" if capability in WEAKENING else ""
+                capabilities.append((plugin.name, capability.value + mark, MEANING[capability]))
+    protocols = [(p.name, p.description, ", ".join(sorted(p.needs))) for p in registry.protocols().values()]
+    return Answer(
+        {
+            "plugins": document,
+            "protocols": [{"name": p.name, "needs": sorted(p.needs)} for p in registry.protocols().values()],
+            "policies": registry.policies(),
+        },
+        [
+            Rows("Plugins", ("plugin", "distribution", "URLs", "what"), rows),
+            Rows("Capabilities of the stores", ("store", "capability", "meaning"), capabilities),
+            Rows("Protocols", ("protocol", "what", "needs"), protocols),
+        ],
+        [f"Conflict policies: {', '.join(registry.policies())}"],
+        PROBLEM if registry.failures else DONE,
+    )
+
+
+def jobs_answer(states: Sequence[JobState]) -> Answer:
+    """`lockgate jobs`."""
+    document = [
+        {
+            "job_id": state.job_id,
+            "job_attempt": state.layout.job_attempt,
+            "status": state.status,
+            "phase": state.phase,
+            "last_seen": state.last_seen,
+            "age_seconds": round(max(0.0, time.time() - state.last_seen), 1),
+            "tasks_committed": state.tasks_committed,
+            "driver": state.driver,
+            "directory": state.layout.attempt_directory,
+            "problem": state.problem,
+        }
+        for state in states
+    ]
+    rows = [
+        (
+            state.job_id,
+            state.status.value,
+            state.phase.value if state.phase else "",
+            age(state.last_seen),
+            str(state.tasks_committed),
+            state.driver,
+        )
+        for state in states
+    ]
+    told = sorted({state.status for state in states}, key=list(JobStatus).index)
+    crashed = any(state.status in (JobStatus.CRASHED, JobStatus.UNREADABLE) for state in states)
+    return Answer(
+        document,
+        [Rows("Jobs", ("job", "status", "phase", "last seen", "tasks", "driver"), rows)],
+        [f"{status.value}: {STATUS_MEANING[status]}" for status in told] or ["No job left a trace here."],
+        PROBLEM if crashed else DONE,
+    )
+
+
+def summary_answer(summary: Summary, url: str) -> Answer:
+    """The summary of a job, ours or Hadoop's."""
+    ours = summary.lockgate
+    facts: dict[str, Any] = {
+        "job": summary.job_id,
+        "success": "yes" if summary.success else "no",
+        "committer": summary.committer,
+        "when": _when(summary.timestamp / 1000),
+        "host": summary.hostname,
+        "files": f"{summary.files:,}" + ("" if ours else f" named (at most {len(summary.filenames)})"),
+        "bytes": size(summary.bytes),
+    }
+    if ours:
+        facts |= {
+            "destination": ours.destination,
+            "store": ours.store,
+            "protocol": ours.protocol,
+            "policy": ours.policy,
+            "task attempts": ours.attempts,
+            "files replaced": ours.replaced,
+            "renames recovered": ours.renames_recovered,
+            "weaker than usual": ", ".join(ours.weaker),
+            "transaction id": ours.txn_id,
+            "list of files": ours.files.companion,
+            "error": ours.error,
+        }
+    tables = [_facts(f"Job summary {url}", facts)]
+    if ours and ours.stage_seconds:
+        rows = [(name, f"{seconds:.3f}") for name, seconds in ours.stage_seconds.items()]
+        tables.append(Rows("Stages", ("stage", "seconds"), rows))
+    counters = [(name, f"{count:,}") for name, count in sorted(summary.counters.items()) if count]
+    if counters:
+        tables.append(Rows("Counters", ("counter", "count"), counters))
+    diagnostics = [(name, value) for name, value in summary.diagnostics.items()]
+    if diagnostics:
+        tables.append(Rows("Diagnostics", ("", ""), diagnostics))
+    return Answer(summary, tables, [], DONE if summary.success else PROBLEM)
+
+
+def manifest_answer(manifest: TaskManifest, url: str) -> Answer:
+    """A task manifest, ours or Hadoop's."""
+    facts = {
+        "job": manifest.job_id,
+        "job attempt": manifest.job_attempt,
+        "task": manifest.task_id,
+        "task attempt": manifest.task_attempt_id,
+        "files": f"{len(manifest.files):,}",
+        "bytes": size(manifest.bytes_total),
+    }
+    rows = [(entry.target, str(entry.length), entry.identity) for entry in islice(manifest.files, LISTED_MAX)]
+    sentences = [f"… and {len(manifest.files) - LISTED_MAX:,} more"] if len(manifest.files) > LISTED_MAX else []
+    document = {
+        "job_id": manifest.job_id,
+        "job_attempt": manifest.job_attempt,
+        "task_id": manifest.task_id,
+        "task_attempt_id": manifest.task_attempt_id,
+        "files": [
+            {"source": e.source, "target": e.target, "length": e.length, "identity": e.identity} for e in manifest.files
+        ],
+        "directories": list(manifest.directories),
+        "counters": dict(manifest.counters),
+    }
+    tables = [_facts(f"Task manifest {url}", facts), Rows("Files", ("target", "length", "identity"), rows)]
+    return Answer(document, tables, sentences)
+
+
+def record_answer(record: CommitRecord, url: str) -> Answer:
+    """A commit record."""
+    facts = {
+        "job": record.job_id,
+        "phase": record.phase.value,
+        "version": record.sequence,
+        "held by": record.holder,
+        "updated": _when(record.updated),
+        "policy": record.policy,
+        "task attempts": len(record.pins),
+        "files": record.files,
+        "files replaced": record.replaced,
+        "transaction id": record.txn_id,
+        "reason": record.reason,
+    }
+    return Answer(record, [_facts(f"Commit record {url}", facts)])
+
+
+def shown_answer(shown: Shown, url: str) -> Answer:
+    """`lockgate show`."""
+    if isinstance(shown, Summary):
+        return summary_answer(shown, url)
+    if isinstance(shown, CommitRecord):
+        return record_answer(shown, url)
+    return manifest_answer(shown, url)
+
+
+def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: float, basis: str) -> Answer:
+    """`lockgate plan`."""
+    entries = [entry for batch in plan.batches() for entry in batch]
+    document = {
+        "policy": plan.policy,
+        "tasks": len(plan.pins),
+        "files": plan.files,
+        "bytes": plan.bytes,
+        "directories_to_make": list(plan.missing_directories),
+        "renames": [{"source": e.source, "target": e.target, "length": e.length} for e in entries],
+        "set_aside": [{"path": aside.path, "length": aside.length} for aside in plan.set_aside],
+        "operations": {row.kind: row.count for row in operations},
+        "seconds": round(seconds, 3),
+    }
+    facts = {
+        "policy": plan.policy,
+        "task attempts": len(plan.pins),
+        "files to rename": f"{plan.files:,} ({size(plan.bytes)})",
+        "directories to make": len(plan.missing_directories),
+        "files to set aside": len(plan.set_aside),
+    }
+    renames = [(entry.target, str(entry.length), entry.source) for entry in entries[:LISTED_MAX]]
+    tables = [
+        _facts("Plan", facts),
+        Rows("Renames", ("target", "length", "source"), renames),
+        Rows("Operations", ("kind", "count"), [(row.kind, f"{row.count:,}") for row in operations]),
+    ]
+    if plan.set_aside:
+        asides = [(aside.path, str(aside.length)) for aside in plan.set_aside[:LISTED_MAX]]
+        tables.insert(2, Rows("Set aside", ("file", "length"), asides))
+    return Answer(document, tables, [f"At least {seconds:.2f} s {basis}. Nothing was touched."])
+
+
+def recovery_answer(found: Mapping[str, Recovery]) -> Answer:
+    """`lockgate recover`."""
+    document = {
+        job: {"outcome": recovery.outcome, "phase": recovery.phase, "files": _files(recovery)}
+        for job, recovery in found.items()
+    }
+    sentences = [_told(job, recovery) for job, recovery in found.items()]
+    return Answer(document, [], sentences or ["Nothing to recover."])
+
+
+def _files(recovery: Recovery) -> int:
+    return recovery.summary.files if recovery.summary else 0
+
+
+def _told(job: str, recovery: Recovery) -> str:
+    phase = f" (it stood at {recovery.phase.value})" if recovery.phase else ""
+    return {
+        "nothing": f"{job}: nothing to do{phase}",
+        "finished": f"{job}: finished{phase}: {_files(recovery):,} files",
+        "undone": f"{job}: undone{phase}: the destination is as before",
+    }[recovery.outcome]
+
+
+def garbage_answer(found: Sequence[Garbage]) -> Answer:
+    """`lockgate gc`."""
+    rows = [(each.path, each.action, each.why) for each in found]
+    document = [{"path": each.path, "action": each.action, "why": each.why} for each in found]
+    sentences = [] if found else ["No garbage."]
+    failed = any(each.action == "failed" for each in found)
+    return Answer(document, [Rows("Garbage", ("path", "action", "why"), rows)], sentences, PROBLEM if failed else DONE)
+
+
+def verification_answer(found: Verification) -> Answer:
+    """`lockgate verify`."""
+    findings = [{"fault": each.fault, "path": each.path, "detail": each.detail} for each in found.findings]
+    document = {
+        "job_id": found.summary.job_id,
+        "checked": found.checked,
+        "others": found.others,
+        "findings": findings,
+    }
+    rows = [(each.path, each.fault, each.detail or FAULT_MEANING[each.fault]) for each in found.findings]
+    others = f" {found.others:,} files of other commits were not checked." if found.others else ""
+    if not rows:
+        told = f"All {found.checked:,} files of job {found.summary.job_id} are as they were committed.{others}"
+        return Answer(document, [], [told])
+    told = f"{len(rows):,} of {found.checked:,} files of job {found.summary.job_id} are not as committed.{others}"
+    return Answer(document, [Rows("Findings", ("file", "fault", "detail"), rows)], [told], PROBLEM)
+
+
+def probes_answer(probes: Sequence[Probe], url: str) -> Answer:
+    """`lockgate doctor`."""
+    document = [
+        {
+            "probe": probe.name,
+            "claimed": probe.claimed,
+            "holds": probe.holds,
+            "verdict": probe.verdict,
+            "detail": probe.detail,
+            "seconds": round(probe.seconds, 4),
+        }
+        for probe in probes
+    ]
+    rows = [
+        (probe.name, "yes" if probe.claimed else "no", probe.verdict, f"{probe.seconds * 1000:.0f} ms", probe.detail)
+        for probe in probes
+    ]
+    broken = [probe.name for probe in probes if probe.verdict == "broken claim"]
+    told = f"Claims that do not hold: {', '.join(broken)}" if broken else "Every claim that was probed holds."
+    table = Rows(f"Doctor {url}", ("probe", "claimed", "found", "took", "detail"), rows)
+    return Answer(document, [table], [told], PROBLEM if broken else DONE)

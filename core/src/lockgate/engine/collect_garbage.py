@@ -1,0 +1,97 @@
+"""Garbage: what jobs that are over, or never came to an end, left below a destination.
+
+A job that may be alive is never touched, and one that died in its job commit is left to recovery, since deleting
+it would leave the destination half way. A job that is deleted without having been committed is aborted first: its
+record is claimed, so a driver that wakes up later is fenced. What was found is looked at again, file by file, before
+it is deleted: a task attempt may be writing a large file while its directory shows no change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+from lockgate.engine.job_abort import abort_job
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.list_jobs import JobState, JobStatus, job_state
+from lockgate.engine.neighbours import job_layouts
+from lockgate.engine.publish import read_summary
+from lockgate.engine.recover import recover_job
+from lockgate.model.errors import LockgateError
+from lockgate.model.layout import FILE_LISTS, SUCCESS, TEMPORARY
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """One thing that gc looked at: a job's directory or a list of files."""
+
+    path: str
+    action: Literal["deleted", "would delete", "kept", "failed"]
+    why: str
+
+
+async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage]:
+    """Delete what is surely nobody's any more; say of everything else why it is kept."""
+    with run.stage("collect_garbage"):
+        found = [await _job(run, layout_state, dry_run=dry_run) for layout_state in await _states(run)]
+        found += await _file_lists(run, dry_run=dry_run)
+        if not dry_run:
+            await run.store.delete_empty_directories([TEMPORARY])
+        return found
+
+
+async def _states(run: JobRun) -> list[JobState]:
+    return [await job_state(run, layout) async for layout in job_layouts(run)]
+
+
+async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
+    path = state.layout.job_directory
+    keep = {
+        JobStatus.RUNNING: "its tasks may be at work",
+        JobStatus.COMMITTING: "its driver may be alive",
+        JobStatus.CRASHED: f"it died in job commit: lockgate recover {run.store.url} {state.job_id}",
+        JobStatus.UNREADABLE: f"its commit record cannot be read: {state.problem}",
+    }.get(state.status)
+    if keep is None and await _wrote_lately(run, state):
+        keep = "a task attempt wrote there a short while ago"
+    if keep is not None:
+        return Garbage(path, "kept", keep)
+    if dry_run:
+        return Garbage(path, "would delete", state.status.value)
+    job = dataclasses.replace(run, layout=state.layout, marker="", counters={}, stage_seconds={})
+    try:
+        if state.status is JobStatus.LEFT_BEHIND:
+            await recover_job(job, force=True)
+        else:
+            await abort_job(job)
+    except LockgateError as error:
+        return Garbage(path, "failed", str(error))
+    return Garbage(path, "deleted", state.status.value)
+
+
+async def _wrote_lately(run: JobRun, state: JobState) -> bool:
+    if state.status is JobStatus.LEFT_BEHIND:
+        return False
+    async for page in run.store.list_tree(state.layout.attempt_directory):
+        if any(run.runtime.wall() - status.modified < run.options.alive_seconds for status in page):
+            return True
+    return False
+
+
+async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """Lists that `_SUCCESS` does not name: of commits since replaced, or of one that is about to be published."""
+    try:
+        summary = await read_summary(run, SUCCESS)
+    except LockgateError:
+        summary = None
+    named = summary.lockgate.files.companion if summary is not None and summary.lockgate else ""
+    found: list[Garbage] = []
+    async for page in run.store.list_directory(FILE_LISTS):
+        for status in page:
+            if status.path == named or run.runtime.wall() - status.modified < run.options.alive_seconds:
+                continue
+            if not dry_run:
+                await run.store.delete_files([status.path])
+            found.append(Garbage(status.path, "would delete" if dry_run else "deleted", "no _SUCCESS names it"))
+    return found

@@ -1,0 +1,120 @@
+"""Is what was committed still there? The destination against the list of files that `_SUCCESS` holds or names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from lockgate.engine.conflicts import list_visible
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.publish import SUMMARY_BYTES_MAX, read_summary
+from lockgate.model.errors import JobNotFound, LockgateError
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import SUCCESS
+from lockgate.model.summary import CommittedFile, Summary, decode_file_list
+from lockgate.model.urls import parent_of
+
+Fault = Literal["missing", "changed", "swapped", "moved", "extra"]
+
+FAULT_MEANING: dict[Fault, str] = {
+    "missing": "the file is gone",
+    "changed": "another length or identity: it was written again",
+    "swapped": "it is there under another committed file's name",
+    "moved": "it is there under a name that was not committed",
+    "extra": "the commit replaced what was there, and this came since",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One file that is not as it was committed; `detail` says what was expected and what was found."""
+
+    fault: Fault
+    path: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a verification found. `others` counts files that the commit neither wrote nor replaced."""
+
+    summary: Summary
+    checked: int
+    others: int
+    findings: list[Finding]
+
+
+async def verify(run: JobRun) -> Verification:
+    """Compare the destination with its last commit.
+
+    Raises:
+        JobNotFound: there is no `_SUCCESS`.
+        LockgateError: its summary lists no files with lengths, as of another committer's; or the list was changed.
+    """
+    with run.stage("verify"):
+        summary = await read_summary(run, SUCCESS)
+        if summary is None:
+            raise JobNotFound(
+                "no job was committed here", where=run.url(SUCCESS), next_step=f"lockgate jobs {run.store.url}"
+            )
+        committed = {file.path: file for file in await _committed(run, summary)}
+        found: dict[str, FileStatus] = {}
+        progress = run.progress(len(committed))
+        async for page in list_visible(run):
+            found.update((status.path, status) for status in page)
+            progress(len(page))
+        findings = _compare(run, committed, found)
+        extra = [Finding("extra", path) for path in _extra(summary, committed, found)]
+        others = len(found.keys() - committed.keys()) - len(extra)
+        return Verification(summary, len(committed), others, sorted([*findings, *extra], key=lambda each: each.path))
+
+
+async def _committed(run: JobRun, summary: Summary) -> Iterable[CommittedFile]:
+    if summary.lockgate is None:
+        raise LockgateError(
+            "this `_SUCCESS` lists no lengths and identities to compare with",
+            where=run.url(SUCCESS),
+            next_step=f"it was written by {summary.committer or 'another committer'}; lockgate show prints it",
+        )
+    files = summary.lockgate.files
+    if not files.companion:
+        return files.inline
+    (content,) = await run.store.read_files([files.companion], bytes_max=SUMMARY_BYTES_MAX)
+    if content is None:
+        raise LockgateError("the list of committed files is gone", where=run.url(files.companion))
+    return decode_file_list(content, files, name=run.url(files.companion))
+
+
+def _compare(run: JobRun, committed: dict[str, CommittedFile], found: dict[str, FileStatus]) -> list[Finding]:
+    by_identity = {file.identity: file.path for file in committed.values() if file.identity}
+    strays = {status.identity: path for path, status in found.items() if status.identity and path not in committed}
+    findings: list[Finding] = []
+    for path, file in committed.items():
+        status = found.get(path)
+        if status is None:
+            stray = strays.get(file.identity)
+            findings.append(Finding("moved", path, f"now at {stray}") if stray else Finding("missing", path))
+            continue
+        same = not file.identity or not status.identity or run.store.same_identity(file.identity, status.identity)
+        if status.length == file.length and same:
+            continue
+        other = by_identity.get(status.identity)
+        if other is not None and other != path:
+            findings.append(Finding("swapped", path, f"holds what was committed as {other}"))
+        else:
+            expected = f"{file.length} bytes, {file.identity or 'no identity'}"
+            there = f"{status.length} bytes, {status.identity or 'no identity'}"
+            findings.append(Finding("changed", path, f"committed {expected}; found {there}"))
+    return findings
+
+
+def _extra(summary: Summary, committed: dict[str, CommittedFile], found: dict[str, FileStatus]) -> list[str]:
+    policy = summary.lockgate.policy if summary.lockgate else ""
+    others = found.keys() - committed.keys()
+    if policy == "replace":
+        return sorted(others)
+    if policy == "replace-partitions":
+        leaves = {parent_of(path) for path in committed}
+        return sorted(path for path in others if parent_of(path) in leaves)
+    return []
