@@ -40,6 +40,16 @@ async def _read(run: JobRun, layout: JobLayout, sequence: int) -> CommitRecord |
     return None if content is None else decode_record(content, name=run.url(path))
 
 
+_AS_ONE_ACT = frozenset({Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE})
+"""Where a job's directory goes with all its records at once, and nothing can be created in it afterwards."""
+
+
+async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
+    """Whether this newest version is what a cleanup that was cut short has left, or what a delayed request has
+    created after it: the version before it is only ever deleted by the cleanup of a job that is over."""
+    return record.sequence > 0 and await _read(run, run.layout, record.sequence - 1) is None
+
+
 class RecordLog:
     """One driver's hold on the record. `now` is the version that it created last."""
 
@@ -111,7 +121,7 @@ class RecordLog:
                 where=run.url(run.layout.attempt_directory),
                 next_step="it was aborted, or finished, by somebody else; nothing was touched by this driver",
             ) from error
-        if Capability.REAL_DIRECTORIES not in run.store.capabilities:
+        if not _AS_ONE_ACT <= run.store.capabilities:
             await self._check_head(record)
         self.now = record
         run.emit("phase", phase=record.phase.value)
@@ -136,8 +146,8 @@ class RecordLog:
         raise lost
 
     async def _check_head(self, record: CommitRecord) -> None:
-        # Where directories are not real, a driver that slept until its job was cleaned up could still create a
-        # version: the one before it, which cleanup deletes no later than this, is then not there.
+        # Where a directory does not go as one act, a driver that slept until its job was cleaned up could still create
+        # a version again: either the newest, which cleanup deletes last, is a later one, or the one before it is gone.
         run, before = self._run, record.sequence - 1
         newest = await read_record(run)
         known = newest is not None and newest.sequence == record.sequence

@@ -15,7 +15,7 @@ from lockgate.engine.cleanup import clean_up
 from lockgate.engine.job_commit import as_recorded, commit_from_claim, finish_from, record_commit, wind_up
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import publish, read_summary
-from lockgate.engine.record_log import RecordLog, read_record
+from lockgate.engine.record_log import RecordLog, is_remainder, read_record
 from lockgate.engine.transactions import claim_transaction, saved_for_outcome
 from lockgate.model.errors import CommitFenced, UsageError
 from lockgate.model.layout import SUCCESS, JobLayout
@@ -44,6 +44,9 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
         record = await read_record(run)
         if record is None:
             return Recovery("nothing", None)
+        if await is_remainder(run, record):
+            await clean_up(run)
+            return Recovery("nothing", record.phase)
         rule = PHASES[record.phase]
         if record.phase is not Phase.COMMITTED and not force and _may_be_alive(run, record):
             raise CommitFenced(

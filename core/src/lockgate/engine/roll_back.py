@@ -5,7 +5,8 @@ The order is what makes it safe against a driver that still lives, or sleeps:
 2. The staged files and the waiting summary are deleted: a driver that does not look finds nothing to rename.
 3. New files are taken out, each recognised by its identity.
 4. What was set aside comes back, `_SUCCESS` last, until `replaced/` is empty and deleted: from then on a driver that
-   still sets files aside is refused, since the directory is gone (or the source's version is another).
+   still sets files aside is refused, since the directory is gone. Where directories are not real, every file on the
+   list is set aside first, so that all that come back have another version than the one that such a driver pins.
 Every step can be repeated, by anybody, after a crash at any point.
 """
 
@@ -16,6 +17,7 @@ import asyncio
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.store import no_progress
+from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed
 from lockgate.model.files import FileStatus, Rename
 from lockgate.model.layout import SUCCESS
@@ -40,6 +42,8 @@ async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Non
         # A directory that was made may stand where a file that was set aside must come back.
         made = sorted(record.made_directories, key=lambda path: (-path.count("/"), path))
         await run.store.delete_empty_directories(made)
+        if Capability.REAL_DIRECTORIES not in run.store.capabilities:
+            await _renew_versions(run, plan)
         await _bring_back(run)
         await run.store.delete_files([run.layout.file_list])
 
@@ -70,6 +74,23 @@ def _is_ours(run: JobRun, entry: Entry, status: FileStatus) -> bool:
         return run.store.same_identity(entry.identity, status.identity)
     # A manifest of Hadoop's on a store without etags says no more than the length.
     return not status.is_directory and entry.length == status.length
+
+
+async def _renew_versions(run: JobRun, plan: CommitPlan) -> None:
+    waiting = plan.set_aside
+    for _ in range(TRIES):
+        if not waiting:
+            return
+        renames = [Rename(a.path, run.layout.set_aside(a.path), a.length, a.identity) for a in waiting]
+        await run.store.rename_files(renames)
+        found = await run.store.stat_files([aside.path for aside in waiting])
+        waiting = [
+            aside
+            for aside, status in zip(waiting, found, strict=True)
+            if status is not None and status.identity == aside.identity
+        ]
+    if waiting:
+        raise CommitFailed("a file that was to be replaced cannot be renamed", where=run.url(waiting[0].path))
 
 
 async def _bring_back(run: JobRun) -> None:
