@@ -114,6 +114,8 @@ class Judges:
         self.violations: list[Violation] = []
         self.stop = lambda: None
         self.jobs: dict[str, JobTruth] = {}
+        self.ended: list[JobTruth] = []
+        """Jobs whose id, and so whose directory, another has now."""
         self.manifests: dict[str, ManifestTruth] = {}
         self.attempts: dict[str, tuple[str, int, str, dict[str, bytes]]] = {}
         """What each task attempt's actor writes: run, task, attempt id, target to content."""
@@ -173,6 +175,10 @@ class Judges:
                 return
             if name.startswith("commit") and name.endswith(".json"):
                 self._saw_record(actor, job, new.content)
+            elif name == "job.json" and job.over:
+                # The id is used again, after its first job was over: another job.
+                self.ended.append(job)
+                self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks)
             elif "-manifest.json" in name and actor in self.attempts:
                 run, task, attempt, files = self.attempts[actor]
                 self.manifests.setdefault(digest_of(new.content), ManifestTruth(run, task, attempt, files))
@@ -429,8 +435,8 @@ class Judges:
                 self.accuse("exactly once", f"{other} and {record.job_id} committed the transaction {record.txn_id}")
         if summary is not None:
             self.expected_mark = record.job_id
-        elif job.set_aside:
-            self.expected_mark = ""
+        else:
+            self.expected_mark = self.job_of_mark if self.marked is not None else ""
         replaced = [path for path in self.expected if path not in job.files and job.replaces(path)]
         replaced += [path for path in self.expected if path in job.files]
         for path in replaced:

@@ -27,6 +27,7 @@ from lockgate.model.errors import (
     CommitRefused,
     JobNotFound,
     LockgateError,
+    OutcomeUnknown,
     StoreError,
     UsageError,
 )
@@ -314,8 +315,9 @@ class World:
             judges.accuse("told right", f"{actor.name} got the summary of {summary.job_id}")
 
     def _is_committed(self, job_id: str) -> bool:
-        found = self.judges.jobs.get(f"manifest_{job_id}")
-        return found is not None and found.committed
+        directory = f"manifest_{job_id}"
+        known = [*self.judges.ended, *self.judges.jobs.values()]
+        return any(job.committed for job in known if job.directory == directory)
 
     async def _give_up(self, actor: Actor, run: JobRun, why: str) -> None:
         try:
@@ -379,10 +381,11 @@ class World:
         try:
             again = await commit_task(run, name, staged, {"rows_written": 1})
         except CommitFailed as error:
-            if not isinstance(error.__cause__, StoreError):
+            if not isinstance(error.__cause__, StoreError | OutcomeUnknown):
                 self.judges.accuse("repeatable", f"{name.task_attempt_id} committed again: {error.what}")
             raise
-        if again != first:
+        job = self.judges.jobs.get(f"manifest_{run.layout.job_id}")
+        if again != first and job is not None and job.record is None:
             self.judges.accuse("repeatable", f"{name.task_attempt_id} committed again with another receipt")
         return again
 
@@ -414,6 +417,8 @@ class World:
                 break
             for layout in layouts:
                 await self._settle_job(actor, layout, undo if attempt % 2 == 0 else (None if undo else True))
+        async for page in run.store.list_directory("_temporary"):
+            await run.store.delete_empty_directories([status.path for status in page if status.is_directory])
         await run.store.delete_empty_directories(["_temporary"])
 
     async def _settle_job(self, actor: Actor, layout: JobLayout, undo: bool | None) -> None:
