@@ -121,7 +121,7 @@ class RecordLog:
                 where=run.url(run.layout.attempt_directory),
                 next_step="it was aborted, or finished, by somebody else; nothing was touched by this driver",
             ) from error
-        if not _AS_ONE_ACT <= run.store.capabilities:
+        if not run.store.capabilities >= _AS_ONE_ACT:
             await self._check_head(record)
         self.now = record
         run.emit("phase", phase=record.phase.value)

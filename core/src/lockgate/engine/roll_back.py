@@ -13,6 +13,7 @@ Every step can be repeated, by anybody, after a crash at any point.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.rename_files import RETRY_SECONDS, TRIES, rename_all
@@ -23,7 +24,7 @@ from lockgate.model.files import FileStatus, Rename
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
-from lockgate.model.record import CommitRecord
+from lockgate.model.record import CommitRecord, SetAside
 from lockgate.model.urls import ancestors_of
 
 ROUNDS = 16
@@ -43,7 +44,9 @@ async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Non
         made = sorted(record.made_directories, key=lambda path: (-path.count("/"), path))
         await run.store.delete_empty_directories(made)
         if Capability.REAL_DIRECTORIES not in run.store.capabilities:
-            await _renew_versions(run, plan)
+            # `_SUCCESS` by itself and first, as when it was set aside.
+            await _renew_versions(run, [aside for aside in plan.set_aside if aside.path == SUCCESS])
+            await _renew_versions(run, [aside for aside in plan.set_aside if aside.path != SUCCESS])
         await _bring_back(run)
         await run.store.delete_files([run.layout.file_list])
 
@@ -76,8 +79,7 @@ def _is_ours(run: JobRun, entry: Entry, status: FileStatus) -> bool:
     return not status.is_directory and entry.length == status.length
 
 
-async def _renew_versions(run: JobRun, plan: CommitPlan) -> None:
-    waiting = plan.set_aside
+async def _renew_versions(run: JobRun, waiting: Sequence[SetAside]) -> None:
     for _ in range(TRIES):
         if not waiting:
             return
