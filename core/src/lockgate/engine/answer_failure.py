@@ -41,7 +41,9 @@ async def answer_failure(run: JobRun, log: RecordLog, error: BaseException) -> N
 
 async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
     record = log.now
-    if record is None or isinstance(error, CommitFenced) or record.phase in (Phase.COMMITTED, Phase.REFUSED):
+    if record is None or log.is_past_commit_point or isinstance(error, CommitFenced):
+        return
+    if record.phase in (Phase.COMMITTED, Phase.REFUSED):
         return
     if record.phase is Phase.CLAIMED:
         await log.advance(Phase.REFUSED, reason=str(error)[:2000])

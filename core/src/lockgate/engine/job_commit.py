@@ -21,7 +21,15 @@ from lockgate.engine.reports import report_success
 from lockgate.engine.setup import check_marker
 from lockgate.engine.transactions import keep_outcome, save_for_outcome
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CommitFenced, JobNotFound, ManifestInvalid, OutcomeUnknown, StoreError
+from lockgate.model.errors import (
+    AnswerLost,
+    CommitFenced,
+    JobNotFound,
+    LockgateError,
+    ManifestInvalid,
+    OutcomeUnknown,
+    StoreError,
+)
 from lockgate.model.files import Rename
 from lockgate.model.layout import SUCCESS
 from lockgate.model.options import JobOptions
@@ -85,6 +93,7 @@ async def _claim(run: JobRun, log: RecordLog, receipts: Sequence[Receipt] | None
             policy=options.conflict,
             on_failure=options.on_failure,
             txn_id=options.txn_id,
+            marker=run.marker,
             marks_success=options.mark_success,
             options=_recorded_options(options),
         )
@@ -147,11 +156,8 @@ async def _publish(run: JobRun, log: RecordLog, plan: CommitPlan) -> Summary:
     summary = await write_summary(run, plan, nonce)
     await save_for_outcome(run, summary, nonce)
     await log.advance(Phase.PUBLISHING, summary_nonce=nonce)
-    if run.options.mark_success:
-        await record_commit(run, log, surely=await publish(run, nonce))
-    else:
-        # Without `_SUCCESS`, this version of the record is the commit point.
-        await log.advance(Phase.COMMITTED)
+    # Without `_SUCCESS`, the version of the record that says `committed` is the commit point.
+    await record_commit(run, log, surely=run.options.mark_success and await publish(run, nonce))
     return await wind_up(run, summary)
 
 
@@ -161,7 +167,8 @@ async def record_commit(run: JobRun, log: RecordLog, *, surely: bool) -> None:
 
     Raises:
         CommitFenced, JobNotFound: somebody else has ended the job, in another way.
-        OutcomeUnknown: they cannot be asked.
+        StoreError: the record is the commit point, and was surely not written.
+        OutcomeUnknown: nobody can tell yet.
     """
     try:
         await log.advance(Phase.COMMITTED)
@@ -169,22 +176,25 @@ async def record_commit(run: JobRun, log: RecordLog, *, surely: bool) -> None:
         if not surely and not await _is_committed(run, error):
             raise
         run.log.warning("committed, but the record could not say so", error=str(error))
+    log.is_past_commit_point = True
 
 
-async def _is_committed(run: JobRun, error: Exception) -> bool:
+async def _is_committed(run: JobRun, error: LockgateError) -> bool:
+    marks = run.options.mark_success
     try:
         record = await read_record(run)
-        if record is not None and not isinstance(error, StoreError):
-            return record.phase is Phase.COMMITTED
-        published = await read_summary(run, SUCCESS)
-    except StoreError:
+        if record is not None and record.phase is Phase.COMMITTED:
+            return True
+        surely_not_written = isinstance(error, StoreError) and not isinstance(error, AnswerLost)
+        if record is not None and (isinstance(error, CommitFenced) or (surely_not_written and not marks)):
+            return False
+        published = await read_summary(run, SUCCESS) if marks else None
+    except LockgateError:
         published = None
     if published is not None and published.job_id == run.layout.job_id:
         return True
-    if not isinstance(error, StoreError):
-        return False
     raise OutcomeUnknown(
-        f"cannot tell whether job {run.layout.job_id} was committed",
+        f"cannot tell whether job {run.layout.job_id} was committed: {error.what}",
         where=run.url(run.layout.attempt_directory),
         next_step=f"nothing was cleaned up; lockgate recover {run.store.url} {run.layout.job_id}",
     ) from error

@@ -51,12 +51,14 @@ async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
 
 
 class RecordLog:
-    """One driver's hold on the record. `now` is the version that it created last."""
+    """One driver's hold on the record. `now` is the version that it created last; `is_past_commit_point` says that
+    the job is committed for certain, even if no version could say so."""
 
     def __init__(self, run: JobRun) -> None:
         self._run = run
         self._holder = run.runtime.holder()
         self.now: CommitRecord | None = None
+        self.is_past_commit_point = False
 
     @property
     def nonce(self) -> str:

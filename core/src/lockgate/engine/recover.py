@@ -16,6 +16,7 @@ from lockgate.engine.job_commit import as_recorded, commit_from_claim, finish_fr
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import publish, read_summary
 from lockgate.engine.record_log import RecordLog, is_remainder, read_record
+from lockgate.engine.setup import check_marker
 from lockgate.engine.transactions import claim_transaction, saved_for_outcome
 from lockgate.model.errors import CommitFenced, UsageError
 from lockgate.model.layout import SUCCESS, JobLayout
@@ -79,6 +80,8 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
     if phase in (Phase.CLAIMED, Phase.MOVING):
         try:
             if phase is Phase.CLAIMED:
+                # Its driver may have died before it found out that it had claimed a job that was over.
+                await check_marker(dataclasses.replace(run, marker=record.marker))
                 summary = await commit_from_claim(run, log, record.pins, admit)
             else:
                 summary = await finish_from(run, log, await recorded_plan(run, record))
@@ -87,10 +90,7 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
             raise
         return Recovery("finished", phase, summary)
     if phase is Phase.PUBLISHING:
-        if record.marks_success:
-            await record_commit(run, log, surely=await publish(run, record.summary_nonce))
-        else:
-            await log.advance(Phase.COMMITTED)
+        await record_commit(run, log, surely=record.marks_success and await publish(run, record.summary_nonce))
     found = await _own_summary(run, record)
     if found is None:
         await clean_up(run)

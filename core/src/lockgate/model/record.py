@@ -55,7 +55,8 @@ class Ground(Struct, frozen=True, omit_defaults=True):
 
 
 class CommitRecord(Struct, frozen=True):
-    """One version of the record. `updated` is in seconds since 1970."""
+    """One version of the record. `updated` is in seconds since 1970; `marker` is the nonce of the job's marker, empty
+    where another program set the job up."""
 
     job_id: str
     job_attempt: int
@@ -77,6 +78,7 @@ class CommitRecord(Struct, frozen=True):
     summary_nonce: str = ""
     marks_success: bool = True
     reason: str = ""
+    marker: str = ""
     type: str = RECORD_TYPE
 
     def succeeded_by(self, phase: Phase, holder: Holder, updated: float, **changes: object) -> CommitRecord:
