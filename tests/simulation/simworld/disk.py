@@ -120,11 +120,12 @@ class Disk:
                     found[path] = FileStatus(path, len(stored.content), stored.identity)
                 else:
                     above = path[:slash]
-                    if above not in found:
-                        found[above] = FileStatus(above, is_directory=True)
+                    # On a flat store a file and a prefix may have one name, and both are listed.
+                    if above + "/" not in found:
+                        found[above + "/"] = FileStatus(above, is_directory=True)
         for path in self.directories:
-            if path.startswith(prefix) and path and path.find("/", cut) < 0 and path not in found and path != directory:
-                found[path] = FileStatus(path, is_directory=True)
+            if path.startswith(prefix) and path and path.find("/", cut) < 0 and path != directory:
+                found[path + "/"] = FileStatus(path, is_directory=True)
         return [found[path] for path in sorted(found)]
 
 
