@@ -56,12 +56,20 @@ class ServerProcess:
 
     @classmethod
     def tethered(
-        cls, command: Sequence[str], port: int, *, start_timeout_s: float = 60.0, working_directory: Path | None = None
+        cls,
+        command: Sequence[str],
+        port: int,
+        *,
+        start_timeout_s: float = 60.0,
+        error_log: Path | None = None,
+        working_directory: Path | None = None,
     ) -> Self:
         """Run a foreign server that knows nothing of announcements, and end it when this process ends."""
         tether = [sys.executable, "-m", "lockgate_lab.tethered", "--port", str(port)]
         tether += ["--timeout", str(start_timeout_s), "--", *command]
-        return cls(tether, start_timeout_s=start_timeout_s + 5, working_directory=working_directory)
+        return cls(
+            tether, start_timeout_s=start_timeout_s + 5, error_log=error_log, working_directory=working_directory
+        )
 
     def __enter__(self) -> Self:
         """Start the process and wait for its announcement."""

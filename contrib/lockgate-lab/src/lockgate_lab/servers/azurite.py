@@ -52,7 +52,9 @@ class Azurite:
         directory = Path(self._directory.name)
         flags = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
         where = ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
-        self._process = ServerProcess.tethered([node, str(module), *where, *flags], port, working_directory=directory)
+        self._process = ServerProcess.tethered(
+            [node, str(module), *where, *flags], port, error_log=directory / "azurite.log", working_directory=directory
+        )
         self._process.start()
 
     def stop(self) -> None:
