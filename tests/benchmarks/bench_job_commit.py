@@ -1,14 +1,14 @@
 """Task commit and job commit on local disk, beside Hadoop's committers in the same run.
 
-    python tests/benchmarks/bench_job_commit.py [--quick] [--json FILE] [--directory DIR] [--rounds N]
+    python tests/benchmarks/bench_job_commit.py [--quick] [--json FILE] [--directory DIR] [--rounds N] [--checksums]
 
 What is compared: the same job (200 tasks of 50 files in 20 directories) committed by Lockgate, by Hadoop's
 `ManifestCommitter` and by `FileOutputCommitter`, algorithm 1. Rounds are interleaved, each committer in turn and the
 order turning too, every commit into a fresh destination, with all that was staged flushed to disk before the clock
 starts; so what else the machine does falls on all alike. Hadoop's Java process is warmed up by whole commits first.
-Ratios are of the same round. Hadoop runs in two ways: as it is set up by default, where `file:` keeps a checksum
-file beside each file, and on its raw local file system, which is faster. Neither flushes anything to disk; Lockgate
-does (option `durable`), so it runs both ways too.
+Ratios are of the same round. Hadoop runs on its raw local file system, the faster one; `--checksums` adds it as it
+is set up by default, with a checksum file beside each file. It flushes nothing to disk; Lockgate does (option
+`durable`), so it runs both ways too.
 
 Goals: at least 3 times as many files a second as Hadoop's manifest committer; a task commit in at most a third of
 its time; a manifest of three files in less than 1 kB. Not a goal: writing the files, which is not timed.
@@ -52,7 +52,7 @@ class Shape:
     directories: int = 20
     length: int = 100
     rounds: int = 5
-    warm_ups: int = 3
+    warm_ups: int = 2
 
     @property
     def files_total(self) -> int:
@@ -120,22 +120,23 @@ def hadoop(jvm: HadoopJvm, committer: hadoop_jvm.Committer, *, raw: bool) -> Con
     return commit
 
 
-def contestants(jvm: HadoopJvm) -> dict[str, Contestant]:
-    """Everybody, by name."""
-    return {
-        OURS: lockgate(durable=True),
-        "lockgate, not durable": lockgate(durable=False),
-        PEER: hadoop(jvm, "manifest", raw=True),
-        "hadoop manifest": hadoop(jvm, "manifest", raw=False),
-        "hadoop v1, raw": hadoop(jvm, "v1", raw=True),
-        "hadoop v1": hadoop(jvm, "v1", raw=False),
-    }
+def hadoop_committers(jvm: HadoopJvm, *, checksums: bool) -> dict[str, Contestant]:
+    """Hadoop's committers by name, all that are to be measured."""
+    raw = {PEER: hadoop(jvm, "manifest", raw=True), "hadoop v1, raw": hadoop(jvm, "v1", raw=True)}
+    return raw | (
+        {
+            "hadoop manifest, checksums": hadoop(jvm, "manifest", raw=False),
+            "hadoop v1, checksums": hadoop(jvm, "v1", raw=False),
+        }
+        if checksums
+        else {}
+    )
 
 
 @contextlib.contextmanager
 def fresh(directory: Path) -> Iterator[Path]:
     """A destination that is gone afterwards."""
-    destination = directory / uuid.uuid4().hex
+    destination = directory / uuid.uuid4().hex[:8]
     try:
         yield destination
     finally:
@@ -151,14 +152,15 @@ def measured_once(contestant: Contestant, directory: Path, shape: Shape) -> Meas
         return found
 
 
-def measure(directory: Path, shape: Shape, tell: Callable[[str], None]) -> dict[str, list[Measured]]:
-    """All rounds of everybody."""
+def measure(directory: Path, shape: Shape, tell: Callable[[str], None], *, checksums: bool) -> dict[str, Any]:
+    """All rounds of everybody; returns the figures."""
     with tempfile.TemporaryDirectory(dir=directory) as work, HadoopJvm(Path(work)) as jvm:
-        everybody = contestants(jvm)
+        hadoops = hadoop_committers(jvm, checksums=checksums)
         for number in range(shape.warm_ups):
             tell(f"warm-up {number + 1} of {shape.warm_ups}")
-            for contestant in everybody.values():
+            for contestant in hadoops.values():
                 measured_once(contestant, directory, shape)
+        everybody = {OURS: lockgate(durable=True), "lockgate, not durable": lockgate(durable=False)} | hadoops
         rounds: dict[str, list[Measured]] = {name: [] for name in everybody}
         names = list(everybody)
         for number in range(shape.rounds):
@@ -166,38 +168,41 @@ def measure(directory: Path, shape: Shape, tell: Callable[[str], None]) -> dict[
             turn = number % len(names)
             for name in names[turn:] + names[:turn]:
                 rounds[name].append(measured_once(everybody[name], directory, shape))
-    return rounds
+        return report(shape, rounds, manifest_bytes(jvm, directory)) | {"native_library": jvm.has_native_library()}
 
 
-def manifest_bytes(directory: Path) -> dict[str, int]:
-    """The size of a manifest of three files, at a destination and names of ordinary length."""
-    sizes = {}
-    with tempfile.TemporaryDirectory(dir=directory) as work, HadoopJvm(Path(work)) as jvm, fresh(directory) as root:
-        destination = root / "events"
-        job = Job(str(destination))
-        job.setup()
-        attempt = job.task_attempt(0)
-        attempt.setup()
-        names = [f"year=2024/month={month}/part-00000-{uuid.uuid4()}.c000.snappy.parquet" for month in range(3)]
-        for name in names:
-            with attempt.open(name) as file:
-                file.write(b"x")
-        attempt.commit({"rows_written": 1000})
-        (ours,) = destination.glob("_temporary/*/00/manifests/*-manifest.json")
-        sizes[OURS] = ours.stat().st_size
-        theirs = root / "hadoop" / "events"
-        jvm.setup_job(theirs, str(uuid.uuid4()))
-        jvm.write_task(next(iter(_job_ids(theirs))), 0, dict.fromkeys(names, b"x"))
-        (hadoops,) = theirs.glob("_temporary/*/00/manifests/*-manifest.json")
-        sizes[PEER] = hadoops.stat().st_size
+NAMES = {
+    "short names": "year=2024/month={number}/part-00000 {number}.parquet",
+    "Spark's names": "year=2024/month={number}/part-00000-0b6a1f0e-6c1f-4c53-9d8e-2a8f0c9d1a11.c000.snappy.parquet",
+}
+
+
+def manifest_bytes(jvm: HadoopJvm, directory: Path) -> dict[str, dict[str, int]]:
+    """The size of a manifest of three files: the names of the golden files, and as Spark makes them."""
+    sizes: dict[str, dict[str, int]] = {}
+    for which, form in NAMES.items():
+        names = [form.format(number=number) for number in range(3)]
+        with fresh(directory) as destination:
+            job = Job(str(destination))
+            job.setup()
+            attempt = job.task_attempt(0)
+            attempt.setup()
+            for name in names:
+                with attempt.open(name) as file:
+                    file.write(b"x")
+            attempt.commit({"rows_written": 1000})
+            (ours,) = destination.glob("_temporary/*/00/manifests/*-manifest.json")
+            sizes[which] = {"destination": len(str(destination)), OURS: ours.stat().st_size}
+        with fresh(directory) as destination:
+            job_id = str(uuid.uuid4())
+            jvm.setup_job(destination, job_id)
+            jvm.write_task(job_id, 0, dict.fromkeys(names, b"x"))
+            (theirs,) = destination.glob("_temporary/*/00/manifests/*-manifest.json")
+            sizes[which][PEER] = theirs.stat().st_size
     return sizes
 
 
-def _job_ids(destination: Path) -> list[str]:
-    return [path.name for path in (destination / "_temporary").iterdir()]
-
-
-def report(shape: Shape, rounds: dict[str, list[Measured]], sizes: dict[str, int]) -> dict[str, Any]:
+def report(shape: Shape, rounds: dict[str, list[Measured]], sizes: dict[str, dict[str, int]]) -> dict[str, Any]:
     """The figures, for programs: medians with the least and the most."""
     ours = rounds[OURS]
     peers = {
@@ -270,13 +275,22 @@ def print_tables(figures: dict[str, Any]) -> None:
     for name, spread in figures["lockgate_stage_seconds"].items():
         stages.add_row(name, _shown({key: 1000 * value for key, value in spread.items()}, ".1f"))
     console.print(stages)
-    sizes = figures["manifest_bytes_of_three_files"]
-    console.print(f"manifest of three files: {sizes[OURS]:,} bytes; Hadoop's {sizes[PEER]:,}")
+    for which, sizes in figures["manifest_bytes_of_three_files"].items():
+        console.print(
+            f"manifest of three files, {which}, destination of {sizes['destination']} characters: "
+            f"{sizes[OURS]:,} bytes; Hadoop's {sizes[PEER]:,}"
+        )
+    if not figures["native_library"]:
+        console.print("Hadoop runs without its native library, as PySpark ships it: it starts a chmod for each file.")
     console.print(f"load average at the end: {figures['load_average']:.1f} on {figures['processors']} processors")
 
 
 def _shown(spread: dict[str, float], form: str) -> str:
     return f"{spread['median']:{form}} ({spread['least']:{form}} to {spread['most']:{form}})"
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -286,6 +300,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE (- for standard output)")
     parser.add_argument("--directory", type=Path, help="where the destinations are made (default: the temporary one)")
     parser.add_argument("--rounds", type=int, help="how many rounds")
+    parser.add_argument("--checksums", action="store_true", help="Hadoop's default local file system as well")
     chosen = parser.parse_args(arguments)
     missing = hadoop_jvm.missing()
     if missing:
@@ -294,10 +309,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shape = QUICK if chosen.quick else Shape()
     if chosen.rounds:
         shape = dataclasses.replace(shape, rounds=chosen.rounds)
-    with tempfile.TemporaryDirectory(dir=chosen.directory, prefix="lockgate-bench-") as work:
-        directory = Path(work)
-        rounds = measure(directory, shape, lambda text: print(text, file=sys.stderr, flush=True))
-        figures = report(shape, rounds, manifest_bytes(directory))
+    with tempfile.TemporaryDirectory(dir=chosen.directory, prefix="bench-") as work:
+        figures = measure(
+            Path(work), shape, lambda text: print(text, file=sys.stderr, flush=True), checksums=chosen.checksums
+        )
     text = json.dumps(figures, indent=1)
     if chosen.json is None:
         print_tables(figures)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lockgate.api.show import read_any
 from lockgate.errors import ManifestInvalid
 from lockgate.model.layout import JobLayout
-from lockgate.model.manifest import Entry, decode_manifest, encode_manifest
+from lockgate.model.manifest import Entry, UncheckedManifest, decode_manifest, encode_manifest
 from lockgate.model.summary import decode_summary, encode_summary
 from lockgate.model.urls import Below, parse_url
 
@@ -98,6 +99,18 @@ def test_a_summary_of_hadoops_is_encoded_again_without_loss() -> None:
     ours = encode_summary(summary)
     assert decode_summary(ours, name="encoded again") == summary
     assert _without_empty(json.loads(ours)) == _without_empty(json.loads(SUMMARY))
+
+
+def test_show_tells_what_is_in_a_task_manifest_of_hadoops() -> None:
+    shown = read_any(str(GOLDEN / "hadoop-3.5.0-task-manifest.json"))
+    assert isinstance(shown, UncheckedManifest)
+    assert (shown.job_id, shown.task_attempt_id, len(shown.files)) == (JOB_ID, ATTEMPT, 3)
+    assert sum(entry.length for entry in shown.files) == 33
+    assert shown.counters["task_stage_commit"] == 1
+
+
+def test_show_tells_what_is_in_a_summary_of_hadoops() -> None:
+    assert read_any(str(GOLDEN / "hadoop-3.5.0-_SUCCESS.json")) == decode_summary(SUMMARY, name="golden")
 
 
 def _without_empty(fields: dict[str, Any]) -> dict[str, Any]:

@@ -8,13 +8,17 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.zip.CRC32;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.ChecksumFileSystem;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.statistics.IOStatisticsSnapshot;
@@ -33,6 +37,7 @@ import org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.FileEntry
 import org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.ManifestPrinter;
 import org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.ManifestSuccessData;
 import org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest;
+import org.apache.hadoop.util.NativeCodeLoader;
 
 /**
  * Hadoop's own committers and manifest classes, driven by JSON lines: a request on stdin, an answer on stdout.
@@ -92,6 +97,8 @@ public final class HadoopInterop {
                         request.get("files").asInt(),
                         request.get("directories").asInt(),
                         request.get("bytes").asInt());
+            case "native_library":
+                return NativeCodeLoader.isNativeCodeLoaded();
             case "commit_job":
                 return job(request).commit();
             case "read_file":
@@ -269,17 +276,44 @@ public final class HadoopInterop {
             return commit ? secondsToCommit(committer, task) : 0.0;
         }
 
-        /** Write files of one length spread over directories d=0, d=1, …; commit the task; answer the seconds. */
+        /**
+         * Write files of one length spread over directories d=0, d=1, …; commit the task; answer the seconds.
+         *
+         * The files are written without Hadoop, which starts a chmod process for each where its native library is
+         * not there; on the checksum file system each gets its checksum file, as Hadoop would write it.
+         */
         Object writeUniformTask(int number, int files, int directories, int bytes) throws IOException {
             TaskAttemptContext task = taskContext(number, 0);
             PathOutputCommitter committer = committer(task);
             committer.setupTask(task);
+            boolean checksums = fs instanceof ChecksumFileSystem;
+            java.nio.file.Path work = java.nio.file.Path.of(committer.getWorkPath().toUri().getPath());
             byte[] content = new byte[bytes];
             for (int file = 0; file < files; file++) {
-                String name = String.format("d=%d/part-%05d-%05d.bin", file % directories, number, file);
-                write(committer.getWorkPath(), name, content);
+                java.nio.file.Path directory = work.resolve("d=" + file % directories);
+                String name = String.format("part-%05d-%05d.bin", number, file);
+                if (file < directories) {
+                    Files.createDirectories(directory);
+                }
+                Files.write(directory.resolve(name), content);
+                if (checksums) {
+                    Files.write(directory.resolve("." + name + ".crc"), checksumFile(content));
+                }
             }
             return secondsToCommit(committer, task);
+        }
+
+        /** The format of ChecksumFileSystem: a magic number, the length of a chunk, a CRC-32 for every chunk. */
+        private static byte[] checksumFile(byte[] content) {
+            int chunk = 512;
+            ByteBuffer found = ByteBuffer.allocate(8 + 4 * ((content.length + chunk - 1) / chunk));
+            found.put(new byte[] {'c', 'r', 'c', 0}).putInt(chunk);
+            for (int at = 0; at < content.length; at += chunk) {
+                CRC32 crc = new CRC32();
+                crc.update(content, at, Math.min(chunk, content.length - at));
+                found.putInt((int) crc.getValue());
+            }
+            return found.array();
         }
 
         private void write(Path directory, String relative, byte[] content) throws IOException {

@@ -1,20 +1,11 @@
-"""The one place through which these tests commit a job that other programs set up."""
+"""Jobs that one committer began and the other commits; what readers then see."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from lockgate import Job, JobOptions, Summary
+from lockgate import Job
 from lockgate.model.layout import JobLayout
-
-
-def commit_found_job(destination: Path, job_id: str, *, prefix: str = "", **options: Any) -> Summary:
-    """Commit the manifests found of a job whose tasks somebody else committed."""
-    job = Job(str(destination), JobOptions(**options), job_id=job_id)
-    job.layout = JobLayout(job_id, 0, prefix)
-    job._marker = ""
-    return job.commit()
 
 
 def job_in_hadoops_directory(destination: Path, job_id: str) -> Job:

@@ -146,6 +146,10 @@ class HadoopJvm:
             )
         )
 
+    def has_native_library(self) -> bool:
+        """Whether Hadoop found its native library; without it, it starts a `chmod` for every file it creates."""
+        return bool(self._call("native_library"))
+
     def commit_job(self, job_id: str) -> float:
         """Hadoop's job commit; returns the seconds that it took."""
         return float(self._call("commit_job", job_id=job_id))

@@ -12,7 +12,7 @@ from hadoop_names import COLON, NAMES, contents
 from lockgate import Job, Receipt
 from lockgate.errors import CommitRefused
 from lockgate.model.layout import JobLayout
-from lockgate.model.manifest import decode_manifest
+from lockgate.model.manifest import decode_manifest, encode_manifest
 from lockgate.model.urls import Below, parse_url
 
 pytestmark = pytest.mark.spark
@@ -76,6 +76,18 @@ def test_a_manifest_that_hadoop_loaded_and_saved_says_the_same(hadoop: HadoopJvm
     assert decode_manifest(theirs.read_bytes(), layout, below, name="Hadoop's") == decode_manifest(
         ours.read_bytes(), layout, below, name="ours"
     )
+
+
+def test_hadoop_loads_its_golden_manifest_as_lockgate_encodes_it_again(hadoop: HadoopJvm, tmp_path: Path) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "hadoop-3.5.0-task-manifest.json"
+    layout = JobLayout("0b6a1f0e-6c1f-4c53-9d8e-2a8f0c9d1a11", 0, prefix="")
+    below = Below(parse_url("file:///data/events"))
+    ours = tmp_path / "ours.json"
+    ours.write_bytes(encode_manifest(decode_manifest(golden.read_bytes(), layout, below, name="golden"), below))
+    before, after = hadoop.load_task_manifest(golden), hadoop.load_task_manifest(ours)
+    before["counters"] = {name: count for name, count in before["counters"].items() if count}
+    before["directories"] = []
+    assert after == before
 
 
 def test_hadoop_loads_and_prints_a_summary(hadoop: HadoopJvm, tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""The benchmarks run, small, with the tests, so that they do not rot. No timing is asserted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import hadoop_jvm
+import pytest
+
+BENCHMARKS = Path(__file__).parent
+
+
+def run(script: str, figures: Path, *arguments: str) -> Any:
+    command = [sys.executable, str(BENCHMARKS / script), "--quick", "--json", str(figures), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout, "a table for people"
+    return json.loads(figures.read_bytes())
+
+
+@pytest.mark.spark
+def test_job_commit_beside_hadoop_is_measured(tmp_path: Path) -> None:
+    missing = hadoop_jvm.missing()
+    if missing and os.environ.get("CI") != "true":
+        pytest.skip(missing)
+    found = run("bench_job_commit.py", tmp_path / "figures.json", "--checksums", "--directory", str(tmp_path))
+    assert len(found["committers"]) == 6
+    for figures in found["committers"].values():
+        assert figures["job_commit_files_per_second"]["median"] > 0
+        assert figures["task_commit_milliseconds"]["median"] > 0
+    assert {"rename_files", "load_manifests"} <= set(found["lockgate_stage_seconds"])
+
+
+def test_memory_of_job_commit_is_measured(tmp_path: Path) -> None:
+    found = run("bench_memory.py", tmp_path / "figures.json", "--directory", str(tmp_path))
+    assert [job["files"] for job in found["jobs"]] == [1_000, 3_000]
+    assert all(job["peak_bytes"] >= job["before_bytes"] > 0 for job in found["jobs"])
