@@ -326,6 +326,7 @@ def test_the_commit_point_is_the_last_thing_before_cleanup(table) -> None:
         else:
             assert not (table.root / "_SUCCESS").exists() or name in (
                 "create_file",
+                "read_files",
                 "delete_directories",
                 "delete_files",
                 "delete_empty_directories",

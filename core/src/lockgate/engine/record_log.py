@@ -44,10 +44,9 @@ _AS_ONE_ACT = frozenset({Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_D
 """Where a job's directory goes with all its records at once, and nothing can be created in it afterwards."""
 
 
-async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
-    """Whether this newest version is what a cleanup that was cut short has left, or what a delayed request has
-    created after it: the version before it is only ever deleted by the cleanup of a job that is over."""
-    return record.sequence > 0 and await _read(run, run.layout, record.sequence - 1) is None
+async def has_predecessor(run: JobRun, record: CommitRecord) -> bool:
+    """Whether the version before this one is there: only the cleanup of a job that is over deletes it."""
+    return record.sequence == 0 or await _read(run, run.layout, record.sequence - 1) is not None
 
 
 class RecordLog:
@@ -123,9 +122,13 @@ class RecordLog:
                 where=run.url(run.layout.attempt_directory),
                 next_step="it was aborted, or finished, by somebody else; nothing was touched by this driver",
             ) from error
+        before, self.now = self.now, record
         if not run.store.capabilities >= _AS_ONE_ACT:
-            await self._check_head(record)
-        self.now = record
+            try:
+                await self._check_head(record)
+            except CommitFenced:
+                self.now = before
+                raise
         run.emit("phase", phase=record.phase.value)
         run.log.info("commit record", phase=record.phase.value, sequence=record.sequence)
         return record
@@ -150,10 +153,10 @@ class RecordLog:
     async def _check_head(self, record: CommitRecord) -> None:
         # Where a directory does not go as one act, a driver that slept until its job was cleaned up could still create
         # a version again: either the newest, which cleanup deletes last, is a later one, or the one before it is gone.
-        run, before = self._run, record.sequence - 1
+        run = self._run
         newest = await read_record(run)
         known = newest is not None and newest.sequence == record.sequence
-        has_head = before < 0 or await _read(run, run.layout, before) is not None
+        has_head = await has_predecessor(run, record)
         if not known or not has_head:
             if not has_head:
                 await run.store.delete_files([run.layout.commit_record(record.sequence)])

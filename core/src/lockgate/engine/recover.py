@@ -15,8 +15,8 @@ from lockgate.engine.cleanup import clean_up
 from lockgate.engine.job_commit import as_recorded, commit_from_claim, finish_from, record_commit, wind_up
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import publish, read_summary
-from lockgate.engine.record_log import RecordLog, is_remainder, read_record
-from lockgate.engine.setup import check_marker
+from lockgate.engine.record_log import RecordLog, has_predecessor, read_record
+from lockgate.engine.setup import read_marker
 from lockgate.engine.transactions import claim_transaction, saved_for_outcome
 from lockgate.model.errors import CommitFenced, UsageError
 from lockgate.model.layout import SUCCESS, JobLayout
@@ -45,7 +45,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
         record = await read_record(run)
         if record is None:
             return Recovery("nothing", None)
-        if await is_remainder(run, record):
+        if await _is_remainder(run, record):
             await clean_up(run)
             return Recovery("nothing", record.phase)
         rule = PHASES[record.phase]
@@ -80,8 +80,6 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
     if phase in (Phase.CLAIMED, Phase.MOVING):
         try:
             if phase is Phase.CLAIMED:
-                # Its driver may have died before it found out that it had claimed a job that was over.
-                await check_marker(dataclasses.replace(run, marker=record.marker))
                 summary = await commit_from_claim(run, log, record.pins, admit)
             else:
                 summary = await finish_from(run, log, await recorded_plan(run, record))
@@ -121,6 +119,16 @@ async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
         await roll_back(run, log, reason="undone by recovery")
     await clean_up(run)
     return Recovery("undone", record.phase)
+
+
+async def _is_remainder(run: JobRun, record: CommitRecord) -> bool:
+    """Whether the job is over, and the record is what a cleanup that was cut short has left, or what a delayed request
+    or a driver that slept has created after it. Cleanup deletes the job's marker, and older versions of the record,
+    before the newest; a claim on a job that is over must not be finished, as a job without output."""
+    if record.marker:
+        marker = await read_marker(run)
+        return marker is None or marker.nonce != record.marker
+    return not await has_predecessor(run, record)
 
 
 def _may_be_alive(run: JobRun, record: CommitRecord) -> bool:

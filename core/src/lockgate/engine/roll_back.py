@@ -48,6 +48,8 @@ async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Non
             await _renew_versions(run, [aside for aside in plan.set_aside if aside.path == SUCCESS])
             await _renew_versions(run, [aside for aside in plan.set_aside if aside.path != SUCCESS])
         await _bring_back(run)
+        # Only now nobody can set anything aside any more that it lists.
+        await _bring_back_summary(run)
         await run.store.delete_files([run.layout.file_list])
 
 
@@ -112,7 +114,7 @@ async def _bring_back(run: JobRun) -> None:
             await rename_all(run, renames, no_progress)
             run.count("files_brought_back", len(renames))
         if len(renames) < len(waiting):
-            await _bring_back_summary(run)
+            await run.store.rename_files([Rename(run.layout.set_aside(SUCCESS), run.layout.summary_returning)])
         if await _remove_empty(run, [rename.source for rename in renames]):
             return
     raise CommitFailed(
@@ -125,15 +127,15 @@ async def _bring_back(run: JobRun) -> None:
 async def _bring_back_summary(run: JobRun) -> None:
     """Bring the old `_SUCCESS` back, after the data that it lists; if a job on other partitions has published its
     own by now, the old one is what that job has replaced."""
-    aside = run.layout.set_aside(SUCCESS)
+    aside = run.layout.summary_returning
     for _ in range(TRIES):
-        await run.store.rename_files([Rename(aside, SUCCESS)])
         waiting, published = await run.store.stat_files([aside, SUCCESS])
         if waiting is None:
             return
         if published is not None:
             await run.store.delete_files([aside])
             return
+        await run.store.rename_files([Rename(aside, SUCCESS)])
         await asyncio.sleep(RETRY_SECONDS)
     raise CommitFailed(f"the old {SUCCESS} does not come back", where=run.url(aside))
 

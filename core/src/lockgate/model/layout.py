@@ -15,6 +15,7 @@ ATTEMPT for `JOB/{job_attempt:02d}`.
 | `ATTEMPT/commit.json`, `commit-0001.json`, …        | the commit record, one file a step |
 | `ATTEMPT/set-aside-{digest}.json`                   | what will be set aside, written before the first is moved |
 | `ATTEMPT/replaced/…`                                | what the job replaced, under its old relative path |
+| `ATTEMPT/_SUCCESS.returning`                        | the old `_SUCCESS`, when a rollback brings the rest back first |
 | `ATTEMPT/_SUCCESS-{nonce}.tmp`                      | the summary, ready to be renamed |
 | `ATTEMPT/_SUCCESS-{nonce}.revoked`                  | that summary, when a rollback came before its rename |
 | `_SUCCESS`                                          | the summary, and the commit point |
@@ -126,6 +127,11 @@ class JobLayout:
     def replaced(self) -> str:
         """Where replaced files wait, each under its old relative path."""
         return f"{self.attempt_directory}/replaced"
+
+    @property
+    def summary_returning(self) -> str:
+        """Where a rollback keeps the old `_SUCCESS` that was set aside, until all that it lists is back."""
+        return f"{self.attempt_directory}/{SUCCESS}.returning"
 
     def set_aside_list(self, digest: str) -> str:
         """The list of files to set aside, written before the first of them is moved. Named after its SHA-256, so
