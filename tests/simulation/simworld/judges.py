@@ -210,8 +210,8 @@ class Judges:
         if path.startswith("_temporary/"):
             job = self.truth(path)
             self._within(actor, path)
-            superseded = path.endswith("/replaced/_SUCCESS") and self.marked is not None
-            if job is not None and "/replaced/" in path and not job.committed and not superseded:
+            superseded = path.endswith("/_SUCCESS.returning") and self.marked is not None
+            if job is not None and _is_set_aside(path) and not job.committed and not superseded:
                 self.accuse("undoable", f"{actor} deleted {path}, set aside by a job that is not committed")
         elif path == "_SUCCESS":
             self.accuse("undoable", f"{actor} deleted _SUCCESS")
@@ -374,7 +374,7 @@ class Judges:
         summary = decode_summary(moved.content, name=source)
         self.job_of_mark = summary.job_id
         listed = self._listed(summary)
-        if job is not None and "/replaced/" in source:
+        if job is not None and _is_set_aside(source):
             if job.phase is not Phase.ROLLING_BACK:
                 self.accuse("undoable", f"{actor} brought _SUCCESS back in phase {job.phase}")
             self.marked = listed
@@ -476,6 +476,10 @@ class Judges:
             left = [path for path in self.disk.below("_temporary")]
             if left or "_temporary" in self.disk.directories:
                 self.accuse("resumable", f"after recovery there is left: {left[:3] or '_temporary'}")
+
+
+def _is_set_aside(path: str) -> bool:
+    return "/replaced/" in path or path.endswith("/_SUCCESS.returning")
 
 
 def _short(content: bytes | None) -> str:
