@@ -1,0 +1,233 @@
+"""How fast one process sends requests to one store account.
+
+Guarantee: nobody has to know the store's limit. A pacer sends as fast as it is asked to until the store refuses
+(429, 503, …). It then holds the rate at which the store accepts, and tries for more: a little at first, more and more
+the longer nothing is refused. Processes that share an account do not talk to each other; that each of them sees only
+refusals of its own is enough for all to share the limit, and to follow it when it changes.
+
+Three rules:
+- A refusal cuts the rate by the share that was lately refused, at least 5 %, and once per round trip: what was sent
+  before the cut says nothing about the rate after it.
+- Between cuts the rate grows by requests accepted, not by time, so that the share of requests spent on finding the
+  limit does not depend on the limit.
+- Refusals that have nothing to do with the rate (a faulty gateway, say) must not slow it to a standstill: while less
+  than a fifth is refused, no cut goes below a part of what the store accepted at best in the last half minute.
+
+The clock is passed in; nothing here sleeps, except `admit`, with the sleep that it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from math import sqrt
+from weakref import WeakKeyDictionary
+
+CUT_LEAST = 0.95
+"""The mildest cut keeps this much of the rate."""
+
+CUT_MOST = 0.5
+"""The hardest one this much; harder ones take several round trips."""
+
+GROWTH = 0.6
+STEP_REQUESTS = 100
+STEP_SECONDS = 1.0
+STEPS_AT_START = 3.0
+STEPS_MOST = 7.0
+"""After a cut to `base` the rate grows to `base + GROWTH * sqrt(base) * (2 ** steps - 1)`. A step is so many accepted
+requests, or so many seconds where fewer are sent. The root lets a process with a small share grow faster in proportion
+than one with a large share, which is what makes shares meet. After the very first cut, whose rate is a guess from
+little, it starts some steps on."""
+
+RATE_LEAST = 1.0
+"""No cut goes below this many requests per second."""
+
+CATCH_UP_SECONDS = 0.01
+"""A sender that woke up late may send so many seconds' worth at once; sleeps are about a millisecond coarse."""
+
+PRIOR = 8
+"""A share of refusals is counted as if so many more requests had been accepted: a few refusals are weak evidence."""
+
+FLOOR = 0.4
+FLOOR_SECONDS = 30.0
+FLOOR_SHARE_MOST = 0.2
+"""While a smaller share than this is refused, no cut goes below `FLOOR` times the best rate accepted lately."""
+
+BUCKET_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """One request that may be sent: when it was let through, and whether it had to wait for the rate."""
+
+    at: float
+    paced: bool
+    cost: int
+
+
+class Pacer:
+    """The pace of one process towards one account. Safe to use from several threads and event loops.
+
+    `rate` is in requests per second; None until the store refuses for the first time.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        self.rate: float | None = None
+        self.refusals = 0
+        self._free_at = 0.0
+        self._paused_until = 0.0
+        self._cut_at = float("-inf")
+        self._base = 0.0
+        self._grown = 0
+        self._outcomes = 0
+        self._refused = 0
+        self._steps_before = 0.0
+        self._accepted_at: deque[tuple[float, int]] = deque(maxlen=512)
+        self._buckets: deque[tuple[float, float]] = deque(maxlen=int(FLOOR_SECONDS / BUCKET_SECONDS))
+        self._began_at: float | None = None
+        self._bucket_began = 0.0
+        self._bucket_accepted = 0
+
+    async def admit(self, cost: int = 1, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Admission:
+        """Wait until a request that counts as `cost` may be sent.
+
+        Callers of one event loop are served in the order they came; only the first of them looks at the rate, and it
+        looks again after each sleep, so that a cut holds for all that have not been sent.
+        """
+        if self.rate is None and self._paused_until <= self._clock():
+            return self.take(cost, paced=False)
+        loop = asyncio.get_running_loop()
+        queue = self._queues.get(loop)
+        if queue is None:
+            queue = self._queues.setdefault(loop, asyncio.Lock())
+        async with queue:
+            paced = False
+            while (wait_s := self.delay()) > 0:
+                paced = True
+                await sleep(min(wait_s, 0.25))
+            return self.take(cost, paced=paced)
+
+    def delay(self) -> float:
+        """Seconds until the next request may be sent; 0 or less if it may be now."""
+        now = self._clock()
+        with self._lock:
+            free_at = self._paused_until if self.rate is None else max(self._free_at, self._paused_until)
+            return free_at - now
+
+    def take(self, cost: int = 1, *, paced: bool = False) -> Admission:
+        """Let a request through now. Later ones wait until its share of the rate has passed."""
+        now = self._clock()
+        with self._lock:
+            if self._began_at is None:
+                self._began_at = now
+            if self.rate is not None:
+                self._free_at = max(self._free_at, now - CATCH_UP_SECONDS) + cost / self.rate
+                # A sender that is late was not idle: it would have sent by then if it could.
+                paced = paced or self._free_at > now
+            return Admission(now, paced, cost)
+
+    def accepted(self, admission: Admission) -> None:
+        """The store acted on a request, whatever it answered."""
+        now = self._clock()
+        with self._lock:
+            self._note_accepted(now, admission.cost)
+            self._count(refused=False)
+            if self.rate is not None and admission.paced and admission.at > self._cut_at:
+                self._grown += admission.cost
+                steps = max(self._grown / STEP_REQUESTS, (now - self._cut_at) / STEP_SECONDS)
+                grown_by = 2 ** min(self._steps_before + steps, STEPS_MOST) - 2**self._steps_before
+                self.rate = self._base + GROWTH * sqrt(self._base) * grown_by
+                if self._steps_before + steps >= STEPS_MOST:
+                    self._base, self._cut_at, self._grown, self._steps_before = self.rate, now, 0, STEPS_MOST - 1
+
+    def refused(self, admission: Admission, retry_after_s: float = 0.0) -> None:
+        """The store refused a request because there were too many.
+
+        `retry_after_s` is the store's wish. It holds for the refused request, which is the caller's to keep; all
+        others wait for it only while the store accepts nothing at all, or one refusal would idle the whole process.
+        """
+        now = self._clock()
+        with self._lock:
+            self.refusals += 1
+            self._count(refused=True)
+            if retry_after_s > 0 and self._refused == self._outcomes >= PRIOR:
+                self._paused_until = max(self._paused_until, now + min(retry_after_s, 60.0))
+            if self.rate is None and not (self._is_flood or now - (self._began_at or now) >= BUCKET_SECONDS):
+                return
+            if self.rate is None:
+                self.rate = self._base = max(RATE_LEAST, self._delivered(now) * CUT_LEAST)
+                self._free_at = now
+                self._start_over(now)
+                self._steps_before = STEPS_AT_START
+            elif admission.at > self._cut_at:
+                self._cut(now)
+
+    def _count(self, *, refused: bool) -> None:
+        self._outcomes += 1
+        self._refused += refused
+        if self._outcomes >= 128:
+            self._outcomes //= 2
+            self._refused = (self._refused + 1) // 2
+
+    @property
+    def _is_flood(self) -> bool:
+        return self._outcomes >= 2 * PRIOR and self._refused > FLOOR_SHARE_MOST * self._outcomes
+
+    def _cut(self, now: float) -> None:
+        assert self.rate is not None
+        kept = 1 - self._refused / (self._outcomes + PRIOR)
+        lowered = self.rate * min(CUT_LEAST, max(CUT_MOST, kept))
+        floor = RATE_LEAST if self._is_flood else max(RATE_LEAST, FLOOR * self._best_accepted(now))
+        self.rate = self._base = min(self.rate, max(floor, lowered))
+        self._start_over(now)
+
+    def _note_accepted(self, now: float, cost: int) -> None:
+        self._accepted_at.append((now, cost))
+        if now - self._bucket_began >= BUCKET_SECONDS:
+            if self._bucket_accepted:
+                self._buckets.append((now, self._bucket_accepted / (now - self._bucket_began)))
+            self._bucket_began, self._bucket_accepted = now, 0
+        self._bucket_accepted += cost
+
+    def _best_accepted(self, now: float) -> float:
+        return max((rate for at, rate in self._buckets if at > now - FLOOR_SECONDS), default=0.0)
+
+    def _start_over(self, now: float) -> None:
+        self._cut_at = now
+        self._grown = self._outcomes = self._refused = 0
+        self._steps_before = 0.0
+
+    def _delivered(self, now: float) -> float:
+        """Requests per second that the store has lately accepted."""
+        recent = [(at, cost) for at, cost in self._accepted_at if at > now - 1.0]
+        if not recent:
+            return RATE_LEAST
+        return sum(cost for _, cost in recent) / max(now - recent[0][0], 0.05)
+
+
+_pacers: dict[str, Pacer] = {}
+_pacers_lock = threading.Lock()
+
+
+def pacer_for(account: str) -> Pacer:
+    """The pacer of this process for an account, whoever asks; `account` is what the store's limits are counted by."""
+    with _pacers_lock:
+        return _pacers.setdefault(account, Pacer())
+
+
+def _forget_after_fork() -> None:
+    # A lock may have been held by a thread that the child does not have.
+    global _pacers_lock
+    _pacers_lock = threading.Lock()
+    _pacers.clear()
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)
