@@ -1,0 +1,155 @@
+"""The client of one store: every request is paced, timed, counted, and repeated only where that is safe.
+
+What an answer means is the store's business; this module only tells three kinds apart: refused for there being too
+many (slows the pace, is tried again), failed on the store's side (tried again), and everything else (returned).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import random
+import time
+from abc import abstractmethod
+from collections import Counter
+from dataclasses import replace
+from typing import Protocol
+
+from lockgate.engine.logs import get_log
+from lockgate.model.errors import AnswerLost, StoreUnavailable
+from lockgate.model.options import JobOptions
+from lockgate.stores.http.exchange import Answer, Call, NoAnswer, NotSent, Repeat
+from lockgate.stores.http.transport import Transport, release_transport, transport_of
+from lockgate.stores.pacing import Pacer, pacer_for
+
+log = get_log("lockgate.stores")
+
+BACK_OFF_SECONDS = 0.1
+BACK_OFF_SECONDS_MAX = 10.0
+
+FAILED = frozenset({408, 500, 502, 503, 504})
+REFUSED = frozenset({429, 503})
+
+
+class Authorizer(Protocol):
+    """Puts the credentials on a request; asked for each try, since signatures and tokens expire."""
+
+    @abstractmethod
+    async def authorize(self, call: Call) -> tuple[str, dict[str, str]]:
+        """The URL and all headers to send."""
+
+
+class StoreClient:
+    """Asks one account on behalf of one store.
+
+    `account` is the endpoint that limits are counted by; `requests` counts tries by kind of call, and beside them
+    `refused` (throttled answers) and `repeated` (tries after the first).
+    """
+
+    def __init__(self, account: str, authorizer: Authorizer, options: JobOptions, pacer: Pacer | None = None) -> None:
+        self.account = account
+        self.pacer = pacer or pacer_for(account)
+        self.requests: Counter[str] = Counter()
+        self._authorizer = authorizer
+        self._in_flight = options.requests_in_flight
+        self._timeout_s = options.timeout_seconds
+        self._patience_s = options.patience_seconds
+        self._random = random.Random()
+
+    @property
+    def in_flight_max(self) -> int:
+        """How many requests may be at work at once."""
+        return self._in_flight
+
+    async def ask(self, call: Call) -> Answer:
+        """Send a request, again where that is safe, and return the store's answer.
+
+        Raises:
+            StoreUnavailable: no answer but refusals and failures, for longer than the patience; nothing was done.
+            AnswerLost: the request may have been acted on.
+        """
+        transport = transport_of(self, self.account, self._in_flight)
+        failing_since: float | None = None
+        doubtful = False
+        tries = 0
+        while True:
+            reason, retry_after_s = "", 0.0
+            try:
+                answer = await self._try(transport, call)
+            except NotSent as error:
+                reason = f"no connection ({error})"
+            except NoAnswer as error:
+                reason = f"no answer ({error})"
+                doubtful = True
+            else:
+                if answer.status not in FAILED and answer.status not in REFUSED:
+                    return replace(answer, doubtful=True) if doubtful else answer
+                reason = f"status {answer.status} {error_code(answer)}".rstrip()
+                # A refusal by 429 comes before anything is done. Behind a 5xx the store may have acted all the same.
+                doubtful = doubtful or answer.status != 429
+                retry_after_s = _retry_after(answer)
+            lost = reason.startswith("no answer")
+            now = time.monotonic()
+            failing_since = now if failing_since is None else failing_since
+            wait_s = max(retry_after_s, self._back_off(tries))
+            tries += 1
+            if (lost and call.repeat is Repeat.WITH_CARE) or now + wait_s > failing_since + self._patience_s:
+                raise self._given_up(call, reason, tries, doubtful)
+            log.debug("request is repeated", kind=call.kind, where=call.where, reason=reason, wait_s=round(wait_s, 3))
+            await asyncio.sleep(wait_s)
+            self.requests["repeated"] += 1
+
+    async def _try(self, transport: Transport, call: Call) -> Answer:
+        async with transport.slots:
+            admission = await self.pacer.admit(call.cost)
+            url, headers = await self._authorizer.authorize(call)
+            self.requests[call.kind] += 1
+            answer = await transport.exchange(call, headers, url, self._timeout_s)
+        if is_refusal(answer):
+            self.requests["refused"] += 1
+            self.pacer.refused(admission, _retry_after(answer))
+        elif answer.status not in FAILED:
+            self.pacer.accepted(admission)
+        return answer
+
+    def _back_off(self, tries: int) -> float:
+        wait_s: float = min(BACK_OFF_SECONDS_MAX, BACK_OFF_SECONDS * 2 ** min(tries, 10))
+        return wait_s * (0.5 + self._random.random())
+
+    def _given_up(self, call: Call, reason: str, tries: int, doubtful: bool) -> StoreUnavailable:
+        times = "once" if tries == 1 else f"{tries} times"
+        if doubtful and call.repeat is Repeat.WITH_CARE:
+            return AnswerLost(f"{call.kind}: tried {times}, and it may have been done: {reason}", where=call.where)
+        return StoreUnavailable(
+            f"{call.kind}: tried {times}, last {reason}",
+            where=call.where,
+            next_step="if the store is only slow, raise patience_seconds or timeout_seconds",
+        )
+
+    async def close(self) -> None:
+        """Let go of the running loop's connections."""
+        await release_transport(self, self.account, self._in_flight)
+
+
+def is_refusal(answer: Answer) -> bool:
+    """Whether the store refused a request because there were too many. A 500 that says the operation timed out is
+    the sign of an account over its limit, too (Azure)."""
+    return answer.status in REFUSED or (answer.status == 500 and "OperationTimedOut" in error_code(answer))
+
+
+def error_code(answer: Answer) -> str:
+    """The store's own code for an error, where it stands in a header."""
+    return answer.headers.get("x-ms-error-code", "")
+
+
+def _retry_after(answer: Answer) -> float:
+    """Seconds that the store asks to wait, 0 where it does not say."""
+    text = answer.headers.get("retry-after", "")
+    try:
+        return max(0.0, float(text)) if text else 0.0
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except ValueError:
+        return 0.0

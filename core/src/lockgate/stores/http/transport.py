@@ -1,0 +1,130 @@
+"""Connections to one store account: a bounded pool in each event loop, and one request at a time through it.
+
+Never repeats a request, never follows a redirect, keeps no cookies. A cancelled request's connection is closed, so that
+nothing goes on behind the caller's back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import urllib.request
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary, WeakSet
+
+import aiohttp
+from yarl import URL
+
+from lockgate.stores.http.exchange import Answer, Call, NoAnswer, NotSent
+
+CONNECT_SECONDS_MAX = 15.0
+KEEP_ALIVE_SECONDS = 15.0
+"""Idle connections are given up before a store or a gateway does it: a request on a closed one has a lost answer."""
+
+HEADER_BYTES_MAX = 1 << 16
+
+
+class Transport:
+    """The connections of one event loop to one account, `connections_max` at once. Make it inside that loop."""
+
+    def __init__(self, connections_max: int, proxy: str | None) -> None:
+        self.slots = asyncio.Semaphore(connections_max)
+        self.users: WeakSet[object] = WeakSet()
+        self._proxy = proxy
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=connections_max, keepalive_timeout=KEEP_ALIVE_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            auto_decompress=False,
+            max_line_size=HEADER_BYTES_MAX,
+            max_field_size=HEADER_BYTES_MAX,
+        )
+        # aiohttp sends an idempotent method again by itself when a kept connection turns out to be closed. A rename
+        # that is a PUT must not be: its second answer would be taken for its first. There is no public switch.
+        self._session._retry_connection = False
+
+    async def exchange(self, call: Call, headers: dict[str, str], url: str, timeout_s: float) -> Answer:
+        """Send a request once and read the whole answer.
+
+        Raises:
+            NotSent: no connection could be made.
+            NoAnswer: no whole answer came within `timeout_s`.
+        """
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, CONNECT_SECONDS_MAX))
+        try:
+            async with self._session.request(
+                call.method,
+                URL(url, encoded=True),
+                headers=headers,
+                data=call.body,
+                allow_redirects=False,
+                timeout=timeout,
+                proxy=self._proxy,
+            ) as response:
+                body = await response.read()
+                found = {name.lower(): value for name, value in response.headers.items()}
+                return Answer(response.status, found, body)
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NotSent(_reason(error)) from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise NoAnswer(_reason(error)) from None
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
+
+
+def _reason(error: BaseException) -> str:
+    # aiohttp's texts may hold the URL, and a URL may hold a signature: only the kind and the system's text are kept.
+    system = getattr(error, "os_error", None) or error
+    text = getattr(system, "strerror", None) or ""
+    return f"{type(error).__name__} {text}".strip()
+
+
+_transports: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, int], Transport]] = WeakKeyDictionary()
+
+
+def transport_of(user: object, account: str, connections_max: int) -> Transport:
+    """The running loop's connections to an account, shared by all stores of the process that have the same bound."""
+    here = _transports.setdefault(asyncio.get_running_loop(), {})
+    found = here.get((account, connections_max))
+    if found is None:
+        found = here[account, connections_max] = Transport(connections_max, _proxy_for(account))
+    found.users.add(user)
+    return found
+
+
+async def release_transport(user: object, account: str, connections_max: int) -> None:
+    """Say that `user` needs the running loop's connections no more; the last one to say so closes them."""
+    here = _transports.get(asyncio.get_running_loop(), {})
+    found = here.get((account, connections_max))
+    if found is None:
+        return
+    found.users.discard(user)
+    if not found.users:
+        del here[account, connections_max]
+        await found.close()
+
+
+def _proxy_for(account: str) -> str | None:
+    """The proxy that the environment asks for, by the usual variables; none for this machine itself."""
+    parts = urlsplit(account)
+    host = parts.hostname or ""
+    if host in ("localhost", "127.0.0.1", "::1") or urllib.request.proxy_bypass(host):
+        return None
+    return urllib.request.getproxies_environment().get(parts.scheme)
+
+
+def _close_all() -> None:
+    for loop, here in list(_transports.items()):
+        for transport in here.values():
+            if loop.is_running():
+                with contextlib.suppress(Exception):
+                    asyncio.run_coroutine_threadsafe(transport.close(), loop).result(2.0)
+
+
+atexit.register(_close_all)
+# A child has its parent's sockets but not its loops: it makes its own connections and must not close the parent's.
+os.register_at_fork(after_in_child=_transports.clear)
