@@ -1,14 +1,15 @@
 """Task commit and job commit on local disk, beside Hadoop's committers in the same run.
 
-    python tests/benchmarks/bench_job_commit.py [--quick] [--json FILE] [--directory DIR] [--rounds N] [--checksums]
+    python tests/benchmarks/bench_job_commit.py [--quick] [--json FILE] [--directory DIR] [--rounds N]
 
 What is compared: the same job (200 tasks of 50 files in 20 directories) committed by Lockgate, by Hadoop's
 `ManifestCommitter` and by `FileOutputCommitter`, algorithm 1. Rounds are interleaved, each committer in turn and the
 order turning too, every commit into a fresh destination, with all that was staged flushed to disk before the clock
 starts; so what else the machine does falls on all alike. Hadoop's Java process is warmed up by whole commits first.
-Ratios are of the same round. Hadoop runs on its raw local file system, the faster one; `--checksums` adds it as it
-is set up by default, with a checksum file beside each file. It flushes nothing to disk; Lockgate does (option
-`durable`), so it runs both ways too.
+Ratios are of the same round. Hadoop runs as it is set up by default, where `file:` keeps a checksum file beside each
+file, and on its raw local file system, which is faster. It flushes nothing to disk; Lockgate does (option `durable`),
+so it runs both ways too. Beside them stand the bare rename calls of such a job, from one thread: nobody who renames
+every file from one thread can be faster.
 
 Goals: at least 3 times as many files a second as Hadoop's manifest committer; a task commit in at most a third of
 its time; a manifest of three files in less than 1 kB. Not a goal: writing the files, which is not timed.
@@ -40,7 +41,7 @@ import hadoop_jvm
 from hadoop_jvm import HadoopJvm
 
 OURS = "lockgate"
-PEER = "hadoop manifest, raw"
+PEER = "hadoop manifest"
 
 
 @dataclass(frozen=True)
@@ -120,17 +121,34 @@ def hadoop(jvm: HadoopJvm, committer: hadoop_jvm.Committer, *, raw: bool) -> Con
     return commit
 
 
-def hadoop_committers(jvm: HadoopJvm, *, checksums: bool) -> dict[str, Contestant]:
-    """Hadoop's committers by name, all that are to be measured."""
-    raw = {PEER: hadoop(jvm, "manifest", raw=True), "hadoop v1, raw": hadoop(jvm, "v1", raw=True)}
-    return raw | (
-        {
-            "hadoop manifest, checksums": hadoop(jvm, "manifest", raw=False),
-            "hadoop v1, checksums": hadoop(jvm, "v1", raw=False),
-        }
-        if checksums
-        else {}
-    )
+def hadoop_committers(jvm: HadoopJvm) -> dict[str, Contestant]:
+    """Hadoop's committers by name."""
+    return {
+        PEER: hadoop(jvm, "manifest", raw=False),
+        "hadoop manifest, raw": hadoop(jvm, "manifest", raw=True),
+        "hadoop v1": hadoop(jvm, "v1", raw=False),
+        "hadoop v1, raw": hadoop(jvm, "v1", raw=True),
+    }
+
+
+def seconds_of_bare_renames(directory: Path, shape: Shape) -> float:
+    """The rename calls of such a job and nothing else."""
+    with fresh(directory) as root:
+        for number in range(shape.directories):
+            (root / f"d={number}").mkdir(parents=True)
+        renames = []
+        for task in range(shape.tasks):
+            (root / f"task-{task}").mkdir()
+            for number in range(shape.files):
+                source = root / f"task-{task}" / f"{number}.bin"
+                source.write_bytes(bytes(shape.length))
+                target = root / f"d={number % shape.directories}" / f"part-{task:05d}-{number:05d}.bin"
+                renames.append((str(source), str(target)))
+        os.sync()
+        began = time.perf_counter()
+        for pair in renames:
+            os.rename(*pair)
+        return time.perf_counter() - began
 
 
 @contextlib.contextmanager
@@ -152,10 +170,10 @@ def measured_once(contestant: Contestant, directory: Path, shape: Shape) -> Meas
         return found
 
 
-def measure(directory: Path, shape: Shape, tell: Callable[[str], None], *, checksums: bool) -> dict[str, Any]:
+def measure(directory: Path, shape: Shape, tell: Callable[[str], None]) -> dict[str, Any]:
     """All rounds of everybody; returns the figures."""
     with tempfile.TemporaryDirectory(dir=directory) as work, HadoopJvm(Path(work)) as jvm:
-        hadoops = hadoop_committers(jvm, checksums=checksums)
+        hadoops = hadoop_committers(jvm)
         for number in range(shape.warm_ups):
             tell(f"warm-up {number + 1} of {shape.warm_ups}")
             for contestant in hadoops.values():
@@ -163,12 +181,17 @@ def measure(directory: Path, shape: Shape, tell: Callable[[str], None], *, check
         everybody = {OURS: lockgate(durable=True), "lockgate, not durable": lockgate(durable=False)} | hadoops
         rounds: dict[str, list[Measured]] = {name: [] for name in everybody}
         names = list(everybody)
+        bare: list[float] = []
         for number in range(shape.rounds):
             tell(f"round {number + 1} of {shape.rounds}")
+            bare.append(shape.files_total / seconds_of_bare_renames(directory, shape))
             turn = number % len(names)
             for name in names[turn:] + names[:turn]:
                 rounds[name].append(measured_once(everybody[name], directory, shape))
-        return report(shape, rounds, manifest_bytes(jvm, directory)) | {"native_library": jvm.has_native_library()}
+        return report(shape, rounds, manifest_bytes(jvm, directory)) | {
+            "bare_renames_per_second": _spread(bare),
+            "native_library": jvm.has_native_library(),
+        }
 
 
 NAMES = {
@@ -269,6 +292,7 @@ def print_tables(figures: dict[str, Any]) -> None:
             _shown(ratio["task_commit"], ".2f"),
         )
     console.print(table)
+    console.print(f"bare rename calls in one thread: {_shown(figures['bare_renames_per_second'], ',.0f')} a second")
     stages = Table(title="where Lockgate's job commit spends its time")
     stages.add_column("stage")
     stages.add_column("ms", justify="right")
@@ -300,7 +324,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE (- for standard output)")
     parser.add_argument("--directory", type=Path, help="where the destinations are made (default: the temporary one)")
     parser.add_argument("--rounds", type=int, help="how many rounds")
-    parser.add_argument("--checksums", action="store_true", help="Hadoop's default local file system as well")
     chosen = parser.parse_args(arguments)
     missing = hadoop_jvm.missing()
     if missing:

@@ -139,7 +139,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--files", type=int, nargs="+", help="how many files the jobs have")
     parser.add_argument("--memory-bytes-max", type=int, default=8 << 20, help="the option of that name")
     parser.add_argument("--rounds", type=int, help=argparse.SUPPRESS)  # of the other benchmarks, run by one command
-    parser.add_argument("--checksums", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     if not sys.platform.startswith("linux"):
         print("peak memory is read from /proc, which only Linux has", file=sys.stderr)

@@ -28,7 +28,7 @@ def test_job_commit_beside_hadoop_is_measured(tmp_path: Path) -> None:
     missing = hadoop_jvm.missing()
     if missing and os.environ.get("CI") != "true":
         pytest.skip(missing)
-    found = run("bench_job_commit.py", tmp_path / "figures.json", "--checksums", "--directory", str(tmp_path))
+    found = run("bench_job_commit.py", tmp_path / "figures.json", "--directory", str(tmp_path))
     assert len(found["committers"]) == 6
     for figures in found["committers"].values():
         assert figures["job_commit_files_per_second"]["median"] > 0
