@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spark_cluster import standalone_cluster
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -87,19 +88,30 @@ def spark(sessions: Sessions) -> Any:
 
 @pytest.fixture
 def cluster(sessions: Sessions) -> Any:
-    """Two executors, each a process of its own, with speculation."""
-    return sessions.get(
-        "local-cluster[2,1,1024]",
-        **{
-            "spark.executor.memory": "512m",
-            "spark.speculation": "true",
-            "spark.speculation.interval": "100ms",
-            "spark.speculation.multiplier": "1.5",
-            "spark.speculation.quantile": "0.5",
-            "spark.speculation.minTaskRuntime": "200ms",
-            "spark.task.maxFailures": "4",
-        },
-    )
+    """Two executors, each a process of its own."""
+    return sessions.get("local-cluster[2,1,1024]", **{"spark.executor.memory": "512m", "spark.task.maxFailures": "4"})
+
+
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.5",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "500ms",
+}
+
+
+@pytest.fixture(scope="session")
+def standalone(java: str) -> Iterator[str]:
+    """A master and two workers on what Spark takes for two hosts: it speculates nowhere else."""
+    with standalone_cluster() as master:
+        yield master
+
+
+@pytest.fixture
+def two_hosts(sessions: Sessions, standalone: str) -> Any:
+    """A session on two hosts, with speculation."""
+    return sessions.get(standalone, **SPECULATION, **{"spark.executor.memory": "512m"})
 
 
 @pytest.fixture

@@ -68,16 +68,18 @@ ATOMIC_ROWS = [
     (*[None] * 13, 3),
 ]  # fmt: skip
 
+INNER = T.StructType([T.StructField("t", T.TimestampType())])
+PAIR = T.StructType([T.StructField("a", T.IntegerType()), T.StructField("b", T.StringType())])
 NESTED = T.StructType(
     [
         T.StructField("id", T.LongType()),
-        T.StructField("list", T.ArrayType(T.StructType([T.StructField("a", T.IntegerType()), T.StructField("b", T.StringType())]))),
+        T.StructField("list", T.ArrayType(PAIR)),
         T.StructField("map", T.MapType(T.StringType(), T.ArrayType(T.DoubleType()))),
         T.StructField("by_number", T.MapType(T.IntegerType(), T.DateType())),
-        T.StructField("deep", T.StructType([T.StructField("s", T.StructType([T.StructField("t", T.TimestampType())]))])),
+        T.StructField("deep", T.StructType([T.StructField("s", INNER)])),
         T.StructField("binary", T.BinaryType()),
     ]
-)  # fmt: skip
+)
 NESTED_ROWS = [
     (1, [Row(a=1, b='q"\\\n'), Row(a=None, b=None), None], {"k": [1.0, None], "e": []}, {7: datetime.date(2020, 1, 1)},
      Row(s=Row(t=INSTANT)), bytearray(b"\x00\xff")),

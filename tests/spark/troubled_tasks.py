@@ -1,0 +1,62 @@
+"""Steps of a Spark job in which chosen task attempts go wrong, and which remember what was tried."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+Step = Callable[[Iterator[Any]], Iterator[Any]]
+
+
+def remembering(told: str) -> Step:
+    """Leave the name of every attempt, `task-attempt`, in a directory."""
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        Path(told, attempt_name()).touch()
+        yield from batches
+
+    return step
+
+
+def attempt_name() -> str:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return f"{context.partitionId()}-{context.attemptNumber()}"
+
+
+def going_wrong(told: str, wrong: dict[str, str]) -> Step:
+    """Attempts named in `wrong` do after their first batch what it says: `fail`, `hang`, `die` (their Python worker
+    is killed), or `kill` (their executor is)."""
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        name = attempt_name()
+        Path(told, name).touch()
+        for at, batch in enumerate(batches):
+            if at == 1 and name in wrong:
+                _go_wrong(wrong[name])
+            yield batch
+        if name in wrong and "late" in wrong[name]:
+            time.sleep(float(wrong[name].partition(" ")[2]))
+
+    return step
+
+
+def _go_wrong(how: str) -> None:
+    if how == "fail":
+        raise RuntimeError("told to fail")
+    if how == "hang":
+        time.sleep(120)
+    if how == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "kill":
+        # worker -> daemon -> executor's JVM, which this test's cluster started
+        daemon = os.getppid()
+        executor = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
+        assert b"CoarseGrainedExecutorBackend" in Path(f"/proc/{executor}/cmdline").read_bytes()
+        os.kill(executor, signal.SIGKILL)
+        time.sleep(60)
