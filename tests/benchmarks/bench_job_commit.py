@@ -333,9 +333,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.rounds:
         shape = dataclasses.replace(shape, rounds=chosen.rounds)
     with tempfile.TemporaryDirectory(dir=chosen.directory, prefix="bench-") as work:
-        figures = measure(
-            Path(work), shape, lambda text: print(text, file=sys.stderr, flush=True), checksums=chosen.checksums
-        )
+        figures = measure(Path(work), shape, _tell)
     text = json.dumps(figures, indent=1)
     if chosen.json is None:
         print_tables(figures)
