@@ -147,6 +147,8 @@ def test_complete_when_hadoop_commits_a_job_whose_tasks_lockgate_committed(hadoo
     for task, files in enumerate(tasks):
         write_task(job, files, task)
 
+    # Our manifests leave out directories that follow from the files, so Hadoop makes none before it renames; its local
+    # file system then copies into the missing ones. A store that refuses such a rename would fail this job commit.
     hadoop.commit_job("ours-then-theirs")
 
     assert read_output(destination) == {name: content for files in tasks for name, content in files.items()}
