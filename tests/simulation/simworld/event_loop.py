@@ -45,6 +45,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._sequence = 0
         self.now = 0.0
         self.turns = 0
+        self.choose: Callable[[int], int] | None = None
+        """Where set, it chooses instead of chance: of so many that are ready, counted from the one that was made ready
+        last, which is runs next. For systematic exploration."""
         self.halted = False
         """Set by a judge that has seen enough."""
 
@@ -106,7 +109,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             asyncio._set_running_loop(before)
 
     def _run(self, until: float, turns_max: int) -> bool:
-        ready, timers, draw = self._ready, self._timers, self._draw
+        ready, timers, draw, choose = self._ready, self._timers, self._draw, self.choose
         turns = 0
         while not self.halted:
             if timers and (not ready or (self._hurry and draw() < self._hurry)):
@@ -122,11 +125,17 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                         continue
                     self.now = max(self.now, when)
                     ready.append(turn)
+                    while choose is not None and timers and timers[0][0] <= self.now:
+                        ready.append(heapq.heappop(timers)[2])
             if not ready:
                 self.turns += turns
                 return True
             waiting = len(ready)
-            if waiting == 1 or draw() < self._stickiness:
+            if waiting == 1:
+                turn = ready.pop()
+            elif choose is not None:
+                turn = ready.pop(waiting - 1 - choose(waiting))
+            elif draw() < self._stickiness:
                 turn = ready.pop()
             else:
                 index = int(draw() * waiting)

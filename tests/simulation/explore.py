@@ -1,0 +1,165 @@
+"""Random histories of the real engine, for as long as you like; and the replay of one.
+
+    python tests/simulation/explore.py --seconds 600            histories from a seed of its own choice
+    python tests/simulation/explore.py --histories 100000 --seed 7
+    python tests/simulation/explore.py --replay 12345           one history, printed
+    python tests/simulation/explore.py --write-docs             the list of mutants into docs/simulation.md
+
+The exit status is 0 if every guarantee held, 1 if one did not (the history is printed, its seed first and last), 2 for
+wrong use. `--seed` may be any text, such as a commit hash: new every time, repeatable for ever.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from simworld.history import render
+from simworld.world import play
+
+CHUNK = 250
+"""Histories a worker plays between two looks at the clock."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What some histories came to."""
+
+    histories: int = 0
+    turns: int = 0
+    changes: int = 0
+    committed: int = 0
+    crashed: int = 0
+    faults: int = 0
+    bad_seed: int | None = None
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.histories + other.histories,
+            self.turns + other.turns,
+            self.changes + other.changes,
+            self.committed + other.committed,
+            self.crashed + other.crashed,
+            self.faults + other.faults,
+            self.bad_seed if self.bad_seed is not None else other.bad_seed,
+        )
+
+
+def first_seed(text: str) -> int:
+    """A number far from any other text's."""
+    if text.isdigit():
+        return int(text)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
+
+
+def play_some(start: int, count: int) -> Tally:
+    """Play the histories of so many seeds; stop at the first that breaks a guarantee."""
+    tally = Tally()
+    for seed in range(start, start + count):
+        try:
+            history = play(seed)
+        except BaseException as error:
+            error.add_note(f"in the history of seed {seed}: python tests/simulation/explore.py --replay {seed}")
+            raise
+        faults = sum(operation == "fault" for _, _, operation, *_ in history.trace)
+        bad = seed if history.violations else None
+        tally += Tally(1, history.turns, history.changes, history.committed, history.crashes, faults, bad)
+        if history.violations:
+            break
+    return tally
+
+
+def explore(
+    start: int, *, histories: int | None = None, seconds: float | None = None, workers: int = 1
+) -> tuple[Tally, float]:
+    """Play histories from seed `start` until there are enough, or the time is up, or one is bad; and how many seconds
+    that took."""
+    began = time.monotonic()
+    tally = Tally()
+
+    def chunks() -> Iterator[tuple[int, int]]:
+        done = 0
+        while histories is None or done < histories:
+            count = CHUNK if histories is None else min(CHUNK, histories - done)
+            yield start + done, count
+            done += count
+
+    def is_over() -> bool:
+        late = seconds is not None and time.monotonic() - began >= seconds
+        return late or tally.bad_seed is not None
+
+    if workers == 1:
+        for chunk in chunks():
+            tally += play_some(*chunk)
+            if is_over():
+                break
+    else:
+        with ProcessPoolExecutor(workers) as pool:
+            running = []
+            for chunk in chunks():
+                running.append(pool.submit(play_some, *chunk))
+                if len(running) == 2 * workers:
+                    tally += running.pop(0).result()
+                    if is_over():
+                        break
+            for future in running:
+                tally += future.result()
+    return tally, time.monotonic() - began
+
+
+def describe(tally: Tally, seconds: float, start: int) -> str:
+    """One line."""
+    return (
+        f"{tally.histories} histories from seed {start} in {seconds:.0f} s, {tally.histories / max(seconds, 1e-9):.0f}/s: "
+        f"{tally.committed} jobs committed, {tally.crashed} actors crashed, {tally.faults} faults, "
+        f"{tally.changes} changes judged, {'no violation' if tally.bad_seed is None else 'VIOLATED'}"
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, help="for so long")
+    parser.add_argument("--histories", type=int, help="so many")
+    parser.add_argument("--seed", default="", help="a number, or any text")
+    parser.add_argument("--workers", type=int, default=2, help="processes (2)")
+    parser.add_argument("--replay", type=int, metavar="SEED", help="print the history of a seed")
+    parser.add_argument("--json", action="store_true", help="the result as JSON")
+    parser.add_argument("--write-docs", action="store_true", help="bring docs/simulation.md up to date")
+    chosen = parser.parse_args(arguments)
+    if chosen.write_docs:
+        from mutants_table import write_docs
+
+        write_docs()
+        return 0
+    if chosen.replay is not None:
+        history = play(chosen.replay)
+        print(render(history))
+        return 1 if history.violations else 0
+    if chosen.seconds is None and chosen.histories is None:
+        chosen.seconds = 60.0
+    start = first_seed(chosen.seed or str(secrets.randbelow(1 << 40)))
+    print(f"seed {start}", flush=True)
+    tally, seconds = explore(start, histories=chosen.histories, seconds=chosen.seconds, workers=chosen.workers)
+    if chosen.json:
+        print(json.dumps({**tally.__dict__, "seconds": round(seconds, 1), "seed": start}))
+    else:
+        print(describe(tally, seconds, start))
+    if tally.bad_seed is not None:
+        print(render(play(tally.bad_seed)))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,353 @@
+"""The engine with one thing wrong at a time: what the simulation must catch, or it proves nothing.
+
+Each mutant is a context manager that patches the real engine in place. Its docstring says what is wrong; `caught_by`
+names the guarantees one of whose judges must speak up, `histories_max` within how many histories. The museum of real
+bugs is in `mutants_museum`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from lockgate.engine import (
+    cleanup,
+    commit_once,
+    job_commit,
+    move_files,
+    publish,
+    recover,
+    roll_back,
+    task_commit,
+)
+from lockgate.engine.record_log import RecordLog, encode_record
+from lockgate.model.capabilities import Capability
+from lockgate.model.files import Rename, Renamed, Unknown
+from lockgate.model.layout import SUCCESS, TEMPORARY
+from lockgate.model.phases import Phase
+from lockgate.model.record import digest_of, encode_set_aside
+from simworld import world
+from simworld.faults import Kind
+from simworld.scenario import Scenario, Visitor, draw_scenario
+from simworld.world import History, play
+
+
+def _anything(scenario: Scenario) -> bool:
+    return True
+
+
+def _as_it_is(scenario: Scenario) -> Scenario:
+    return scenario
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One thing wrong. `wants` keeps to scenarios in which it can show at all."""
+
+    name: str
+    patch: Callable[[], AbstractContextManager[None]]
+    caught_by: tuple[str, ...]
+    real_bug: str = ""
+    wants: Callable[[Scenario], bool] = _anything
+    histories_max: int = 600
+    shape: Callable[[Scenario], Scenario] = _as_it_is
+    """Makes a scenario one in which it shows soon."""
+
+    @property
+    def what(self) -> str:
+        """What is wrong, from the docstring."""
+        return " ".join((self.patch.__doc__ or "").split())
+
+
+MUTANTS: list[Mutant] = []
+
+
+def mutant(
+    *caught_by: str,
+    real_bug: str = "",
+    wants: Callable[[Scenario], bool] = _anything,
+    histories_max: int = 600,
+    shape: Callable[[Scenario], Scenario] = _as_it_is,
+) -> Callable[[Callable[[], Iterator[None]]], Callable[[], Iterator[None]]]:
+    """Enter a mutant into the list."""
+
+    def enter(function: Callable[[], Iterator[None]]) -> Callable[[], Iterator[None]]:
+        name = function.__name__.replace("_", " ")
+        manager = contextlib.contextmanager(function)
+        MUTANTS.append(Mutant(name, manager, caught_by, real_bug, wants, histories_max, shape))
+        return function
+
+    return enter
+
+
+def seeds_of(chosen: Mutant) -> Iterator[tuple[int, Scenario]]:
+    """The seeds, and scenarios, on which a mutant is tried."""
+    seed = 0
+    while True:
+        scenario = draw_scenario(Random(f"scenario {seed}"))
+        if chosen.wants(scenario):
+            yield seed, chosen.shape(scenario)
+        seed += 1
+
+
+def hunt(chosen: Mutant) -> tuple[int, History | None]:
+    """Play histories of the mutated engine until one is caught: how many it took, and which."""
+    with chosen.patch():
+        for count, (seed, scenario) in enumerate(seeds_of(chosen), start=1):
+            history = play(seed, scenario)
+            if history.violations:
+                return count, history
+            if count == chosen.histories_max:
+                return count, None
+    raise AssertionError("seeds do not end")
+
+
+def _policy(*policies: str) -> Callable[[Scenario], bool]:
+    return lambda scenario: any(job.options.conflict in policies for job in scenario.jobs)
+
+
+def _faults(*kinds: str) -> Callable[[Scenario], bool]:
+    def has(scenario: Scenario) -> bool:
+        drawn = {kind.value for kind in scenario.fault_kinds}
+        return scenario.fault_rate > 0 and any(kind in drawn for kind in kinds)
+
+    return has
+
+
+def _all(*wanted: Callable[[Scenario], bool]) -> Callable[[Scenario], bool]:
+    return lambda scenario: all(each(scenario) for each in wanted)
+
+
+def _crowd(scenario: Scenario) -> bool:
+    return len(scenario.jobs) > 1 or bool(scenario.visitors) or any(job.twin is not None for job in scenario.jobs)
+
+
+def _undone_while_its_driver_sleeps(scenario: Scenario) -> Scenario:
+    return replace(
+        scenario,
+        visitors=(Visitor("undo", 0, 40.0),),
+        fault_kinds=(Kind.SLEEP_BEFORE, Kind.SLEEP_BETWEEN),
+        fault_rate=0.05,
+        sleep_seconds_max=5000.0,
+        split_batches=True,
+    )
+
+
+async def _nothing(*arguments: Any, **named: Any) -> None:
+    return None
+
+
+REPLACING = _policy("replace", "replace-partitions")
+
+
+@mutant("fenced", "complete", "undoable", "continuity", "told right", "exclusive", wants=_crowd, histories_max=1500)
+def the_fence_is_removed() -> Iterator[None]:
+    """A version of the commit record is written whatever is there, so two drivers both hold the job."""
+
+    async def create_once(self: RecordLog, path: str, record: Any) -> None:
+        await self._run.store.write_file(path, encode_record(record))
+
+    with patch.object(RecordLog, "_create_once", create_once):
+        yield
+
+
+@mutant("undoable", wants=_all(_policy("append", "fail"), _faults("unavailable", "crash before", "crash after")), histories_max=3000)
+def a_rollback_does_not_look_at_identities() -> Iterator[None]:
+    """Whatever stands at a target is taken out, also what was there before the job."""
+    with patch.object(roll_back, "_is_ours", lambda run, entry, status: True):
+        yield
+
+
+@mutant("complete", wants=_faults("answer lost", "answer lost, done later"))
+def a_lost_answer_counts_as_renamed() -> Iterator[None]:
+    """A rename whose answer did not come is believed to have taken place, and nobody looks."""
+    honest = world.HOOKS.recover_rename
+
+    def recover_rename(store: Any, rename: Any, outcome: Any, source: Any, target: Any) -> Any:
+        if isinstance(outcome, Unknown):
+            return Renamed()
+        return honest(store, rename, outcome, source, target)
+
+    with patch.object(type(world.HOOKS), "recover_rename", staticmethod(recover_rename)):
+        yield
+
+
+@mutant("undoable", wants=REPLACING)
+def the_set_aside_list_is_written_after_the_move() -> Iterator[None]:
+    """What is set aside is written down when it has been moved already."""
+
+    async def move(run: Any, log: Any, plan: Any) -> None:
+        asides = encode_set_aside(plan.set_aside)
+        digest = digest_of(asides) if plan.set_aside else ""
+        if plan.set_aside and Capability.REAL_DIRECTORIES in run.store.capabilities:
+            await run.store.make_directories([run.layout.replaced], within=run.layout.attempt_directory)
+        await log.advance(
+            Phase.MOVING,
+            pins=list(plan.pins),
+            files=plan.files,
+            set_aside_digest=digest,
+            made_directories=list(plan.missing_directories),
+        )
+        await move_files.move_files(run, plan)
+        if plan.set_aside:
+            await run.store.write_file(run.layout.set_aside_list(digest), asides)
+
+    with patch.object(job_commit, "_move", move):
+        yield
+
+
+@mutant("complete")
+def success_is_written_early() -> Iterator[None]:
+    """`_SUCCESS` appears before the files are renamed."""
+    honest = move_files.move_files
+
+    async def move(run: Any, plan: Any) -> None:
+        await publish.write_summary(run, plan, "early")
+        await run.store.rename_files([Rename(run.layout.summary_temporary("early"), SUCCESS, replace=True)])
+        await honest(run, plan)
+
+    with patch.object(job_commit, "move_files", move):
+        yield
+
+
+@mutant("complete")
+def success_is_written_in_place() -> Iterator[None]:
+    """`_SUCCESS` is written to its path, not renamed: the commit point can be passed twice, and undone never."""
+
+    async def publish_in_place(run: Any, nonce: str) -> bool:
+        (content,) = await run.store.read_files([run.layout.summary_temporary(nonce)], bytes_max=1 << 20)
+        await run.store.write_file(SUCCESS, content or b"")
+        return True
+
+    with patch.object(job_commit, "publish", publish_in_place):
+        yield
+
+
+@mutant("pinned", "exclusive", "complete", wants=lambda scenario: any(job.with_receipts for job in scenario.jobs))
+def receipts_are_ignored() -> Iterator[None]:
+    """The driver commits the manifests that it finds, whatever receipts it holds."""
+    honest = commit_once.commit_job
+
+    async def commit_job(run: Any, receipts: Any, admit: Any) -> Any:
+        return await honest(run, None, admit)
+
+    with patch.object(commit_once, "commit_job", commit_job):
+        yield
+
+
+@mutant("contained", wants=_crowd)
+def cleanup_deletes_the_whole_of_temporary() -> Iterator[None]:
+    """A job that is over deletes `_temporary`, with the other jobs in it."""
+
+    async def delete(run: Any) -> None:
+        await run.store.delete_directories([TEMPORARY])
+
+    with patch.object(cleanup, "_delete", delete):
+        yield
+
+
+@mutant("complete", "undoable", "exclusive", "resumable", "old-first", wants=_all(REPLACING, _faults("unavailable", "crash before", "crash after")), histories_max=1500)
+def a_rollback_brings_nothing_back() -> Iterator[None]:
+    """What was set aside stays aside, and goes with the job's directory."""
+    with patch.object(roll_back, "_bring_back", _nothing), patch.object(roll_back, "_bring_back_summary", _nothing):
+        yield
+
+
+@mutant(
+    "continuity",
+    "exclusive",
+    "abortable",
+    "undoable",
+    shape=_undone_while_its_driver_sleeps,
+    histories_max=2000,
+)
+def a_rollback_leaves_the_sources() -> Iterator[None]:
+    """Staged files stay until cleanup, so a driver that slept still renames them after the rollback."""
+    with patch.object(roll_back, "delete_sources", _nothing):
+        yield
+
+
+@mutant("complete", "undoable", "exclusive", "concurrent", "old-first", "told right", wants=_all(REPLACING, lambda s: len(s.jobs) > 1), histories_max=2000)
+def jobs_that_meet_do_not_see_each_other() -> Iterator[None]:
+    """Nobody announces what it touches, so two jobs replace one partition at once."""
+    with patch.object(job_commit, "take_ground", _nothing):
+        yield
+
+
+@mutant("exactly once", wants=lambda scenario: sum(bool(job.options.txn_id) for job in scenario.jobs) > 1)
+def a_transaction_id_is_not_looked_up() -> Iterator[None]:
+    """A job whose transaction id was committed by another commits too."""
+    with patch.object(commit_once, "admit", _nothing), patch.object(commit_once, "known_outcome", _nothing):
+        yield
+
+
+@mutant("undoable", "complete", wants=_policy("append", "replace-partitions"), histories_max=3000)
+def a_rename_replaces_what_is_there() -> Iterator[None]:
+    """Data files are renamed over existing ones of the same name."""
+    replacing = functools.partial(Rename, replace=True)
+    with patch.object(move_files, "Rename", replacing):
+        yield
+
+
+@mutant("complete", wants=_all(REPLACING, lambda scenario: scenario.marked_before))
+def the_old_success_goes_last() -> Iterator[None]:
+    """The old `_SUCCESS` is set aside with the data that it lists, not before it. (This engine had it.)"""
+    honest = move_files._set_aside
+
+    async def set_aside(run: Any, files: Sequence[Any]) -> None:
+        await honest(run, files)
+
+    with (
+        patch.object(move_files, "_set_aside_summary", _nothing),
+        patch.object(move_files, "_split", lambda plan: ([], list(plan.set_aside))),
+        patch.object(move_files, "_set_aside", set_aside),
+    ):
+        yield
+
+
+@mutant(
+    "resumable",
+    "continuity",
+    "complete",
+    "exclusive",
+    wants=_all(_faults("crash between", "crash before"), lambda scenario: scenario.store in ("disk", "flat")),
+    histories_max=10_000,
+)
+def cleanup_deletes_the_record_in_any_order() -> Iterator[None]:
+    """Cut short, cleanup leaves a record that says `moving` of a job that is committed. (This engine had it.)"""
+    with (
+        patch.object(cleanup, "_delete_all_but_newest_record", _nothing),
+        patch.object(recover, "_is_remainder", _false),
+    ):
+        yield
+
+
+async def _false(*arguments: Any) -> bool:
+    return False
+
+
+@mutant(
+    "complete",
+    wants=lambda scenario: any(
+        not job.with_receipts and any(plan.attempt for plan in job.attempts) for job in scenario.jobs
+    ),
+    histories_max=10_000,
+)
+def a_rival_manifest_is_moved_away_first() -> Iterator[None]:
+    """Between two attempts there is a moment without a manifest of the task, in which a driver leaves it out. (This
+    engine had it.)"""
+
+    async def displace(run: Any, rename: Any, found: bytes, content: bytes) -> None:
+        rival = task_commit._owner(found)
+        if rival:
+            await run.store.rename_files([Rename(rename.target, run.layout.manifest_temporary(rival))])
+        await run.store.rename_files([rename])
+
+    with patch.object(task_commit, "_displace_rival", displace):
+        yield

@@ -1,0 +1,160 @@
+"""Small spaces, enumerated: every crash point of a driver and of its recoverer, every interleaving of two attempts.
+
+A crash point is before an operation, or between two files of its batch; after the last operation there is nothing
+left to interrupt, and after any other it is before the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from simworld.faults import Fault, Kind, PlannedFaults
+from simworld.scenario import POLICIES, AttemptPlan, JobPlan, Scenario, Visitor, options
+from simworld.store import PROFILES
+from simworld.world import History, World
+
+DRIVER = "job0.driver"
+RECOVERER = "visitor0"
+RECOVERER_COMES = 2_000.0
+"""Virtual seconds: long after the driver has ended, or died."""
+
+ORDERS = ("old-first", "new-first")
+
+
+@dataclass
+class Recorder:
+    """No faults; notes how many files each operation of each actor is on."""
+
+    plan: dict[tuple[str, int], Fault] = field(default_factory=dict)
+    seen: dict[str, list[int]] = field(default_factory=dict)
+
+    def at(self, actor: str, number: int, items: int) -> Fault | None:
+        """Note, and what is planned."""
+        self.seen.setdefault(actor, []).append(items)
+        return self.plan.get((actor, number))
+
+
+def small_job(store: str, policy: str, order: str = "old-first", *, undo: bool = False) -> Scenario:
+    """One job of two tasks that meets data of the same partition, of the same name, and of a partition it must not
+    touch."""
+    before = {
+        "p=1/old": b"before|p=1|old",
+        "p=1/part-0": b"before|p=1|part-0",
+        "p=2/old": b"before|p=2|old",
+        "p=9/kept": b"before|p=9|kept",
+    }
+    attempts = (
+        AttemptPlan(0, 0, ("p=1/part-0" if policy.startswith("replace") else "p=1/part-1", "p=3/part-0")),
+        AttemptPlan(1, 0, ("p=2/part-1",)),
+    )
+    job = JobPlan(
+        "job0",
+        "job1",
+        options(conflict=policy, replace_order=order, validate_output=True, requests_in_flight=2, alive_seconds=0.0),
+        attempts,
+    )
+    return Scenario(
+        store,
+        {} if policy == "fail" else before,
+        policy != "fail",
+        (job,),
+        settle_undoes=undo,
+        stickiness=1.0,
+    )
+
+
+def small_jobs() -> Iterator[Scenario]:
+    """Every store, policy, order and outcome."""
+    for store in PROFILES:
+        for policy in POLICIES:
+            for order in ORDERS if policy.startswith("replace") else ORDERS[:1]:
+                for undo in (False, True):
+                    yield small_job(store, policy, order, undo=undo)
+
+
+def crash_points(items: list[int]) -> Iterator[tuple[int, Fault]]:
+    """Every moment at which an actor that did these operations may die."""
+    for number, count in enumerate(items):
+        yield number, Fault(Kind.CRASH_BEFORE)
+        if count > 1:
+            yield number, Fault(Kind.CRASH_BETWEEN, 1)
+    yield len(items) - 1, Fault(Kind.CRASH_AFTER)
+
+
+def every_crash(scenario: Scenario) -> Iterator[History]:
+    """The driver dies at each of its crash points; an operator finishes or undoes."""
+    recorder = Recorder()
+    yield World(0, scenario, recorder).play()
+    for number, fault in crash_points(recorder.seen[DRIVER]):
+        yield World(0, scenario, PlannedFaults({(DRIVER, number): fault})).play()
+
+
+def every_pair_of_crashes(scenario: Scenario) -> Iterator[History]:
+    """The driver dies at each of its crash points, and for each, a recoverer at each of its own; then an operator."""
+    errand = "undo" if scenario.settle_undoes else "recover"
+    scenario = replace(scenario, visitors=(Visitor(errand, 0, RECOVERER_COMES),))
+    recorder = Recorder()
+    World(0, scenario, recorder).play()
+    for number, fault in crash_points(recorder.seen[DRIVER]):
+        first = Recorder({(DRIVER, number): fault})
+        yield World(0, scenario, first).play()
+        for second, other in crash_points(first.seen.get(RECOVERER, [])):
+            yield World(0, scenario, PlannedFaults({(DRIVER, number): fault, (RECOVERER, second): other})).play()
+
+
+@dataclass
+class Schedule:
+    """Chooses as its prefix says, then always the one that became ready last; notes how many there were to choose
+    from."""
+
+    prefix: tuple[int, ...]
+    widths: list[int] = field(default_factory=list)
+
+    def __call__(self, waiting: int) -> int:
+        """The next choice."""
+        at = len(self.widths)
+        self.widths.append(waiting)
+        return self.prefix[at] if at < len(self.prefix) else 0
+
+
+def every_schedule(play: Callable[[Schedule], History], *, preemptions_max: int) -> Iterator[History]:
+    """Every order in which the actors may take turns, with at most so many departures from running one actor on."""
+    pending: list[tuple[tuple[int, ...], int]] = [((), 0)]
+    while pending:
+        prefix, preemptions = pending.pop()
+        schedule = Schedule(prefix)
+        yield play(schedule)
+        if preemptions == preemptions_max:
+            continue
+        for depth in range(len(prefix), len(schedule.widths)):
+            for other in range(1, schedule.widths[depth]):
+                padding = (0,) * (depth - len(prefix))
+                pending.append(((*prefix, *padding, other), preemptions + 1))
+
+
+def two_attempts(store: str, *, with_receipts: bool, report_lost: bool = False, at_commit: bool = False) -> Scenario:
+    """One task, two attempts that write other names; `at_commit`: the second begins when the driver begins to
+    commit."""
+    job = JobPlan(
+        "job0",
+        "job1",
+        options(conflict="append", requests_in_flight=2),
+        (
+            AttemptPlan(0, 0, ("p=1/first",), report_lost=report_lost),
+            AttemptPlan(0, 1, ("p=1/second",), start=5.0 if at_commit else 0.0),
+        ),
+        with_receipts=with_receipts,
+    )
+    return Scenario(store, {}, False, (job,))
+
+
+def play_schedule(scenario: Scenario) -> Callable[[Schedule], History]:
+    """A function that plays the scenario by a schedule."""
+
+    def play(schedule: Schedule) -> History:
+        world = World(0, scenario)
+        world.loop.choose = schedule
+        return world.play()
+
+    return play
