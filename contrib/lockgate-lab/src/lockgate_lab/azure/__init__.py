@@ -1,7 +1,7 @@
 """An in-memory Azure Data Lake Storage Gen2: one hierarchical namespace behind Blob and Data Lake calls on one port."""
 
 from lockgate_lab.azure.account import ACCOUNT_KEY, ACCOUNT_NAME, AzureSettings
-from lockgate_lab.azure.emulator import AzureLab, announcement, azure_server, connection_string
+from lockgate_lab.azure.emulator import AzureLab, announcement, azure_server, connection_string, hadoop_configuration
 from lockgate_lab.azure.service import AzureService
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "announcement",
     "azure_server",
     "connection_string",
+    "hadoop_configuration",
 ]

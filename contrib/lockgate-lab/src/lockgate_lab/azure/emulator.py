@@ -25,6 +25,21 @@ def connection_string(url: str) -> str:
     )
 
 
+def hadoop_configuration(url: str) -> dict[str, str]:
+    """Return what makes Hadoop's ABFS connector read `abfs://CONTAINER@devstoreaccount1.dfs.core.windows.net/` here.
+
+    Source: hadoop-azure's `ConfigurationKeys` and its page "Testing Azure".
+    """
+    return {
+        "fs.azure.abfs.endpoint": url.removeprefix("http://"),
+        "fs.azure.always.use.https": "false",
+        "fs.azure.account.auth.type": "SharedKey",
+        f"fs.azure.account.key.{ACCOUNT_NAME}.dfs.core.windows.net": ACCOUNT_KEY,
+        "fs.azure.account.hns.enabled": "true",
+        "fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION",
+    }
+
+
 def announcement(url: str) -> Mapping[str, Any]:
     """Return what the emulator says of itself when it runs as a process of its own."""
     return {
@@ -57,6 +72,11 @@ class AzureLab(Lab[LabServer[AzureCall]]):
     def connection_string(self) -> str:
         """The connection string for the Azure SDKs and adlfs."""
         return connection_string(self.url)
+
+    @property
+    def hadoop_configuration(self) -> dict[str, str]:
+        """The settings Hadoop's ABFS connector needs to find it."""
+        return hadoop_configuration(self.url)
 
     @property
     def settings(self) -> AzureSettings:

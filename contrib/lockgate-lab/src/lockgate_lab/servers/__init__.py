@@ -7,7 +7,18 @@ environment has CI=true, into a failed one.
 
 from lockgate_lab.servers.azurite import Azurite
 from lockgate_lab.servers.fake_gcs import FakeGcsServer
+from lockgate_lab.servers.hadoop_jars import abfs_class_path, java, mini_cluster_class_path
 from lockgate_lab.servers.hdfs import MiniHdfs
-from lockgate_lab.servers.missing_tool import MissingTool, start_or_skip
+from lockgate_lab.servers.missing_tool import MissingTool, or_skip, start_or_skip
 
-__all__ = ["Azurite", "FakeGcsServer", "MiniHdfs", "MissingTool", "start_or_skip"]
+__all__ = [
+    "Azurite",
+    "FakeGcsServer",
+    "MiniHdfs",
+    "MissingTool",
+    "abfs_class_path",
+    "java",
+    "mini_cluster_class_path",
+    "or_skip",
+    "start_or_skip",
+]

@@ -1,6 +1,6 @@
 """A real HDFS: Hadoop's MiniDFSCluster, one NameNode and one DataNode in one Java process.
 
-The jars are fetched with Maven once, pinned, into the lab's cache. The server can be killed and started again on the
+The server can be killed and started again on the
 same ports with its data kept, be stopped in mid-air (SIGSTOP) and continued, or restart its NameNode alone.
 """
 
@@ -8,30 +8,17 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from lockgate_lab.server_process import ServerProcess, ServerStartError
-from lockgate_lab.servers.cache import fetched_once
+from lockgate_lab.server_process import ServerProcess
 from lockgate_lab.servers.free_port import free_port
-from lockgate_lab.servers.missing_tool import MissingTool, executable
+from lockgate_lab.servers.hadoop_jars import java, mini_cluster_class_path
 
-HADOOP_VERSION = "3.5.0"
-JAVA_VERSION_MIN = 17
-_JARS = {
-    "org.apache.hadoop:hadoop-client-api": HADOOP_VERSION,
-    "org.apache.hadoop:hadoop-client-runtime": HADOOP_VERSION,
-    "org.apache.hadoop:hadoop-client-minicluster": HADOOP_VERSION,
-    "org.mockito:mockito-core": "4.11.0",  # MiniDFSCluster needs it and does not bring it
-    "org.slf4j:slf4j-simple": "1.7.36",
-}
 _OPENED = ("java.base/java.lang", "java.base/java.io", "java.base/java.util", "java.base/sun.nio.ch")
-_JAVA_REMEDY = "a JDK 17, such as Debian's openjdk-17-jdk-headless"
-_MAVEN_REMEDY = "Maven 3.8 or newer, such as Debian's maven (it fetches Hadoop's jars once)"
 START_TIMEOUT_S = 180.0
 
 
@@ -58,9 +45,7 @@ class MiniHdfs:
 
     def start(self) -> None:
         """Start it: empty the first time, with its data after `kill`; raises MissingTool or ServerStartError."""
-        java = executable("java", "HDFS", _JAVA_REMEDY)
-        _require_java_version(java)
-        jars = _fetched()
+        virtual_machine, class_path = java(), mini_cluster_class_path()
         is_new = self._directory is None
         if self._directory is None:
             self._directory = tempfile.TemporaryDirectory(prefix="minidfs-", ignore_cleanup_errors=True)
@@ -73,7 +58,7 @@ class MiniHdfs:
         pairs = [f"{key}={value}" for key, value in self.configuration.items()]
         self._process = ServerProcess(
             [
-                *(java, *tuning, logging, *opened, "-cp", f"{jars}/*", str(program)),
+                *(virtual_machine, *tuning, logging, *opened, "-cp", class_path, str(program)),
                 *(str(directory / "dfs"), str(self.namenode_port), str(self.http_port), "1"),
                 *("format" if is_new else "keep", *pairs),
             ],
@@ -137,37 +122,3 @@ class MiniHdfs:
         answer = self._running().ask(line, timeout_s=START_TIMEOUT_S)
         if "error" in answer:
             raise RuntimeError(f"{line}: {answer['error']}")
-
-
-def _require_java_version(java: str) -> None:
-    asked = subprocess.run([java, "-XshowSettings:properties", "-version"], capture_output=True, text=True)
-    for line in asked.stderr.splitlines():
-        name, _, value = line.strip().partition(" = ")
-        if name == "java.specification.version":
-            if float(value) < JAVA_VERSION_MIN:
-                raise MissingTool(f"Java {JAVA_VERSION_MIN} or newer (found {value})", "HDFS", _JAVA_REMEDY)
-            return
-
-
-def _fetched() -> Path:
-    return fetched_once(f"hadoop-{HADOOP_VERSION}", _fetch)
-
-
-def _fetch(directory: Path) -> None:
-    maven = executable("mvn", "HDFS", _MAVEN_REMEDY)
-    dependencies = "".join(
-        f"<dependency><groupId>{name.partition(':')[0]}</groupId><artifactId>{name.partition(':')[2]}</artifactId>"
-        f"<version>{version}</version></dependency>"
-        for name, version in _JARS.items()
-    )
-    project = directory / "pom.xml"
-    project.write_text(
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>lockgate</groupId><artifactId>minidfs</artifactId><version>1</version>"
-        f"<dependencies>{dependencies}</dependencies></project>"
-    )
-    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-    command = [maven, "-q", "-B", "-f", str(project), goal, f"-DoutputDirectory={directory}"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise ServerStartError(f"{' '.join(command)}: status {done.returncode}\n{done.stdout[-2000:]}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 
@@ -28,20 +29,26 @@ class _Startable(Protocol):
 
 
 Startable = TypeVar("Startable", bound=_Startable)
+Result = TypeVar("Result")
 
 
-def start_or_skip(server: Startable) -> Startable:
-    """Start a server and return it, inside a pytest run.
+def or_skip(need: Callable[[], Result]) -> Result:
+    """Return what `need` returns, inside a pytest run.
 
     A missing tool skips the test with its remedy, unless CI=true: there nothing may be skipped, and MissingTool is
     raised. Every other failure is raised everywhere.
     """
     try:
-        server.start()
+        return need()
     except MissingTool as missing:
         if os.environ.get("CI", "").lower() == "true":
             raise
         import pytest
 
         pytest.skip(str(missing))
+
+
+def start_or_skip(server: Startable) -> Startable:
+    """Start a server and return it; a missing tool is treated as `or_skip` says."""
+    or_skip(server.start)
     return server

@@ -1,0 +1,92 @@
+"""Hadoop's jars, fetched with Maven once, pinned, into the lab's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from lockgate_lab.server_process import ServerStartError
+from lockgate_lab.servers.cache import fetched_once
+from lockgate_lab.servers.missing_tool import MissingTool, executable
+
+HADOOP_VERSION = "3.5.0"
+JAVA_VERSION_MIN = 17
+_CLIENT = {
+    "org.apache.hadoop:hadoop-client-api": HADOOP_VERSION,
+    "org.apache.hadoop:hadoop-client-runtime": HADOOP_VERSION,
+    "org.slf4j:slf4j-simple": "1.7.36",
+}
+_MINI_CLUSTER = {
+    **_CLIENT,
+    "org.apache.hadoop:hadoop-client-minicluster": HADOOP_VERSION,
+    "org.mockito:mockito-core": "4.11.0",  # MiniDFSCluster needs it and does not bring it
+}
+_ABFS = {
+    **_CLIENT,
+    "org.apache.hadoop:hadoop-azure": HADOOP_VERSION,
+    "org.wildfly.openssl:wildfly-openssl": "2.2.5.Final",
+    "org.apache.httpcomponents:httpclient": "4.5.14",
+    "com.fasterxml.jackson.core:jackson-databind": "2.15.3",
+    "org.apache.commons:commons-lang3": "3.18.0",
+    "commons-io:commons-io": "2.16.1",
+}
+_ALONE = frozenset({"org.apache.hadoop:hadoop-azure"})
+"""What comes without its own dependencies: the shaded client has them."""
+
+_JAVA_REMEDY = "a JDK 17, such as Debian's openjdk-17-jdk-headless"
+_MAVEN_REMEDY = "Maven 3.8 or newer, such as Debian's maven (it fetches Hadoop's jars once)"
+
+
+def mini_cluster_class_path() -> str:
+    """Return the class path of MiniDFSCluster; raises MissingTool, or ServerStartError when they cannot be fetched."""
+    return f"{_fetched('minicluster', _MINI_CLUSTER)}/*"
+
+
+def abfs_class_path() -> str:
+    """Return the class path of a Hadoop client that knows `abfs://`; raises as `mini_cluster_class_path`."""
+    return f"{_fetched('abfs', _ABFS)}/*"
+
+
+def java() -> str:
+    """Return a `java` that runs Hadoop and single Java source files; raises MissingTool."""
+    found = executable("java", "Hadoop", _JAVA_REMEDY)
+    asked = subprocess.run([found, "-XshowSettings:properties", "-version"], capture_output=True, text=True)
+    for line in asked.stderr.splitlines():
+        name, _, value = line.strip().partition(" = ")
+        if name == "java.specification.version" and float(value) < JAVA_VERSION_MIN:
+            raise MissingTool(f"Java {JAVA_VERSION_MIN} or newer (found {value})", "Hadoop", _JAVA_REMEDY)
+    return found
+
+
+def _fetched(what: str, jars: Mapping[str, str]) -> Path:
+    # A change of the list is another directory, so a cache of an older version of the lab is never taken for it.
+    digest = hashlib.sha256(json.dumps(jars, sort_keys=True).encode()).hexdigest()[:8]
+    return fetched_once(f"hadoop-{HADOOP_VERSION}-{what}-{digest}", lambda directory: _fetch(directory, jars))
+
+
+def _fetch(directory: Path, jars: Mapping[str, str]) -> None:
+    maven = executable("mvn", "Hadoop", _MAVEN_REMEDY)
+    project = directory / "pom.xml"
+    project.write_text(
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>lockgate</groupId><artifactId>lab</artifactId><version>1</version><dependencies>"
+        + "".join(_dependency(name, version) for name, version in jars.items())
+        + "</dependencies></project>"
+    )
+    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+    command = [maven, "-q", "-B", "-f", str(project), goal, f"-DoutputDirectory={directory}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise ServerStartError(f"{' '.join(command)}: status {done.returncode}\n{done.stdout[-2000:]}")
+
+
+def _dependency(name: str, version: str) -> str:
+    group, _, artifact = name.partition(":")
+    nothing = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    return (
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+        f"{nothing if name in _ALONE else ''}</dependency>"
+    )
