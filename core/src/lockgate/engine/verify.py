@@ -96,16 +96,14 @@ def _compare(run: JobRun, committed: dict[str, CommittedFile], found: dict[str, 
             stray = strays.get(file.identity)
             findings.append(Finding("moved", path, f"now at {stray}") if stray else Finding("missing", path))
             continue
-        same = not file.identity or not status.identity or run.store.same_identity(file.identity, status.identity)
-        if status.length == file.length and same:
+        mismatch = run.hooks.validate_file(run.store, FileStatus(path, file.length, file.identity), status)
+        if mismatch is None:
             continue
         other = by_identity.get(status.identity)
         if other is not None and other != path:
             findings.append(Finding("swapped", path, f"holds what was committed as {other}"))
         else:
-            expected = f"{file.length} bytes, {file.identity or 'no identity'}"
-            there = f"{status.length} bytes, {status.identity or 'no identity'}"
-            findings.append(Finding("changed", path, f"committed {expected}; found {there}"))
+            findings.append(Finding("changed", path, f"committed {mismatch.expected}; found {mismatch.found}"))
     return findings
 
 

@@ -1,0 +1,183 @@
+"""Writes what the docs take from the code: the options, the command line, the phases and their picture, the paths.
+
+python docs/generate.py            writes the pages
+python docs/generate.py --check    says which are not current, with exit status 1
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+from lockgate.cli.main import app
+from lockgate.engine.list_jobs import STATUS_MEANING
+from lockgate.model import layout
+from lockgate.model.capabilities import MEANING
+from lockgate.model.options import HADOOP_WITHOUT_EFFECT, option_table
+from lockgate.model.phases import PHASES, Phase
+from lockgate.spark.formats.registry import FORMATS
+from lockgate.spark.write_options import WRITER_OPTIONS
+
+DOCS = Path(__file__).parent
+
+
+def options() -> str:
+    """Every job option, with Hadoop's name beside it."""
+    lines = ["| option | default | what it does | Hadoop's name |", "| --- | --- | --- | --- |"]
+    for row in option_table():
+        hadoop = f"`{row.hadoop}`" if row.hadoop else ""
+        lines.append(f"| `{row.name}` | {row.default} | {row.meaning} | {hadoop} |")
+    return "\n".join(lines)
+
+
+def hadoop_without_effect() -> str:
+    """Hadoop's options that do nothing here."""
+    lines = ["| Hadoop's option | why it does nothing here |", "| --- | --- |"]
+    lines += [f"| `{name}` | {why} |" for name, why in HADOOP_WITHOUT_EFFECT.items()]
+    return "\n".join(lines)
+
+
+def writer_options() -> str:
+    """The options of a Spark write."""
+    lines = ["| option | what it does |", "| --- | --- |"]
+    lines += [f"| `{name}` | {meaning} |" for name, meaning in WRITER_OPTIONS.items()]
+    return "\n".join(lines)
+
+
+def formats() -> str:
+    """The file formats."""
+    lines = ["| format | compression (the default first) | options of its own |", "| --- | --- | --- |"]
+    for each in FORMATS.values():
+        codecs = [each.default_compression, *(name for name in each.compressions if name != each.default_compression)]
+        settings = ", ".join(f"`{name}`" for name in each.settings)
+        lines.append(f"| `{each.name}` | {', '.join(codecs)} | {settings} |")
+    return "\n".join(lines)
+
+
+def commands() -> str:
+    """Every command with its arguments and options."""
+    group: Any = typer.main.get_command(app)
+    parts = []
+    for name, command in group.commands.items():
+        arguments = [each for each in command.params if each.param_type_name == "argument"]
+        given = "".join(f" {_placeholder(each)}" for each in arguments)
+        rows = [f"| `{_placeholder(each)}` | {each.help} |" for each in arguments]
+        rows += [
+            f"| `{', '.join(each.opts)}{'' if each.is_flag else ' ' + each.name.upper()}` | {each.help} |"
+            for each in command.params
+            if each.param_type_name == "option"
+        ]
+        table = "\n".join(["| | |", "| --- | --- |", *rows])
+        parts.append(f"## {name}\n\n`lockgate {name}{given}`\n\n{command.help}\n\n{table}")
+    return "\n\n".join(parts)
+
+
+def _placeholder(argument: Any) -> str:
+    name = argument.name.upper()
+    return name if argument.required else f"[{name}]"
+
+
+def phases() -> str:
+    """The table of phases."""
+    lines = [
+        "| phase | what it means | what readers see | recovery | can be undone |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for phase, rule in PHASES.items():
+        undo = "yes" if rule.can_undo else "no"
+        lines.append(f"| {phase.value} | {rule.meaning} | {rule.readers_see} | {rule.recovery} | {undo} |")
+    return "\n".join(lines)
+
+
+def phases_picture() -> str:
+    """The phases and what may follow each, as a state diagram."""
+
+    def name(phase: Phase) -> str:
+        return phase.value.replace("-", "_")
+
+    lines = ["```mermaid", "stateDiagram-v2", "    direction LR"]
+    lines += [f'    state "{phase.value}" as {name(phase)}' for phase in PHASES]
+    lines.append(f"    [*] --> {name(Phase.CLAIMED)}: commit.json created, by one driver only")
+    told = {
+        (Phase.MOVING, Phase.PUBLISHING): "every file is in place",
+        (Phase.PUBLISHING, Phase.COMMITTED): "_SUCCESS renamed: the commit point",
+        (Phase.CLAIMED, Phase.REFUSED): "nothing was moved",
+        (Phase.CLAIMED, Phase.MOVING): "the plan is made and may go on",
+    }
+    for phase, rule in PHASES.items():
+        for after in sorted(rule.may_become - {phase}, key=list(PHASES).index):
+            label = told.get((phase, after), "")
+            lines.append(f"    {name(phase)} --> {name(after)}" + (f": {label}" if label else ""))
+    lines += [f"    {name(Phase.COMMITTED)} --> [*]", f"    {name(Phase.ROLLED_BACK)} --> [*]", "```"]
+    return "\n".join(lines)
+
+
+def paths() -> str:
+    """Every path of the protocol, from the module that states them."""
+    text = layout.__doc__ or ""
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    return "\n".join(table)
+
+
+def statuses() -> str:
+    """What `lockgate jobs` says of a job."""
+    lines = ["| status | what it means, and what to do |", "| --- | --- |"]
+    lines += [f"| {status.value} | {meaning} |" for status, meaning in STATUS_MEANING.items()]
+    return "\n".join(lines)
+
+
+def capabilities() -> str:
+    """What a store can declare."""
+    lines = ["| capability | what a store that declares it promises |", "| --- | --- |"]
+    lines += [f"| `{capability.value}` | {meaning} |" for capability, meaning in MEANING.items()]
+    return "\n".join(lines)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    part.__name__.replace("_", "-"): part
+    for part in (
+        options,
+        hadoop_without_effect,
+        writer_options,
+        formats,
+        commands,
+        phases,
+        phases_picture,
+        paths,
+        statuses,
+        capabilities,
+    )
+}
+_PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(?:(?!<!-- generated).)*?(<!-- end -->)", re.DOTALL)
+
+
+def current(text: str) -> str:
+    """A page with each generated part as the code has it now.
+
+    Raises:
+        KeyError: a page asks for a part that there is not.
+    """
+    return _PART.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]()}\n\n{match[3]}", text)
+
+
+def main() -> int:
+    """Write the pages, or check them."""
+    stale = []
+    for page in sorted(DOCS.glob("*.md")):
+        before = page.read_text()
+        after = current(before)
+        if after != before:
+            stale.append(page.name)
+            if "--check" not in sys.argv:
+                page.write_text(after)
+    if stale:
+        print("written:" if "--check" not in sys.argv else "not current:", ", ".join(stale))
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
