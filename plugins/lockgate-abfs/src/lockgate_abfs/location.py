@@ -1,0 +1,117 @@
+"""From a URL and the settings to endpoints, container and path.
+
+`abfss://container@account.dfs.core.windows.net/path` names all; `abfss://container/path` leaves the account to the
+settings. The Data Lake and the Blob endpoint serve one set of data; an emulator may serve both at one URL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from lockgate.model.errors import OptionError, PathError
+from lockgate.model.urls import StoreUrl
+
+from lockgate_abfs.connection_string import parse_connection_string
+from lockgate_abfs.settings import AbfsSettings
+
+SCHEMES = ("abfs", "abfss", "az")
+_SUFFIX = "core.windows.net"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where a store's root is. Endpoints are without a slash at their end; `root` is without one on either side."""
+
+    account: str
+    container: str
+    root: str
+    dfs_endpoint: str
+    blob_endpoint: str
+
+    def key(self, relative: str) -> str:
+        """The path below the container, decoded; empty for the container itself."""
+        return f"{self.root}/{relative}" if self.root and relative else self.root or relative
+
+    def dfs_url(self, relative: str, query: str = "") -> str:
+        """The percent-encoded URL of a path at the Data Lake endpoint."""
+        return f"{self.dfs_endpoint}/{self.container}{_below(self.key(relative))}{'?' + query if query else ''}"
+
+    def blob_url(self, relative: str, query: str = "") -> str:
+        """The percent-encoded URL of a path at the Blob endpoint."""
+        return f"{self.blob_endpoint}/{self.container}{_below(self.key(relative))}{'?' + query if query else ''}"
+
+    def rename_source(self, relative: str) -> str:
+        """A path as the rename header takes it: encoded like a URL, from the container on."""
+        return f"/{self.container}{_below(self.key(relative))}"
+
+
+def encode(text: str) -> str:
+    """Percent-encode all but unreserved characters and slashes, so that no server can read it in two ways.
+
+    Raises:
+        PathError: it has characters that are not Unicode text, as of a local file name in another encoding.
+    """
+    try:
+        return quote(text, safe="/-_.~")
+    except UnicodeEncodeError:
+        raise PathError("a name on this store must be Unicode text", where=ascii(text)) from None
+
+
+def _below(key: str) -> str:
+    return f"/{encode(key)}" if key else ""
+
+
+def locate(url: StoreUrl, settings: AbfsSettings) -> Location:
+    """Find the endpoints of a URL.
+
+    Raises:
+        OptionError: the account is not named, or the URL and the connection string name different ones.
+        PathError: the URL names no container.
+    """
+    container, at, host = url.authority.partition("@")
+    if not container:
+        raise PathError(
+            "an Azure URL needs a container",
+            where=str(url),
+            next_step="abfss://container@account.dfs.core.windows.net/…",
+        )
+    told = parse_connection_string(settings.connection_string)
+    named = told.get("accountname", "") or settings.account_name
+    account = host.partition(".")[0] if at else named
+    if not account:
+        account = _account_of(told.get("blobendpoint", ""))
+    if not account:
+        raise OptionError(
+            "the URL does not name the storage account",
+            where=str(url),
+            next_step="write abfss://container@account.dfs.core.windows.net/…, or set store.account_name",
+        )
+    if at and told.get("accountname", account) != account:
+        raise OptionError(
+            f"the URL is of account {account!r}, the connection string of {told['accountname']!r}", where=str(url)
+        )
+    dfs, blob = _endpoints(account, host, told, settings)
+    return Location(account, container, url.path.strip("/"), dfs, blob)
+
+
+def _endpoints(account: str, host: str, told: dict[str, str], settings: AbfsSettings) -> tuple[str, str]:
+    blob, dfs = told.get("blobendpoint", "").rstrip("/"), told.get("dfsendpoint", "").rstrip("/")
+    if blob or dfs:
+        blob = blob or dfs.replace(".dfs.", ".blob.", 1)
+        return dfs or blob.replace(".blob.", ".dfs.", 1), blob
+    if settings.account_host:
+        blob = f"https://{settings.account_host.rstrip('/')}"
+        return blob.replace(".blob.", ".dfs.", 1), blob
+    protocol = told.get("defaultendpointsprotocol", "https")
+    suffix = told.get("endpointsuffix", "") or _SUFFIX
+    _, _, rest = host.partition(".")
+    service, _, of_host = rest.partition(".")
+    if service in ("dfs", "blob") and of_host:
+        suffix = of_host
+    return f"{protocol}://{account}.dfs.{suffix}", f"{protocol}://{account}.blob.{suffix}"
+
+
+def _account_of(endpoint: str) -> str:
+    host, _, path = endpoint.partition("://")[2].partition("/")
+    return path.strip("/") if path.strip("/") else host.partition(".")[0]

@@ -1,0 +1,84 @@
+"""What the store takes from `options.store` and the environment, under the names that adlfs gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lockgate.model.errors import OptionError
+
+BLOCK_BYTES = 8 << 20
+
+_FROM_ENVIRONMENT = (
+    "account_name",
+    "account_key",
+    "connection_string",
+    "sas_token",
+    "client_id",
+    "client_secret",
+    "tenant_id",
+    "anon",
+)
+_CREDENTIALS = frozenset(_FROM_ENVIRONMENT) - {"account_name"}
+
+
+@dataclass(frozen=True)
+class AbfsSettings:
+    """Account, credentials (never shown) and a few switches. Frozen, checked where made.
+
+    `account_host` is the host of the account's Blob endpoint, for clouds with other names. `hns` says that the
+    account is known to have a hierarchical namespace, and saves the request that asks. `block_bytes` is the length of
+    the parts in which large files are sent.
+    """
+
+    account_name: str = ""
+    account_key: str = field(default="", repr=False)
+    connection_string: str = field(default="", repr=False)
+    sas_token: str = field(default="", repr=False)
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    tenant_id: str = ""
+    anon: bool = False
+    account_host: str = ""
+    hns: bool = False
+    block_bytes: int = BLOCK_BYTES
+
+    @classmethod
+    def resolve(cls, options: Mapping[str, str], environment: Mapping[str, str]) -> AbfsSettings:
+        """Options first, then `AZURE_STORAGE_*`. Credentials are taken from one of the two, never mixed: an option
+        that names one kind must not be overruled by another kind that the environment happens to hold.
+
+        Raises:
+            OptionError: a value is not of its kind.
+        """
+        found = {name: str(options[name]) for name in cls.__dataclass_fields__ if options.get(name)}
+        has_credentials = not _CREDENTIALS.isdisjoint(found)
+        for name in _FROM_ENVIRONMENT:
+            value = environment.get(f"AZURE_STORAGE_{name.upper()}", "")
+            if value and name not in found and not (has_credentials and name in _CREDENTIALS):
+                found[name] = value
+        values: dict[str, str | bool | int] = dict(found)
+        for name in ("anon", "hns"):
+            if name in found:
+                values[name] = _truth(name, found[name])
+        if "block_bytes" in found:
+            values["block_bytes"] = _block_bytes(found["block_bytes"])
+        return cls(**values)  # type: ignore[arg-type]  # each was given its field's type above
+
+
+def _truth(name: str, text: str) -> bool:
+    lowered = text.strip().lower()
+    if lowered in ("true", "yes", "1", "on", "t"):
+        return True
+    if lowered in ("false", "no", "0", "off", "f"):
+        return False
+    raise OptionError(f"store.{name} cannot be {text!r}", next_step=f"store.{name} takes true or false")
+
+
+def _block_bytes(text: str) -> int:
+    if not text.isdigit() or not 1 << 16 <= int(text) <= 4000 << 20:
+        raise OptionError(
+            f"store.block_bytes cannot be {text!r}",
+            next_step="store.block_bytes takes a whole number of bytes, from 64 KiB to 4000 MiB",
+        )
+    return int(text)

@@ -1,0 +1,110 @@
+"""How a task attempt's file gets to Azure: one Put Blob, or blocks and a block list; never Data Lake appends beside
+them, since the service refuses to mix the two on one file.
+
+Whole and list are sent if nothing is there, and the answer of a second try is checked: a file that this upload made
+is told by its MD5, or by its blocks' ids, which hold a nonce.
+
+A pending upload belongs to the file's name alone (Azure knows no upload ids), and staged names hold the task attempt.
+One that is given up is dropped by the service after a week.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import uuid
+
+from lockgate.model.errors import AnswerLost, FileExists
+from lockgate.model.files import FileStatus
+from lockgate.stores.http.client import StoreClient
+from lockgate.stores.http.exchange import Answer, Call
+from lockgate.stores.http.upload import UploadSteps
+
+from lockgate_abfs.answers import bare_etag, error_of, says_exists, status_of
+from lockgate_abfs.calls import Calls
+
+TRIES = 6
+RETRY_SECONDS = 0.2
+
+
+class BlobUpload(UploadSteps):
+    """The upload of one file at a path."""
+
+    def __init__(self, client: StoreClient, calls: Calls, path: str) -> None:
+        self._client = client
+        self._calls = calls
+        self._path = path
+        self._nonce = uuid.uuid4().hex
+        self._blocks: list[str] = []
+        self._length = 0
+
+    async def whole(self, content: bytes) -> FileStatus:
+        """Put Blob."""
+        self._length = len(content)
+        return await self._publish(self._calls.put_blob(self._path, content, absent=True), content)
+
+    async def part(self, index: int, content: bytes) -> None:
+        """Put Block, which can be repeated."""
+        block = base64.b64encode(f"{self._nonce}-{index:08d}".encode()).decode()
+        self._blocks.append(block)
+        self._length += len(content)
+        call = self._calls.put_block(self._path, block, content)
+        answer = await self._client.ask(call)
+        if answer.status != 201:
+            raise error_of(call, answer)
+
+    async def finish(self, rest: bytes) -> FileStatus:
+        """The last block, and Put Block List."""
+        if rest:
+            await self.part(len(self._blocks), rest)
+        blocks = sorted(self._blocks, key=base64.b64decode)
+        return await self._publish(self._calls.put_block_list(self._path, blocks), None)
+
+    async def give_up(self) -> None:
+        """Nothing can be freed: there is no call for it, and the blocks of a name that never was go by themselves."""
+
+    async def _publish(self, call: Call, content: bytes | None) -> FileStatus:
+        doubtful = False
+        for attempt in range(TRIES):
+            if attempt:
+                await asyncio.sleep(RETRY_SECONDS * 2**attempt)
+            try:
+                answer = await self._client.ask(call)
+            except AnswerLost as error:
+                doubtful, lost = True, error
+                found = await self._ours(content)
+                if found is not None:
+                    return found
+                continue
+            if answer.status == 201:
+                return FileStatus(self._path, self._length, bare_etag(answer.headers.get("etag", "")))
+            # After a published block list its blocks are gone, so that a second try is told they are invalid.
+            if doubtful or answer.doubtful:
+                found = await self._ours(content)
+                if found is not None:
+                    return found
+            if says_exists(answer):
+                raise FileExists("a file is there already", where=call.where)
+            raise error_of(call, answer)
+        raise lost
+
+    async def _ours(self, content: bytes | None) -> FileStatus | None:
+        """The file's status if it is there and this upload has made it."""
+        answer = await self._client.ask(self._calls.status(self._path))
+        if answer.status != 200:
+            return None
+        status = status_of(self._path, answer)
+        if status.length != self._length or status.is_directory:
+            return None
+        made = self._is_content(answer, content) if content is not None else await self._is_of_blocks()
+        return status if made else None
+
+    @staticmethod
+    def _is_content(answer: Answer, content: bytes) -> bool:
+        digest = base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
+        return answer.headers.get("content-md5", "") == digest
+
+    async def _is_of_blocks(self) -> bool:
+        answer = await self._client.ask(self._calls.block_list(self._path))
+        return answer.status == 200 and all(f"<Name>{block}</Name>".encode() in answer.body for block in self._blocks)
