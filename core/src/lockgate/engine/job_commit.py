@@ -16,7 +16,7 @@ from lockgate.engine.load_manifests import find_pins, load_plan
 from lockgate.engine.move_files import move_files
 from lockgate.engine.neighbours import take_ground
 from lockgate.engine.publish import publish, read_summary, write_summary
-from lockgate.engine.record_log import RecordLog, read_record
+from lockgate.engine.record_log import RecordLog, has_predecessor, read_record
 from lockgate.engine.reports import report_success
 from lockgate.engine.setup import check_marker
 from lockgate.engine.transactions import keep_outcome, save_for_outcome
@@ -183,7 +183,7 @@ async def _is_committed(run: JobRun, error: LockgateError) -> bool:
     marks = run.options.mark_success
     try:
         record = await read_record(run)
-        if record is not None and record.phase is Phase.COMMITTED:
+        if record is not None and record.phase is Phase.COMMITTED and await has_predecessor(run, record):
             return True
         surely_not_written = isinstance(error, StoreError) and not isinstance(error, AnswerLost)
         if record is not None and (isinstance(error, CommitFenced) or (surely_not_written and not marks)):

@@ -1,0 +1,140 @@
+"""What the simulation found in this engine, as short scenarios on the real local store."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from itertools import count
+from threading import Thread
+from typing import Any
+
+import pytest
+from faulty_store import FaultyStore, Stop, make_faulty
+from lockgate import Job
+from lockgate.engine.commit_once import commit_once
+from lockgate.engine.recover import Recovery, recover_job
+from lockgate.errors import CommitFailed, LockgateError, StoreUnavailable
+
+
+def _recover(job: Job, **how: Any) -> Recovery:
+    job._store = None
+    return asyncio.run(recover_job(job._run(), force=True, **how))
+
+
+def _stop_at(store: FaultyStore, number: int) -> None:
+    calls = count()
+    store.fail_at = lambda name, subject: next(calls) >= number
+
+
+@pytest.mark.parametrize("order", ["old-first", "new-first"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_old_success_is_never_seen_over_half_replaced_data(table, order: str, fails: bool) -> None:
+    """It was set aside after the data that it lists, and came back before it."""
+    table.write({"p=1/old": b"1", "p=2/old": b"1"})
+    old = table.everything()["_SUCCESS"]
+    job = table.job(conflict="replace", replace_order=order)
+    receipt = table.task(job, {"p=1/new": b"2"})
+    store = make_faulty(job)
+
+    def before(name: str, subject: object) -> None:
+        seen = table.everything()
+        assert seen.get("_SUCCESS") != old or {"p=1/old", "p=2/old"} <= seen.keys(), (name, subject)
+        if fails and name == "write_file" and "_SUCCESS" in str(subject):
+            raise Stop("planned")
+
+    store.before = before
+    with pytest.raises(CommitFailed) if fails else contextlib.nullcontext():
+        job.commit([receipt])
+    assert set(table.read()) == ({"p=1/old", "p=2/old"} if fails else {"p=1/new"})
+    assert (table.everything()["_SUCCESS"] == old) is fails
+
+
+def test_the_old_success_goes_with_the_data_that_it_lists_even_if_no_new_one_comes(table) -> None:
+    table.write({"old": b"1"})
+    table.write({"new": b"2"}, conflict="replace", mark_success=False)
+    assert "_SUCCESS" not in table.everything()
+
+
+def test_complete_a_task_is_never_without_a_manifest_while_attempts_race(table) -> None:
+    """The earlier manifest was moved away before the later one took its place; a driver that looked in between left
+    the task out."""
+    job = table.job()
+    table.task(job, {"first": b"x"}, 0, attempt=0)
+    rival = job.task_attempt(0, 1)
+    rival.setup()
+    with rival.open("second") as file:
+        file.write(b"x")
+    place = table.root / job.layout.manifest("task_000000")
+    store = make_faulty(job)
+    store.before = lambda name, subject: place.stat() and None
+    rival.commit()
+    store.before = lambda name, subject: None
+    assert place.exists()
+    job.commit()
+    assert set(table.read()) == {"second"}
+
+
+def test_a_job_past_its_commit_point_is_never_told_as_failed(table) -> None:
+    """The record could not say `committed`, and the driver was told that the commit had failed."""
+    for on_failure in ("rollback", "leave"):
+        job = table.job(on_failure=on_failure)
+        receipt = table.task(job, {on_failure: b"x"})
+        store = make_faulty(job)
+
+        def refuse(name: str, subject: object, job_id: str = job.job_id) -> None:
+            published = table.root / "_SUCCESS"
+            if name == "create_file" and published.exists() and job_id in published.read_text():
+                raise StoreUnavailable("planned")
+
+        store.before = refuse
+        assert job.commit([receipt]).success
+    assert set(table.read()) == {"rollback", "leave"}
+    assert not table.left_over()
+
+
+@pytest.mark.parametrize("undo", [True, None])
+def test_resumable_after_a_cleanup_that_was_cut_short_anywhere(table, undo: bool | None) -> None:
+    """It left a record from which nobody could go on, since what it speaks of was gone."""
+    for number in range(200):
+        job = table.job()
+        receipt = table.task(job, {f"f{number}": b"x"})
+        store = make_faulty(job)
+        _stop_at(store, number)
+        with contextlib.suppress(LockgateError, Stop):
+            job.commit([receipt])
+        store.fail_at = lambda name, subject: False
+        for choice in (undo, None):
+            with contextlib.suppress(LockgateError):
+                _recover(job, undo=choice)
+        with contextlib.suppress(LockgateError):
+            job.abort()
+        assert not table.left_over(), number
+        if next(iter(store.calls[number:]), None) is None:
+            break
+    assert number > 20
+
+
+def test_concurrent_a_job_that_fails_leaves_the_success_of_another_partitions_job(table) -> None:
+    """Its rollback could not bring the old `_SUCCESS` back, since a new one had come, and never ended."""
+    table.write({"p=1/old": b"1", "p=2/old": b"1"})
+    failing = table.job(conflict="replace-partitions")
+    receipt = table.task(failing, {"p=1/new": b"2"})
+    other = table.job(conflict="replace-partitions")
+    other_receipt = table.task(other, {"p=2/new": b"2"})
+    store = make_faulty(failing)
+
+    def before(name: str, subject: object) -> None:
+        if name == "write_file" and "_SUCCESS" in str(subject):
+            # The loop of the public API waits for this very call.
+            thread = Thread(target=lambda: asyncio.run(commit_once(other._run(), [other_receipt])))
+            thread.start()
+            thread.join()
+            raise Stop("planned")
+
+    store.before = before
+    with pytest.raises(CommitFailed, match="restored"):
+        failing.commit([receipt])
+    assert set(table.read()) == {"p=1/old", "p=2/new"}
+    assert other.job_id in (table.root / "_SUCCESS").read_text()
+    failing.abort()
+    assert not table.left_over()
