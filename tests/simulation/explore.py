@@ -119,8 +119,9 @@ def explore(
 
 def describe(tally: Tally, seconds: float, start: int) -> str:
     """One line."""
+    rate = tally.histories / max(seconds, 1e-9)
     return (
-        f"{tally.histories} histories from seed {start} in {seconds:.0f} s, {tally.histories / max(seconds, 1e-9):.0f}/s: "
+        f"{tally.histories} histories from seed {start} in {seconds:.0f} s, {rate:.0f}/s: "
         f"{tally.committed} jobs committed, {tally.crashed} actors crashed, {tally.faults} faults, "
         f"{tally.changes} changes judged, {'no violation' if tally.bad_seed is None else 'VIOLATED'}"
     )

@@ -26,12 +26,12 @@ from lockgate.engine import (
     roll_back,
     task_commit,
 )
-from lockgate.engine.record_log import RecordLog, encode_record
+from lockgate.engine.record_log import RecordLog
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import Rename, Renamed, Unknown
 from lockgate.model.layout import SUCCESS, TEMPORARY
 from lockgate.model.phases import Phase
-from lockgate.model.record import digest_of, encode_set_aside
+from lockgate.model.record import digest_of, encode_record, encode_set_aside
 from simworld import world
 from simworld.faults import Kind
 from simworld.scenario import Scenario, Visitor, draw_scenario
@@ -144,6 +144,7 @@ async def _nothing(*arguments: Any, **named: Any) -> None:
 
 
 REPLACING = _policy("replace", "replace-partitions")
+FAILING = _faults("unavailable", "crash before", "crash after")
 
 
 @mutant("fenced", "complete", "undoable", "continuity", "told right", "exclusive", wants=_crowd, histories_max=1500)
@@ -157,7 +158,11 @@ def the_fence_is_removed() -> Iterator[None]:
         yield
 
 
-@mutant("undoable", wants=_all(_policy("append", "fail"), _faults("unavailable", "crash before", "crash after")), histories_max=3000)
+@mutant(
+    "undoable",
+    wants=_all(_policy("append", "fail"), FAILING),
+    histories_max=3000,
+)
 def a_rollback_does_not_look_at_identities() -> Iterator[None]:
     """Whatever stands at a target is taken out, also what was there before the job."""
     with patch.object(roll_back, "_is_ours", lambda run, entry, status: True):
@@ -232,7 +237,7 @@ def success_is_written_in_place() -> Iterator[None]:
 @mutant("pinned", "exclusive", "complete", wants=lambda scenario: any(job.with_receipts for job in scenario.jobs))
 def receipts_are_ignored() -> Iterator[None]:
     """The driver commits the manifests that it finds, whatever receipts it holds."""
-    honest = commit_once.commit_job
+    honest = job_commit.commit_job
 
     async def commit_job(run: Any, receipts: Any, admit: Any) -> Any:
         return await honest(run, None, admit)
@@ -252,7 +257,15 @@ def cleanup_deletes_the_whole_of_temporary() -> Iterator[None]:
         yield
 
 
-@mutant("complete", "undoable", "exclusive", "resumable", "old-first", wants=_all(REPLACING, _faults("unavailable", "crash before", "crash after")), histories_max=1500)
+@mutant(
+    "complete",
+    "undoable",
+    "exclusive",
+    "resumable",
+    "old-first",
+    wants=_all(REPLACING, FAILING),
+    histories_max=1500,
+)
 def a_rollback_brings_nothing_back() -> Iterator[None]:
     """What was set aside stays aside, and goes with the job's directory."""
     with patch.object(roll_back, "_bring_back", _nothing), patch.object(roll_back, "_bring_back_summary", _nothing):
@@ -273,7 +286,16 @@ def a_rollback_leaves_the_sources() -> Iterator[None]:
         yield
 
 
-@mutant("complete", "undoable", "exclusive", "concurrent", "old-first", "told right", wants=_all(REPLACING, lambda s: len(s.jobs) > 1), histories_max=2000)
+@mutant(
+    "complete",
+    "undoable",
+    "exclusive",
+    "concurrent",
+    "old-first",
+    "told right",
+    wants=_all(REPLACING, lambda s: len(s.jobs) > 1),
+    histories_max=2000,
+)
 def jobs_that_meet_do_not_see_each_other() -> Iterator[None]:
     """Nobody announces what it touches, so two jobs replace one partition at once."""
     with patch.object(job_commit, "take_ground", _nothing):

@@ -13,7 +13,7 @@ from lockgate.model.errors import CommitFailed, UsageError
 from lockgate.model.files import Rename, Renamed
 from lockgate.model.layout import MANIFEST_SUFFIX, TEMPORARY
 from lockgate.model.policies import POLICIES, append
-from mutants import _all, _crowd, _nothing, _policy, mutant
+from mutants import REPLACING, _crowd, _nothing, _policy, mutant
 from simworld import world
 from simworld.scenario import Scenario
 
@@ -29,7 +29,17 @@ async def _setup_over_another(run: Any) -> None:
         return
 
 
-@mutant("exclusive", "pinned", "complete", "contained", "undoable", "told right", real_bug="SPARK-33402", wants=_same_id, histories_max=1500)
+@mutant(
+    "exclusive",
+    "pinned",
+    "complete",
+    "contained",
+    "undoable",
+    "told right",
+    real_bug="SPARK-33402",
+    wants=_same_id,
+    histories_max=1500,
+)
 def two_jobs_share_an_id() -> Iterator[None]:
     """Two jobs begun in one second get one id, and so one directory, and each commits the other's output."""
     with patch.object(world, "setup_job", _setup_over_another), patch.object(job_commit, "check_marker", _nothing):
@@ -101,7 +111,11 @@ def a_space_in_a_name_is_encoded_as_a_plus() -> Iterator[None]:
         yield
 
 
-@mutant("bounded", real_bug="MAPREDUCE-7435", wants=lambda scenario: any(len({p.task for p in j.attempts}) > 2 for j in scenario.jobs))
+@mutant(
+    "bounded",
+    real_bug="MAPREDUCE-7435",
+    wants=lambda scenario: any(len({p.task for p in j.attempts}) > 2 for j in scenario.jobs),
+)
 def all_manifests_are_held_at_once() -> Iterator[None]:
     """Job commit reads every manifest before it plans, and memory grows with the job."""
     honest = load_manifests.load_plan
@@ -136,7 +150,7 @@ def cleanup_goes_by_the_beginning_of_a_name() -> Iterator[None]:
         yield
 
 
-@mutant("undoable", real_bug="overwrite that deletes before it moves", wants=_all(_policy("replace", "replace-partitions")))
+@mutant("undoable", real_bug="overwrite that deletes before it moves", wants=REPLACING)
 def an_overwrite_deletes_first() -> Iterator[None]:
     """The old data is deleted before the new is in place; a failure between the two loses both."""
 

@@ -55,20 +55,20 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         """Virtual seconds since the run began."""
         return self.now
 
-    def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:
+    def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:  # type: ignore[override]
         """Make a callback ready."""
         turn = Turn(callback, args, context)
         self._ready.append(turn)
         return turn
 
-    def call_at(self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:
+    def call_at(self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:  # type: ignore[override]
         """Make a callback ready at a virtual time."""
         turn = Turn(callback, args, context)
         self._sequence += 1
         heapq.heappush(self._timers, (when, self._sequence, turn))
         return turn
 
-    def call_later(self, delay: float, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:
+    def call_later(self, delay: float, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:  # type: ignore[override]
         """Make a callback ready after so many virtual seconds."""
         return self.call_at(self.now + delay, callback, *args, context=context)
 
@@ -154,3 +154,9 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 turn.context.run(turn.call, *turn.arguments)
         self.turns += turns
         return True
+
+
+def simulated_loop(random: Random, stickiness: float = 0.0, hurry: float = 0.0) -> SimulatedLoop:
+    """A new loop at virtual second 0."""
+    # What asyncio has beyond this is left abstract.
+    return SimulatedLoop(random, stickiness=stickiness, hurry=hurry)  # type: ignore[abstract]

@@ -7,6 +7,7 @@ import hashlib
 from typing import Any
 
 from lockgate.model.files import FileStatus, NotRenamed, Rename, Renamed, Unknown
+
 from simworld.scenario import JobPlan, Scenario
 from simworld.world import History
 
@@ -100,6 +101,7 @@ def _outcome(outcome: Any) -> str:
         case None:
             return "not found"
         case list():
-            return "[" + ", ".join(f"{_path(each.path)}" if isinstance(each, FileStatus) else _outcome(each) for each in outcome) + "]"
+            shown = [_path(each.path) if isinstance(each, FileStatus) else _outcome(each) for each in outcome]
+            return f"[{', '.join(shown)}]"
         case _:
             return str(outcome)

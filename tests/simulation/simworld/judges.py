@@ -21,15 +21,16 @@ What they do not check: times, counters, and what is logged.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
-
 from lockgate.model.layout import is_reserved
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.summary import Summary, decode_file_list, decode_summary
+
 from simworld.disk import Disk, Stored
 
 _record = msgspec.json.Decoder(CommitRecord).decode
@@ -89,6 +90,11 @@ class JobTruth:
         """The newest phase."""
         return None if self.record is None else self.record.phase
 
+    def moves_in_order(self, order: str) -> bool:
+        """Whether it is moving, and is to keep this order."""
+        record = self.record
+        return record is not None and record.phase is Phase.MOVING and record.options.get("replace_order") == order
+
     def replaces(self, path: str) -> bool:
         """Whether its policy allows it to set this visible file aside."""
         record = self.record
@@ -112,7 +118,7 @@ class Judges:
     def __init__(self) -> None:
         self.disk: Disk = None  # type: ignore[assignment]  # set right after: each holds the other
         self.violations: list[Violation] = []
-        self.stop = lambda: None
+        self.stop: Callable[[], None] = _carry_on
         self.jobs: dict[str, JobTruth] = {}
         self.ended: list[JobTruth] = []
         """Jobs whose id, and so whose directory, another has now."""
@@ -270,7 +276,9 @@ class Judges:
             if manifest.task in tasks:
                 self.accuse("exclusive", f"{job.directory} pins two attempts of task {manifest.task}")
                 return
-            runs.add(manifest.run)
+            if manifest.files:
+                # Manifests without files may be the same in two jobs of one id, byte for byte.
+                runs.add(manifest.run)
             tasks.add(manifest.task)
             job.files.update(manifest.files)
         if len(runs) > 1:
@@ -280,7 +288,7 @@ class Judges:
         if None in offered:
             for run in runs or self.reported:
                 missing = set(self.reported.get(run, ())) - tasks
-                if missing and (runs or f"manifest_{record.job_id}" == job.directory and len(self.reported) == 1):
+                if missing and (runs or (f"manifest_{record.job_id}" == job.directory and len(self.reported) == 1)):
                     self.accuse("complete", f"{job.directory} leaves out committed tasks {sorted(missing)}")
         elif pins not in offered:
             self.accuse("pinned", f"{job.directory} pins {sorted(a for a, _ in pins)}, no driver's receipts")
@@ -315,11 +323,10 @@ class Judges:
             self.accuse("abortable", f"{actor} made {target} visible in phase {job.phase}")
         elif job.files.get(target) != moved.content:
             self.accuse("exclusive", f"{target} became visible with the content of {label}, not of a pinned attempt")
-        elif job.phase is Phase.MOVING and job.record is not None:
-            if job.record.options.get("replace_order") == "old-first":
-                both = [path for path in job.set_aside if self._is_old(path, job)]
-                if both:
-                    self.accuse("old-first", f"{target} is seen together with {both[0]}, which it replaces")
+        elif job.moves_in_order("old-first"):
+            both = [path for path in job.set_aside if self._is_old(path, job)]
+            if both:
+                self.accuse("old-first", f"{target} is seen together with {both[0]}, which it replaces")
 
     def _is_old(self, path: str, job: JobTruth) -> bool:
         found = self.visible.get(path)
@@ -341,13 +348,12 @@ class Judges:
             self.accuse(
                 "contained", f"{actor} set {source} aside, out of the scope of {job.record and job.record.policy}"
             )
-        elif job.phase is Phase.MOVING and job.record is not None:
-            if job.record.options.get("replace_order") == "new-first":
-                needed = {path for path in job.files if path not in job.set_aside}
-                blocking = any(path == source or path.startswith(source + "/") for path in job.files)
-                absent = [path for path in needed if path not in self.visible]
-                if absent and not blocking:
-                    self.accuse("new-first", f"{source} is gone before {absent[0]}, which replaces it, is there")
+        elif job.moves_in_order("new-first"):
+            needed = {path for path in job.files if path not in job.set_aside}
+            blocking = any(path == source or path.startswith(source + "/") for path in job.files)
+            absent = [path for path in needed if path not in self.visible]
+            if absent and not blocking:
+                self.accuse("new-first", f"{source} is gone before {absent[0]}, which replaces it, is there")
         self._check_mark(f"{actor} set {source} aside")
 
     def _check_mark(self, because: str) -> None:
@@ -476,9 +482,13 @@ class Judges:
         if found != self.expected_mark and certain:
             self.accuse("complete", f"in the end _SUCCESS is of {found!r}, and should be of {self.expected_mark!r}")
         if settled:
-            left = [path for path in self.disk.below("_temporary")]
+            left = self.disk.below("_temporary")
             if left or "_temporary" in self.disk.directories:
                 self.accuse("resumable", f"after recovery there is left: {left[:3] or '_temporary'}")
+
+
+def _carry_on() -> None:
+    """Judge on."""
 
 
 def _is_set_aside(path: str) -> bool:

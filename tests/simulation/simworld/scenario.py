@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from lockgate.model.options import JobOptions
+
 from simworld.faults import Kind
 from simworld.store import PROFILES
 
@@ -173,19 +174,19 @@ def _draw_job(random: Random, number: int, policy: str, *, same_transaction: boo
                 )
             }
         )
-        for attempt in range(1 if chance() < 0.6 else 2):
-            attempts.append(
-                AttemptPlan(
-                    task,
-                    attempt,
-                    # An attempt is the same work, but not under the same names.
-                    targets if chance() < 0.5 else tuple(f"{target}.{attempt}" for target in targets),
-                    start=0.0 if attempt == 0 or chance() < 0.5 else 20 * chance(),
-                    report_lost=chance() < 0.15,
-                    scans=chance() < 0.1,
-                    fails=attempt == 0 and chance() < 0.05,
-                )
+        attempts += [
+            AttemptPlan(
+                task,
+                attempt,
+                # An attempt is the same work, but not always under the same names.
+                targets if chance() < 0.5 else tuple(f"{target}.{attempt}" for target in targets),
+                start=0.0 if attempt == 0 or chance() < 0.5 else 20 * chance(),
+                report_lost=chance() < 0.15,
+                scans=chance() < 0.1,
+                fails=attempt == 0 and chance() < 0.05,
             )
+            for attempt in range(1 if chance() < 0.6 else 2)
+        ]
     return JobPlan(
         run=f"job{number}",
         # One id is the beginning of the other.

@@ -29,6 +29,7 @@ from lockgate.model.files import (
     Unknown,
 )
 from lockgate.model.urls import StoreUrl
+
 from simworld.disk import Disk
 from simworld.event_loop import SimulatedLoop
 from simworld.faults import Fault, Faults, Kind

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
-import warnings
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -23,9 +21,7 @@ from lockgate.engine.store import Store
 from lockgate.engine.task_commit import abort_task, commit_task
 from lockgate.model.errors import (
     CommitFailed,
-    CommitFenced,
     CommitRefused,
-    JobNotFound,
     LockgateError,
     OutcomeUnknown,
     StoreError,
@@ -48,12 +44,13 @@ from lockgate.plugins.builtin.conflict_policies import lockgate_resolve_conflict
 from lockgate.plugins.builtin.file_validation import lockgate_validate_file
 from lockgate.plugins.builtin.job_cleanup import lockgate_cleanup
 from lockgate.plugins.builtin.rename_recovery import lockgate_recover_rename
+
 from simworld.disk import Disk
-from simworld.event_loop import SimulatedLoop
+from simworld.event_loop import simulated_loop
 from simworld.faults import Faults, NoFaults, RandomFaults
 from simworld.judges import Before, Judges, Violation, Written
 from simworld.scenario import AttemptPlan, JobPlan, Scenario, Visitor, draw_scenario, options
-from simworld.store import PROFILES, URL, Actor, Ether, SimulatedStore, turn
+from simworld.store import PROFILES, Actor, Ether, SimulatedStore, turn
 
 EPOCH = 1_800_000_000.0
 """The wall clock at virtual second 0."""
@@ -123,7 +120,7 @@ class World:
         self.seed = seed
         self.scenario = scenario
         random = Random(seed)
-        self.loop = SimulatedLoop(Random(random.getrandbits(64)), stickiness=scenario.stickiness, hurry=scenario.hurry)
+        self.loop = simulated_loop(Random(random.getrandbits(64)), scenario.stickiness, scenario.hurry)
         self.judges = Judges()
         self.judges.stop = self._halt
         profile = PROFILES[scenario.store]
