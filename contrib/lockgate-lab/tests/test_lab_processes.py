@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lockgate_lab.gcs import GcsLab
 from lockgate_lab.server_process import ServerProcess, ServerStartError
 from lockgate_lab.servers import Azurite, FakeGcsServer, MissingTool, start_or_skip
 from lockgate_lab.servers.cache import CACHE_VARIABLE, fetched_once
@@ -62,6 +63,15 @@ def test_a_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     pids = [int(pid) for pid in done.stdout.split()]
     assert len(pids) == 3, done.stderr
     for pid in pids:
+        wait_until_gone(pid)
+
+
+def test_a_stopped_tether_never_leaves_its_server_behind(gcs: GcsLab) -> None:
+    """Standard input closes and SIGTERM comes at nearly the same moment: the second once cut the ending short."""
+    port = int(gcs.url.rpartition(":")[2])
+    for _ in range(5):
+        with ServerProcess.tethered(["sleep", "600"], port) as tether:
+            pid = int(tether.announcement["server_pid"])
         wait_until_gone(pid)
 
 

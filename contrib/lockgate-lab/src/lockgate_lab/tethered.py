@@ -18,6 +18,8 @@ import time
 from types import FrameType
 
 POLL_S = 0.05
+END_PATIENCE_S = 3.0
+"""Less than `ServerProcess.stop` has with this process, which must not be killed before it has ended the server."""
 
 
 def _accepts(port: int) -> bool:
@@ -28,9 +30,32 @@ def _accepts(port: int) -> bool:
         return False
 
 
-def _wait_until_up(server: subprocess.Popen[bytes], port: int, timeout_s: float) -> None:
+class _Untied:
+    """Becomes readable when SIGTERM has come.
+
+    The signal only says so and raises nothing: an exception could strike while the server is being ended, and leave it.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self._writer = os.pipe()
+        self.come = False
+        signal.signal(signal.SIGTERM, self._tell)
+        # Ctrl-C reaches the test run too, and how that ends decides.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def fileno(self) -> int:
+        """Return what a selector waits on."""
+        return self._reader
+
+    def _tell(self, number: int, frame: FrameType | None) -> None:
+        if not self.come:
+            self.come = True
+            os.write(self._writer, b"x")
+
+
+def _wait_until_up(server: subprocess.Popen[bytes], port: int, timeout_s: float, untied: _Untied) -> None:
     deadline = time.monotonic() + timeout_s
-    while not _accepts(port):
+    while not untied.come and not _accepts(port):
         if server.poll() is not None:
             sys.exit(f"{server.args!r} ended with status {server.returncode} before it listened on port {port}")
         if time.monotonic() > deadline:
@@ -38,18 +63,21 @@ def _wait_until_up(server: subprocess.Popen[bytes], port: int, timeout_s: float)
         time.sleep(POLL_S)
 
 
-def _wait_until_untied(server: subprocess.Popen[bytes]) -> None:
+def _wait_until_untied(server: subprocess.Popen[bytes], untied: _Untied) -> None:
+    tether = sys.stdin.fileno()
     with selectors.DefaultSelector() as selector:
-        selector.register(sys.stdin, selectors.EVENT_READ)
-        while server.poll() is None:
-            if selector.select(0.5) and not os.read(sys.stdin.fileno(), 4096):
-                return
+        selector.register(tether, selectors.EVENT_READ)
+        selector.register(untied, selectors.EVENT_READ)
+        while server.poll() is None and not untied.come:
+            for ready, _ in selector.select(0.5):
+                if ready.fd == tether and not os.read(tether, 4096):
+                    return
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
     server.terminate()
     try:
-        server.wait(5)
+        server.wait(END_PATIENCE_S)
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()
@@ -63,15 +91,12 @@ def main() -> None:
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
 
-    def told(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(0)
-
-    signal.signal(signal.SIGTERM, told)
+    untied = _Untied()
     server = subprocess.Popen(arguments.command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
     try:
-        _wait_until_up(server, arguments.port, arguments.timeout)
+        _wait_until_up(server, arguments.port, arguments.timeout, untied)
         print(json.dumps({"url": f"http://127.0.0.1:{arguments.port}", "server_pid": server.pid}), flush=True)
-        _wait_until_untied(server)
+        _wait_until_untied(server, untied)
     finally:
         _end(server)
 
