@@ -131,11 +131,24 @@ def _crowd(scenario: Scenario) -> bool:
 def _undone_while_its_driver_sleeps(scenario: Scenario) -> Scenario:
     return replace(
         scenario,
+        jobs=scenario.jobs[:1],
         visitors=(Visitor("undo", 0, 40.0),),
         fault_kinds=(Kind.SLEEP_BEFORE, Kind.SLEEP_BETWEEN),
-        fault_rate=0.05,
+        fault_rate=0.03,
+        faults_max=4,
         sleep_seconds_max=5000.0,
         split_batches=True,
+    )
+
+
+def _killed_between_two_files(scenario: Scenario) -> Scenario:
+    return replace(
+        scenario,
+        store="disk",
+        jobs=scenario.jobs[:1],
+        visitors=(),
+        fault_kinds=(Kind.CRASH_BETWEEN,),
+        fault_rate=0.05,
     )
 
 
@@ -338,8 +351,8 @@ def the_old_success_goes_last() -> Iterator[None]:
     "continuity",
     "complete",
     "exclusive",
-    wants=_all(_faults("crash between", "crash before"), lambda scenario: scenario.store in ("disk", "flat")),
-    histories_max=10_000,
+    shape=_killed_between_two_files,
+    histories_max=3000,
 )
 def cleanup_deletes_the_record_in_any_order() -> Iterator[None]:
     """Cut short, cleanup leaves a record that says `moving` of a job that is committed. (This engine had it.)"""

@@ -9,7 +9,7 @@ from explore import describe, explore, first_seed
 from simworld.history import render
 from simworld.world import play
 
-QUICK_SEEDS = 4_000
+QUICK_SEEDS = 3_000
 HISTORIES = int(os.environ.get("LOCKGATE_SIMULATION_HISTORIES", "100000"))
 WORKERS = int(os.environ.get("LOCKGATE_SIMULATION_WORKERS", "2"))
 SEED = os.environ.get("LOCKGATE_SIMULATION_SEED", "2026")

@@ -281,10 +281,11 @@ class SimulatedStore(Store):
         return Deleted.MISSING
 
     async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
-        fault = await self._begin("delete tree", paths, 2)
+        at_once = Capability.CONSTANT_TIME_DIRECTORY_DELETE in self.ether.profile.capabilities
+        files = 0 if at_once else sum(len(self._disk.below(path)) for path in paths)
+        fault = await self._begin("delete tree", paths, max(len(paths), files))
         self._lost(fault, "delete tree", paths, lambda: [self._delete_tree(path) for path in paths])
         outcomes = []
-        at_once = Capability.CONSTANT_TIME_DIRECTORY_DELETE in self.ether.profile.capabilities
         index = 0
         for path in paths:
             if not at_once:
