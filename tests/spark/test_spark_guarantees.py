@@ -9,8 +9,12 @@ from typing import Any
 
 import lockgate
 import pytest
+import troubled_tasks
 from lockgate.spark import write
+from pyspark import cloudpickle
 from troubled_tasks import going_wrong
+
+cloudpickle.register_pickle_by_value(troubled_tasks)  # the executors do not have this directory on their path
 
 ROWS = 60_000
 

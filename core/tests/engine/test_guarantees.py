@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from faulty_store import Stop, make_faulty
 from lockgate import Job, JobOptions
+from lockgate.api.job_runs import registry_of
 from lockgate.errors import (
     CapabilityMissing,
     CommitFailed,
@@ -24,7 +25,6 @@ from lockgate.errors import (
     UsageError,
 )
 from lockgate.model.capabilities import Capability
-from lockgate.plugins.registry import registry_for
 from lockgate.stores.local import LocalStore
 
 NAMES = ["a b.parquet", "50%.csv", "x+y#z?.json", "ü/日本.orc", "t=10%3A00/p.parquet", "n" * 200, "quote'\"\\.x"]
@@ -404,6 +404,6 @@ def test_declared_a_store_without_a_needed_capability_is_refused_by_name(table, 
     reduced = frozenset({Capability.ATOMIC_WRITE})
     monkeypatch.setattr(LocalStore, "capabilities", property(lambda self: reduced))
     with pytest.raises(CapabilityMissing) as caught:
-        registry_for().open_destination(str(table.root), JobOptions())
+        registry_of(JobOptions()).open_destination(str(table.root), JobOptions())
     assert "create-if-absent" in str(caught.value)
     assert "Next:" in str(caught.value)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 
+from lockgate.engine.cleanup import clean_up
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.load_manifests import load_plan
 from lockgate.engine.publish import revoke
 from lockgate.engine.record_log import RecordLog
 from lockgate.engine.reports import report_failure
 from lockgate.engine.roll_back import delete_sources, undo_moves
-from lockgate.model.errors import CommitFailed, CommitFenced, LockgateError, OutcomeUnknown
+from lockgate.model.errors import CommitFailed, CommitFenced, LockgateError, OutcomeUnknown, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
@@ -37,6 +38,16 @@ async def answer_failure(run: JobRun, log: RecordLog, error: BaseException) -> N
     finally:
         run.stage_now = stage
         await report_failure(run, record, error)
+        if log.phase is Phase.ROLLED_BACK:
+            await _clean_up(run)
+
+
+async def _clean_up(run: JobRun) -> None:
+    """Delete what is of no use after a rollback. That it could not be done must not hide why the job failed."""
+    try:
+        await clean_up(run)
+    except StoreError as error:
+        run.log.warning("the job's directory is left to gc", left=run.url(run.layout.job_directory), error=str(error))
 
 
 async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:

@@ -37,8 +37,16 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
         found = [await _job(run, layout_state, dry_run=dry_run) for layout_state in await _states(run)]
         found += await _file_lists(run, dry_run=dry_run)
         if not dry_run:
-            await run.store.delete_empty_directories([TEMPORARY])
+            await _delete_empty(run)
         return found
+
+
+async def _delete_empty(run: JobRun) -> None:
+    """The directories of jobs that a cleanup, cut short, has left empty; then `_temporary`, if that is empty."""
+    jobs: list[str] = []
+    async for page in run.store.list_directory(TEMPORARY):
+        jobs += [status.path for status in page if status.is_directory]
+    await run.store.delete_empty_directories([*jobs, TEMPORARY])
 
 
 async def _states(run: JobRun) -> list[JobState]:

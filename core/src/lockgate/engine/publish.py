@@ -186,7 +186,7 @@ def _summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
         jobIdSource="lockgate",
         diagnostics={"stage": "committer_commit_job", "principal": run.runtime.user},
         filenames=names[:HADOOP_FILENAMES_MAX],
-        iostatistics=Statistics(merged([plan.counters, run.counters])),
+        iostatistics=Statistics(merged([plan.counters, run.counters, {"committer_tasks_completed": len(plan.pins)}])),
         lockgate=LockgateSummary(
             destination=run.store.url.uri,
             protocol=run.options.protocol,

@@ -268,7 +268,7 @@ class PluginRegistry:
 
 
 @lru_cache(maxsize=32)
-def registry_for(allow: tuple[str, ...] = (), block: tuple[str, ...] = ()) -> PluginRegistry:
+def registry_for(allow: tuple[str, ...], block: tuple[str, ...]) -> PluginRegistry:
     """The registry of this choice of plugins, made once a process."""
     return PluginRegistry(allow, block)
 

@@ -1,0 +1,180 @@
+"""Choosing plugins, and what is said when one is missing, broken, or one too many."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lockgate.errors import OptionError, PluginError
+from lockgate.model.options import JobOptions
+from lockgate.plugins import hookspecs
+from lockgate.plugins.registry import PluginRegistry
+
+STORE = """
+from lockgate.model.capabilities import Capability
+from lockgate.plugins.hookspecs import StoreKind, hookimpl
+
+@hookimpl
+def lockgate_stores():
+    return StoreKind("{name}", ({schemes}), frozenset(), "for a test")
+"""
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Install a distribution with one plugin: a module and its metadata on the path."""
+
+    def make(distribution: str, entry: str, source: str) -> None:
+        module = f"module_{entry}"
+        (tmp_path / f"{module}.py").write_text(source)
+        metadata = tmp_path / f"{distribution.replace('-', '_')}-1.2.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n")
+        (metadata / "entry_points.txt").write_text(f"[lockgate]\n{entry} = {module}\n")
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return make
+
+
+def test_a_plugin_is_found_by_its_entry_point(install) -> None:
+    install("lockgate-teststore", "teststore", STORE.format(name="teststore", schemes='"tst",'))
+    registry = PluginRegistry()
+    found = next(plugin for plugin in registry.loaded if plugin.name == "teststore")
+    assert (found.distribution, found.version, found.built_in) == ("lockgate-teststore", "1.2", False)
+    assert registry.owner_of("tst") == "teststore"
+
+
+def test_a_plugin_that_fails_to_import_names_its_distribution(install) -> None:
+    install("lockgate-broken", "broken", "import a_module_that_is_not_there")
+    registry = PluginRegistry()
+    with pytest.raises(PluginError, match=r"lockgate-broken 1\.2 failed to load: ModuleNotFoundError") as caught:
+        registry.owner_of("file")
+    assert "plugins_block=broken" in caught.value.next_step
+    assert PluginRegistry(block=("broken",)).owner_of("file") == "local"
+
+
+def test_a_hook_of_a_wrong_name_or_signature_fails_to_load(install) -> None:
+    hook = "from lockgate.plugins.hookspecs import hookimpl\n@hookimpl\ndef {}: ...\n"
+    install("lockgate-typo", "typo", hook.format("lockgate_open_stores(url)"))
+    install("lockgate-signature", "signature", hook.format("lockgate_open_store(url, nonsense)"))
+    failures = {plugin.name: plugin.failure for plugin in PluginRegistry().failures}
+    assert "lockgate_open_stores" in failures["typo"]
+    assert "nonsense" in failures["signature"]
+
+
+def test_two_plugins_that_claim_one_scheme_are_an_error_that_names_both(install) -> None:
+    install("lockgate-other", "other", STORE.format(name="other", schemes='"file",'))
+    with pytest.raises(PluginError, match="two plugins claim the scheme file://") as caught:
+        PluginRegistry().owner_of("file")
+    assert "lockgate-other" in caught.value.where
+    assert PluginRegistry(block=("other",)).owner_of("file") == "local"
+    assert PluginRegistry(block=("local",)).owner_of("file") == "other"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "distribution"), [("abfss", "lockgate-abfs"), ("gs", "lockgate-gcs"), ("hdfs", "lockgate-hdfs")]
+)
+def test_an_unknown_scheme_says_which_distribution_to_install(scheme, distribution) -> None:
+    allow_none = PluginRegistry(allow=("local",))
+    with pytest.raises(PluginError, match=f"no plugin serves {scheme}://") as caught:
+        allow_none.owner_of(scheme)
+    assert caught.value.next_step == f"pip install {distribution}"
+
+
+def test_allow_loads_nothing_else_but_what_comes_with_lockgate(install) -> None:
+    install("lockgate-one", "one", STORE.format(name="one", schemes='"one",'))
+    install("lockgate-two", "two", STORE.format(name="two", schemes='"two",'))
+    names = {plugin.name for plugin in PluginRegistry(allow=("one",)).loaded}
+    assert "one" in names
+    assert "two" not in names
+    assert "local" in names
+    assert "conflict_policies" in names
+
+
+def test_a_plugin_that_is_not_there_cannot_be_chosen() -> None:
+    with pytest.raises(OptionError, match="no plugin 'nobody'"):
+        PluginRegistry(block=("nobody",))
+
+
+def test_a_plugin_that_fails_at_an_event_cannot_fail_the_job(table) -> None:
+    class Faulty:
+        heard = 0
+
+        @hookspecs.hookimpl
+        def lockgate_event(self, event):
+            Faulty.heard += 1
+            raise RuntimeError("not my day")
+
+    from lockgate.api.job_runs import registry_of
+
+    registry = registry_of(JobOptions())
+    faulty = Faulty()
+    registry.register(faulty, "faulty")
+    try:
+        table.write({"a": b"1"})
+    finally:
+        registry.unregister(faulty)
+    assert Faulty.heard > 5
+    assert table.read() == {"a": b"1"}
+
+
+def test_built_in_behaviour_can_be_replaced(install, tmp_path) -> None:
+    install(
+        "lockgate-picky",
+        "picky",
+        """
+from lockgate.errors import DestinationConflict
+from lockgate.plugins.hookspecs import hookimpl
+
+@hookimpl
+def lockgate_conflict_policies():
+    return ["picky"]
+
+@hookimpl
+def lockgate_resolve_conflicts(plan, options, existing):
+    if options.conflict == "picky":
+        raise DestinationConflict("nothing pleases me")
+""",
+    )
+    code = f"""
+from lockgate import Job, JobOptions
+from lockgate.errors import DestinationConflict
+try:
+    job = Job({str(tmp_path / "out")!r}, JobOptions(conflict="picky")); job.setup()
+    attempt = job.task_attempt(0); attempt.setup()
+    with attempt.open("a") as file: file.write(b"1")
+    job.commit([attempt.commit()])
+except DestinationConflict as error:
+    print(error.what)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={"PYTHONPATH": str(tmp_path)}
+    )
+    assert done.stdout == "nothing pleases me\n", done.stderr
+
+
+def test_capabilities_that_a_protocol_needs_are_asked_for(install) -> None:
+    install(
+        "lockgate-weak",
+        "weak",
+        STORE.format(name="weak", schemes='"weak",')
+        + """
+from lockgate.stores.local import LocalStore
+from lockgate.model.urls import parse_url
+
+class Weak(LocalStore):
+    capabilities = frozenset({Capability.ATOMIC_WRITE})
+
+@hookimpl
+def lockgate_open_store(url, options):
+    return Weak(parse_url("/tmp")) if url.scheme == "weak" else None
+""",
+    )
+    from lockgate.errors import CapabilityMissing
+
+    with pytest.raises(CapabilityMissing, match="create-if-absent") as caught:
+        PluginRegistry().open_destination("weak://x/y", JobOptions())
+    assert "manifest protocol" in caught.value.what
+    assert caught.value.next_step
