@@ -10,8 +10,9 @@ Three rules:
   before the cut says nothing about the rate after it.
 - Between cuts the rate grows by requests accepted, not by time, so that the share of requests spent on finding the
   limit does not depend on the limit.
-- Refusals that have nothing to do with the rate (a faulty gateway, say) must not slow it to a standstill: while less
-  than a fifth is refused, no cut goes below a part of what the store accepted at best in the last half minute.
+- Refusals that have nothing to do with the rate (a faulty gateway, say) must not slow it to a standstill. They are told
+  by this: at a much lower rate, no smaller share is refused. Such a share is believed to be noise for a while, what
+  it has cost is given back, and only more than that cuts.
 
 The clock is passed in; nothing here sleeps, except `admit`, with the sleep that it is given.
 """
@@ -53,12 +54,15 @@ CATCH_UP_SECONDS = 0.01
 PRIOR = 8
 """A share of refusals is counted as if so many more requests had been accepted: a few refusals are weak evidence."""
 
-FLOOR = 0.4
-FLOOR_SECONDS = 30.0
-FLOOR_SHARE_MOST = 0.2
-"""While a smaller share than this is refused, no cut goes below `FLOOR` times the best rate accepted lately."""
+WINDOW = 64
+WINDOWS_KEPT = 6
+NOISE_SHARES = (0.10, 0.3)
+NOISE_LASTS_WINDOWS = 3
+"""Shares of refusals are compared between windows of so many outcomes. A share within these bounds that is as large as
+it was at 1.4 times the rate is noise, believed for so many windows."""
 
-BUCKET_SECONDS = 0.25
+FIRST_SECONDS = 0.25
+"""How long the store is watched before its first refusals set a rate, unless it refuses a good part of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +95,12 @@ class Pacer:
         self._refused = 0
         self._steps_before = 0.0
         self._accepted_at: deque[tuple[float, int]] = deque(maxlen=512)
-        self._buckets: deque[tuple[float, float]] = deque(maxlen=int(FLOOR_SECONDS / BUCKET_SECONDS))
         self._began_at: float | None = None
-        self._bucket_began = 0.0
-        self._bucket_accepted = 0
+        self._window_outcomes = 0
+        self._window_refused = 0
+        self._windows: deque[tuple[float, float]] = deque(maxlen=WINDOWS_KEPT)
+        self._noise = 0.0
+        self._noise_windows = 0
 
     async def admit(self, cost: int = 1, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Admission:
         """Wait until a request that counts as `cost` may be sent.
@@ -138,7 +144,7 @@ class Pacer:
         """The store acted on a request, whatever it answered."""
         now = self._clock()
         with self._lock:
-            self._note_accepted(now, admission.cost)
+            self._accepted_at.append((now, admission.cost))
             self._count(refused=False)
             if self.rate is not None and admission.paced and admission.at > self._cut_at:
                 self._grown += admission.cost
@@ -160,45 +166,56 @@ class Pacer:
             self._count(refused=True)
             if retry_after_s > 0 and self._refused == self._outcomes >= PRIOR:
                 self._paused_until = max(self._paused_until, now + min(retry_after_s, 60.0))
-            if self.rate is None and not (self._is_flood or now - (self._began_at or now) >= BUCKET_SECONDS):
+            if self.rate is None and not (self._is_flood or now - (self._began_at or now) >= FIRST_SECONDS):
                 return
             if self.rate is None:
                 self.rate = self._base = max(RATE_LEAST, self._delivered(now) * CUT_LEAST)
                 self._free_at = now
                 self._start_over(now)
                 self._steps_before = STEPS_AT_START
-            elif admission.at > self._cut_at:
+            elif admission.at > self._cut_at and not self._is_noise:
                 self._cut(now)
 
     def _count(self, *, refused: bool) -> None:
         self._outcomes += 1
         self._refused += refused
-        if self._outcomes >= 128:
+        if self._outcomes >= 2 * WINDOW:
             self._outcomes //= 2
             self._refused = (self._refused + 1) // 2
+        self._window_outcomes += 1
+        self._window_refused += refused
+        if self._window_outcomes == WINDOW:
+            self._close_window(self._window_refused / WINDOW)
+
+    def _close_window(self, share: float) -> None:
+        self._window_outcomes = self._window_refused = 0
+        self._noise_windows -= 1
+        if self.rate is None:
+            return
+        least, most = NOISE_SHARES
+        as_bad = [rate for rate, before in self._windows if rate >= 1.4 * self.rate and share >= 0.75 * before]
+        if as_bad and least <= share <= most:
+            self.rate = self._base = max(as_bad)
+            self._noise = share
+            self._noise_windows = NOISE_LASTS_WINDOWS
+            self._windows.clear()
+        self._windows.append((self.rate, share))
+
+    @property
+    def _is_noise(self) -> bool:
+        return self._noise_windows > 0 and (
+            self._outcomes < 2 * PRIOR or self._refused / self._outcomes < self._noise + 0.08
+        )
 
     @property
     def _is_flood(self) -> bool:
-        return self._outcomes >= 2 * PRIOR and self._refused > FLOOR_SHARE_MOST * self._outcomes
+        return self._outcomes >= 2 * PRIOR and self._refused > NOISE_SHARES[1] * self._outcomes
 
     def _cut(self, now: float) -> None:
         assert self.rate is not None
         kept = 1 - self._refused / (self._outcomes + PRIOR)
-        lowered = self.rate * min(CUT_LEAST, max(CUT_MOST, kept))
-        floor = RATE_LEAST if self._is_flood else max(RATE_LEAST, FLOOR * self._best_accepted(now))
-        self.rate = self._base = min(self.rate, max(floor, lowered))
+        self.rate = self._base = max(RATE_LEAST, self.rate * min(CUT_LEAST, max(CUT_MOST, kept)))
         self._start_over(now)
-
-    def _note_accepted(self, now: float, cost: int) -> None:
-        self._accepted_at.append((now, cost))
-        if now - self._bucket_began >= BUCKET_SECONDS:
-            if self._bucket_accepted:
-                self._buckets.append((now, self._bucket_accepted / (now - self._bucket_began)))
-            self._bucket_began, self._bucket_accepted = now, 0
-        self._bucket_accepted += cost
-
-    def _best_accepted(self, now: float) -> float:
-        return max((rate for at, rate in self._buckets if at > now - FLOOR_SECONDS), default=0.0)
 
     def _start_over(self, now: float) -> None:
         self._cut_at = now

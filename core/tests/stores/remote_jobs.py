@@ -1,0 +1,155 @@
+"""Jobs on remote stores: what the tests of every store that speaks HTTP have in common.
+
+A `RemoteTable` is a destination behind a URL, with a look at what the server really holds that does not go through the
+store under test.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import random
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockgate import Job, JobOptions, LockgateError, Receipt, Summary, recover
+from lockgate.model.errors import OutcomeUnknown
+
+Files = Mapping[str, bytes]
+
+AWKWARD = (
+    "plain.bin",
+    "a b+c&d=e.bin",
+    "k=10%3A00%20x/part#1?.bin",
+    "k=[x]{y}|z~'\"^`/p;a,r!t@$.bin",
+    "größe=ß/日本語-🎈.bin",
+    "e\u0301/combining-e\u0301.bin",
+    "long/" + "x" * 200 + "/" + "y" * 200 + ".bin",
+)
+"""Names that a store must keep to the byte."""
+
+
+@dataclass
+class RemoteTable:
+    """A destination, the store options that reach it, and `server_files`, which reads them all from the server."""
+
+    url: str
+    store: Mapping[str, str]
+    server_files: Callable[[], dict[str, bytes]]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def job_options(self, **options: Any) -> JobOptions:
+        """Options of a job here."""
+        return JobOptions(**{"store": self.store, "timeout_seconds": 10.0, **self.options, **options})
+
+    def job(self, **options: Any) -> Job:
+        """A job that is set up."""
+        job = Job(self.url, self.job_options(**options))
+        job.setup()
+        return job
+
+    def task(self, job: Job, files: Files, task: int = 0, attempt: int = 0) -> Receipt:
+        """Write and commit one task attempt."""
+        work = job.task_attempt(task, attempt)
+        work.setup()
+        for path, content in files.items():
+            with work.open(path) as file:
+                file.write(content)
+        return work.commit()
+
+    def write(self, files: Files, **options: Any) -> Summary:
+        """A whole job of one task, committed."""
+        job = self.job(**options)
+        return job.commit([self.task(job, files)])
+
+    def read(self) -> dict[str, bytes]:
+        """What a reader sees."""
+        return {path: content for path, content in self.server_files().items() if not path.startswith(("_", "."))}
+
+    def left_over(self) -> list[str]:
+        """What is below `_temporary`."""
+        return sorted(path for path in self.server_files() if path.startswith("_temporary"))
+
+    def through(self, url: str, store: Mapping[str, str], **options: Any) -> RemoteTable:
+        """The same destination by another way, such as a proxy's."""
+        return RemoteTable(url, store, self.server_files, {**self.options, **options})
+
+
+@dataclass(frozen=True)
+class FaultyRun:
+    """What became of a job under faults."""
+
+    committed: bool
+    recovered: int
+    error: str = ""
+
+
+def run_job_under_faults(table: RemoteTable, direct: RemoteTable, seed: int, *, tasks: int = 40) -> FaultyRun:
+    """Ten files a task, through `table`; then judge by `direct`: complete and exclusive, or nothing visible.
+
+    Every fourth task has a second attempt that writes and is never committed, every eighth one that commits and whose
+    receipt the driver does not take. The job replaces what is there.
+    """
+    random_of_job = random.Random(seed)
+    old = {f"part={n}/old-{n}.bin": b"old %d" % n for n in range(5)}
+    direct.write(old, conflict="replace")
+    new = {task: _files_of(task, random_of_job) for task in range(tasks)}
+    expected = {path: content for files in new.values() for path, content in files.items()}
+    try:
+        job = table.job(conflict="replace")
+    except LockgateError as error:
+        assert direct.read() == old, f"seed {seed}: the setup failed and changed something"
+        return FaultyRun(False, 0, str(error))
+    job_id = job.job_id
+    try:
+        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+            receipts = list(threads.map(lambda task: _run_task(table, job, task, new[task]), range(tasks)))
+        assert direct.read() == old, f"seed {seed}: tasks have changed what readers see"
+        summary = job.commit(receipts)
+    except LockgateError as error:
+        return _judge_failure(direct, job_id, error, old, expected, seed)
+    _same(direct.read(), expected, f"seed {seed}: committed")
+    assert summary.lockgate is not None
+    return FaultyRun(True, summary.lockgate.renames_recovered)
+
+
+def _judge_failure(
+    direct: RemoteTable, job_id: str, error: LockgateError, old: Files, expected: Files, seed: int
+) -> FaultyRun:
+    if isinstance(error, OutcomeUnknown) or direct.read() not in (old, expected):
+        # It said that it does not know, or that its rollback failed too: then recovery must know.
+        assert "lockgate recover" in str(error), f"seed {seed}: {error}"
+        recover(direct.url, job_id, force=True, options=direct.job_options())
+    seen = direct.read()
+    _same(seen, expected if seen.keys() & expected.keys() else old, f"seed {seed}: failed by {error}")
+    return FaultyRun(False, 0, str(error))
+
+
+def _same(seen: Files, wanted: Files, where: str) -> None:
+    assert sorted(seen) == sorted(wanted), where
+    assert seen == wanted, where
+
+
+def _files_of(task: int, rng: random.Random) -> dict[str, bytes]:
+    names = [f"part={rng.randrange(8)} %3A+#?ü/t{task:02d}-{n}.bin" for n in range(10)]
+    return {name: rng.randbytes(rng.randrange(0, 200)) for name in names}
+
+
+def _run_task(table: RemoteTable, job: Job, task: int, files: Files) -> Receipt:
+    if task % 4 == 3:
+        zombie = job.task_attempt(task, 7)
+        zombie.setup()
+        with zombie.open(f"zombie-{task}.bin") as file:
+            file.write(b"never committed")
+    if task % 8 == 1:
+        table.task(job, {f"rival-{task}.bin": b"committed, not taken"}, task, 1)
+    return table.task(job, files, task)
+
+
+_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
+
+
+def without_ids(key: str) -> str:
+    """A request's key without what differs from run to run, so that a seed means the same faults."""
+    return _UUID.sub("ID", key)
