@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from faulty_store import FaultyStore, Stop, make_faulty
 from lockgate import Job
+from lockgate.engine.collect_garbage import collect_garbage
 from lockgate.engine.commit_once import commit_once
 from lockgate.engine.recover import Recovery, recover_job
 from lockgate.errors import CommitFailed, LockgateError, StoreUnavailable
@@ -138,3 +139,29 @@ def test_concurrent_a_job_that_fails_leaves_the_success_of_another_partitions_jo
     assert other.job_id in (table.root / "_SUCCESS").read_text()
     failing.abort()
     assert not table.left_over()
+
+
+def test_gc_deletes_what_a_cleanup_cut_short_left_empty(table) -> None:
+    """A job's directory that is empty is no job's any more, and kept `_temporary` for ever."""
+    table.write({"f": b"x"})
+    (table.root / "_temporary" / "manifest_gone").mkdir(parents=True)
+    asyncio.run(collect_garbage(Job(str(table.root))._run()))
+    assert not (table.root / "_temporary").exists()
+
+
+def test_gc_keeps_the_file_list_of_a_job_that_may_yet_publish_it(table) -> None:
+    """A driver slept between its list and its commit point; gc took the list for that of a commit long replaced."""
+    job = table.job(file_list_inline_max=0)
+    receipt = table.task(job, {"f": b"x"})
+    store = make_faulty(job)
+
+    def before(name: str, subject: object) -> None:
+        if name == "write_file" and "_SUCCESS" in str(subject):
+            collector = Job(str(table.root), alive_seconds=0.0)
+            thread = Thread(target=lambda: asyncio.run(collect_garbage(collector._run())))
+            thread.start()
+            thread.join()
+
+    store.before = before
+    files = job.commit([receipt]).lockgate.files
+    assert (table.root / files.companion).exists()

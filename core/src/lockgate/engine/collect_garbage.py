@@ -88,18 +88,26 @@ async def _wrote_lately(run: JobRun, state: JobState) -> bool:
 
 
 async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:
-    """Lists that `_SUCCESS` does not name: of commits since replaced, or of one that is about to be published."""
+    """Lists that `_SUCCESS` does not name, of jobs that are gone: of commits since replaced.
+
+    A job that may yet publish its list has a directory still. So the lists are looked for first, then the jobs, then
+    `_SUCCESS`: a job that ends meanwhile has published by then, or has deleted its list.
+    """
+    lists = [status async for page in run.store.list_directory(FILE_LISTS) for status in page]
+    if not lists:
+        return []
+    kept = {layout.file_list async for layout in job_layouts(run)}
     try:
         summary = await read_summary(run, SUCCESS)
     except LockgateError:
         summary = None
-    named = summary.lockgate.files.companion if summary is not None and summary.lockgate else ""
+    if summary is not None and summary.lockgate:
+        kept.add(summary.lockgate.files.companion)
     found: list[Garbage] = []
-    async for page in run.store.list_directory(FILE_LISTS):
-        for status in page:
-            if status.path == named or run.runtime.wall() - status.modified < run.options.alive_seconds:
-                continue
-            if not dry_run:
-                await run.store.delete_files([status.path])
-            found.append(Garbage(status.path, "would delete" if dry_run else "deleted", "no _SUCCESS names it"))
+    for status in lists:
+        if status.path in kept or run.runtime.wall() - status.modified < run.options.alive_seconds:
+            continue
+        if not dry_run:
+            await run.store.delete_files([status.path])
+        found.append(Garbage(status.path, "would delete" if dry_run else "deleted", "no _SUCCESS names it"))
     return found
