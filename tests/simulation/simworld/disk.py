@@ -6,6 +6,7 @@ judges see what any reader could see, between any two changes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,11 +17,12 @@ from lockgate.model.urls import check_relative
 class Stored:
     """One file. Its content never changes; a write makes another. `identity` is the store's measure of sameness."""
 
-    __slots__ = ("content", "identity", "label", "serial")
+    __slots__ = ("content", "identity", "label", "modified", "serial")
 
-    def __init__(self, content: bytes, serial: int, identity: str, label: object = None) -> None:
+    def __init__(self, content: bytes, serial: int, identity: str, label: object, modified: float) -> None:
         self.content = content
         self.serial = serial
+        self.modified = modified
         self.identity = identity
         self.label = label
         """Whose data it is: set for task output and for data that was there before, None for bookkeeping."""
@@ -46,14 +48,17 @@ class Disk:
     real_directories: bool
     identity_kind: str
     observer: Observer
+    clock: Callable[[], float]
+    """The store's own clock, in seconds since 1970."""
     files: dict[str, Stored] = field(default_factory=dict)
-    directories: set[str] = field(default_factory=lambda: {""})
+    directories: dict[str, float] = field(default_factory=lambda: {"": 0.0})
+    """When each was changed last, in seconds since 1970."""
     _serial: int = 0
 
     def make(self, content: bytes, label: object = None) -> Stored:
         """A new file, not yet anywhere."""
         self._serial += 1
-        return Stored(content, self._serial, self._identity(content, self._serial), label)
+        return Stored(content, self._serial, self._identity(content, self._serial), label, self.clock())
 
     def _identity(self, content: bytes, serial: int) -> str:
         if self.identity_kind == "content+version":
@@ -64,18 +69,25 @@ class Disk:
         """What is at a path."""
         found = self.files.get(path)
         if found is not None:
-            return FileStatus(path, len(found.content), found.identity)
+            return FileStatus(path, len(found.content), found.identity, modified=found.modified)
         if self.real_directories and path in self.directories:
-            return FileStatus(path, is_directory=True)
+            return FileStatus(path, is_directory=True, modified=self.directories[path])
         return None
 
     def has_parent(self, path: str) -> bool:
         """Whether the directory of a path exists, where that matters."""
         return not self.real_directories or path.rpartition("/")[0] in self.directories
 
+    def touch(self, path: str) -> None:
+        """The directory of a path has changed."""
+        parent = path.rpartition("/")[0]
+        if parent in self.directories:
+            self.directories[parent] = self.clock()
+
     def put(self, actor: str, path: str, stored: Stored) -> None:
         """Put a file at a path, replacing what is there."""
         check_relative(path)
+        self.touch(path)
         old = self.files.get(path)
         self.files[path] = stored
         self.observer.saw_put(actor, path, stored, old)
@@ -83,16 +95,20 @@ class Disk:
     def move(self, actor: str, source: str, target: str) -> None:
         """Rename a file, replacing what is there."""
         check_relative(target)
+        self.touch(source)
+        self.touch(target)
         moved = self.files.pop(source)
         old = self.files.get(target)
         if self.identity_kind == "content+version":
             self._serial += 1
-            moved = Stored(moved.content, moved.serial, self._identity(moved.content, self._serial), moved.label)
+            identity = self._identity(moved.content, self._serial)
+            moved = Stored(moved.content, moved.serial, identity, moved.label, self.clock())
         self.files[target] = moved
         self.observer.saw_move(actor, source, target, moved, old)
 
     def remove(self, actor: str, path: str) -> None:
         """Delete a file."""
+        self.touch(path)
         self.observer.saw_removal(actor, path, self.files.pop(path))
 
     def below(self, directory: str) -> list[str]:
@@ -117,15 +133,15 @@ class Disk:
             if path.startswith(prefix):
                 slash = path.find("/", cut)
                 if slash < 0:
-                    found[path] = FileStatus(path, len(stored.content), stored.identity)
+                    found[path] = FileStatus(path, len(stored.content), stored.identity, modified=stored.modified)
                 else:
                     above = path[:slash]
                     # On a flat store a file and a prefix may have one name, and both are listed.
-                    if above + "/" not in found:
+                    if above + "/" not in found and above not in self.directories:
                         found[above + "/"] = FileStatus(above, is_directory=True)
         for path in self.directories:
             if path.startswith(prefix) and path and path.find("/", cut) < 0 and path != directory:
-                found[path + "/"] = FileStatus(path, is_directory=True)
+                found[path + "/"] = FileStatus(path, is_directory=True, modified=self.directories[path])
         return [found[path] for path in sorted(found)]
 
 

@@ -14,6 +14,7 @@ At every change, a reader's view (`visible`, `_SUCCESS`) is checked by the guara
 - **complete**: at the commit point every file of every pinned attempt is in place, and nothing that is replaced is;
   `_SUCCESS` lists exactly them; whenever `_SUCCESS` is there, so are the files that it lists.
 - **fenced**: one commit point a job.
+- and gc never touches a job that may be alive.
 - **bounded**: manifests are read a window at a time.
 
 What they do not check: times, counters, and what is logged.
@@ -32,6 +33,9 @@ from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.summary import Summary, decode_file_list, decode_summary
 
 from simworld.disk import Disk, Stored
+
+MOMENT = 60.0
+"""Seconds: what happens within them may go unseen by somebody who looks at one thing after the other."""
 
 _record = msgspec.json.Decoder(CommitRecord).decode
 _set_aside = msgspec.json.Decoder(list[tuple[str, int, str]]).decode
@@ -131,6 +135,11 @@ class Judges:
         """For each run, the tasks whose commit had been reported before a driver without receipts began."""
         self.allowed: dict[str, set[str]] = {}
         """Which job ids each actor has to do with; an actor that is not here, with all."""
+        self.collectors: dict[str, tuple[float, dict[str, float]]] = {}
+        """The actors that are gc: for how many seconds each must take a job that was touched for alive, and when each
+        job had been touched when it began."""
+        self.touched: dict[str, list[float]] = {}
+        """When a job's directory was touched by anybody but gc: the last time, and that before a pause of `MOMENT`."""
         self.committers: dict[str, str] = {}
         """Which actor passed the commit point of a job id."""
         self.same_txn: dict[str, str] = {}
@@ -151,6 +160,15 @@ class Judges:
         if mark is not None:
             self.marked = dict(self.expected)
             self.expected_mark = self.job_of_mark = "before"
+
+    def begin_gc(self, actor: str, alive_seconds: float) -> None:
+        """From now on, this actor is gc."""
+        began = self.disk.clock()
+        touched = {}
+        for directory, (last, before) in self.touched.items():
+            # A job that wakes from a long sleep at the very moment at which gc looks may be taken for dead.
+            touched[directory] = before if began - last < MOMENT else last
+        self.collectors[actor] = (alive_seconds, touched)
 
     def accuse(self, guarantee: str, what: str) -> None:
         """A guarantee is broken."""
@@ -241,11 +259,21 @@ class Judges:
         return None
 
     def _within(self, actor: str, path: str) -> None:
-        allowed = self.allowed.get(actor)
-        if allowed is None:
-            return
         directory = path.split("/", 2)[1]
-        if directory not in allowed:
+        if actor in self.collectors:
+            job = self.jobs.get(directory)
+            alive, touched = self.collectors[actor]
+            idle = self.disk.clock() - touched.get(directory, 0.0)
+            if idle < alive and not (job is not None and job.over):
+                self.accuse("contained", f"gc touched {path} of a job that was at work {idle:.0f} s ago")
+            return
+        now = self.disk.clock()
+        times = self.touched.setdefault(directory, [now, 0.0])
+        if now - times[0] > MOMENT:
+            times[1] = times[0]
+        times[0] = now
+        allowed = self.allowed.get(actor)
+        if allowed is not None and directory not in allowed:
             self.accuse("contained", f"{actor} touched {path}, of another job")
 
     def _saw_record(self, actor: str, job: JobTruth, content: bytes) -> None:

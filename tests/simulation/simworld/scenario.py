@@ -56,7 +56,7 @@ class JobPlan:
 
 @dataclass(frozen=True)
 class Visitor:
-    """Somebody who comes by later: `recover`, `finish`, `undo` or `abort`, of the job of that number."""
+    """Somebody who comes by later: to `recover`, `finish`, `undo` or `abort` the job of that number, or for `gc`."""
 
     errand: str
     job: int
@@ -130,9 +130,9 @@ def draw_scenario(random: Random) -> Scenario:
         kinds = [kind for kind in kinds if "sleep" not in kind.value and kind is not Kind.LATE]
     visitors = tuple(
         Visitor(
-            random.choice(("recover", "finish", "undo", "abort")),
+            random.choice(("recover", "finish", "undo", "abort", "gc")),
             random.randrange(count),
-            random.choice((0.0, 1.0, 30.0, 200.0)) * chance(),
+            random.choice((0.0, 1.0, 30.0, 200.0, 4_000.0)) * chance(),
             force=chance() < 0.8,
         )
         for _ in range(random.choice((0, 0, 1, 1, 2)))

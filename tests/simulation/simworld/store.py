@@ -313,7 +313,9 @@ class SimulatedStore(Store):
         for file in below:
             disk.remove(self.actor.name, file)
         found = path in disk.directories or bool(below)
-        disk.directories.difference_update([path, *disk.directories_below(path)])
+        for directory in (path, *disk.directories_below(path)):
+            disk.directories.pop(directory, None)
+        disk.touch(path)
         return Deleted.DELETED if found else Deleted.MISSING
 
     async def delete_empty_directories(self, paths: Sequence[str]) -> list[bool]:
@@ -329,7 +331,8 @@ class SimulatedStore(Store):
             return path not in disk.files
         if disk.entries(path):
             return False
-        disk.directories.discard(path)
+        del disk.directories[path]
+        disk.touch(path)
         return True
 
     async def make_directories(self, paths: Sequence[str], *, within: str = "") -> list[DirectoryOutcome]:
@@ -359,7 +362,9 @@ class SimulatedStore(Store):
                 return DirectoryOutcome("blocked", above)
             missing.append(above)
             above = above.rpartition("/")[0]
-        disk.directories.update(missing)
+        for directory in missing:
+            disk.directories[directory] = disk.clock()
+            disk.touch(directory)
         return DirectoryOutcome("created")
 
     async def stat_files(self, paths: Sequence[str]) -> list[FileStatus | None]:
@@ -387,10 +392,7 @@ class SimulatedStore(Store):
 
     async def list_tree(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
         fault = await self._begin("list tree", path)
-        files = self._disk.files
-        found = [
-            FileStatus(below, len(files[below].content), files[below].identity) for below in self._disk.below(path)
-        ]
+        found = [status for below in self._disk.below(path) if (status := self._disk.status(below)) is not None]
         await self._end(fault, "list tree", path, found)
         if found and self.ether.split_listings:
             for status in found:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from lockgate.engine.collect_garbage import collect_garbage
 from lockgate.engine.commit_once import commit_once
 from lockgate.engine.hooks import CleanupPlan
 from lockgate.engine.job_abort import abort_job
@@ -57,6 +58,9 @@ EPOCH = 1_800_000_000.0
 
 TURNS_MAX = 60_000
 """A history that takes more turns than this has come to no end."""
+
+ALIVE = 900.0
+"""For how many seconds after its last sign of life gc takes a job for alive."""
 
 SETTLE_AT = 1_500.0
 WAKE_BY = 20_000.0
@@ -124,7 +128,8 @@ class World:
         self.judges = Judges()
         self.judges.stop = self._halt
         profile = PROFILES[scenario.store]
-        disk = Disk(profile.real_directories, profile.identity_kind, self.judges)
+        loop = self.loop
+        disk = Disk(profile.real_directories, profile.identity_kind, self.judges, lambda: EPOCH + loop.now)
         if faults is None:
             faults = (
                 RandomFaults(
@@ -168,7 +173,7 @@ class World:
             listed.append(CommittedFile(path, len(content), stored.identity))
             above = path
             while above := above.rpartition("/")[0]:
-                disk.directories.add(above)
+                disk.directories[above] = EPOCH
         visible = dict(disk.files)
         mark = None
         if scenario.marked_before:
@@ -189,7 +194,14 @@ class World:
         return found
 
     def run_of(
-        self, actor: Actor, job: JobPlan | None, layout: JobLayout, *, marker: str = "", attempt: str = ""
+        self,
+        actor: Actor,
+        job: JobPlan | None,
+        layout: JobLayout,
+        *,
+        marker: str = "",
+        attempt: str = "",
+        alive_seconds: float = 0.0,
     ) -> JobRun:
         """The engine's view of a job from one process."""
         loop, scenario = self.loop, self.scenario
@@ -206,7 +218,7 @@ class World:
         )
         return JobRun(
             layout=layout,
-            options=job.options if job else options(requests_in_flight=2),
+            options=job.options if job else options(requests_in_flight=2, alive_seconds=alive_seconds),
             store=SimulatedStore(self.ether, actor),
             hooks=HOOKS,
             runtime=runtime,
@@ -392,7 +404,11 @@ class World:
         layout = JobLayout(job.job_id)
         run = self.run_of(actor, job, layout)
         try:
-            if visitor.errand == "abort":
+            if visitor.errand == "gc":
+                self.judges.begin_gc(actor.name, ALIVE - 2 * self.scenario.skew_seconds)
+                garbage = await collect_garbage(self.run_of(actor, None, JobLayout("nobody"), alive_seconds=ALIVE))
+                self.tell(actor, f"gc: {[(found.path, found.action) for found in garbage]}")
+            elif visitor.errand == "abort":
                 await abort_job(run)
                 self.tell(actor, "aborted")
             else:
@@ -414,9 +430,7 @@ class World:
                 break
             for layout in layouts:
                 await self._settle_job(actor, layout, undo if attempt % 2 == 0 else (None if undo else True))
-        async for page in run.store.list_directory("_temporary"):
-            await run.store.delete_empty_directories([status.path for status in page if status.is_directory])
-        await run.store.delete_empty_directories(["_temporary"])
+        await collect_garbage(run)
 
     async def _settle_job(self, actor: Actor, layout: JobLayout, undo: bool | None) -> None:
         run = self.run_of(actor, None, layout)
@@ -443,7 +457,8 @@ class World:
             self.start(actor, self.drive(job, actor))
         for number, visitor in enumerate(self.scenario.visitors):
             job = self.scenario.jobs[visitor.job]
-            actor = self.actor(f"visitor{number}", f"manifest_{job.job_id}", *together)
+            gc = visitor.errand == "gc"
+            actor = self.actor(f"visitor{number}", *(() if gc else (f"manifest_{job.job_id}", *together)))
             self.start(actor, self._visit(visitor, actor))
         if self.scenario.settle_before_sleepers_wake:
             self._until(SETTLE_AT)
