@@ -7,6 +7,7 @@ from lockgate.api.job_runs import job_run, open_destination
 from lockgate.engine.conflicts import list_visible
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import read_summary
+from lockgate.engine.transactions import forget_outcome
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.options import JobOptions
 from lockgate.model.summary import Summary
@@ -36,3 +37,8 @@ def last_summary(url: str, options: JobOptions | None = None) -> Summary | None:
         LockgateError: what is there is not a summary.
     """
     return IO_LOOP.run(read_summary(looking_run(url, options), SUCCESS))
+
+
+def forget_transaction(url: str, txn_id: str, options: JobOptions | None = None) -> None:
+    """Let go of what is remembered of a transaction id. A commit of that id would take effect again."""
+    IO_LOOP.run(forget_outcome(looking_run(url, options), txn_id))

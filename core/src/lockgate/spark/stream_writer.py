@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from lockgate.api.destination import forget_transaction
 from lockgate.api.job import Job
 from lockgate.engine.logs import get_log
 from lockgate.model.errors import CommitFenced, LockgateError, UsageError
@@ -32,6 +33,13 @@ BATCH_ID = "streaming.sql.batchId"
 RUN_ID = "spark.jobGroup.id"
 
 CONFLICTS = ("append", "replace", "replace-partitions")
+
+BATCHES_REMEMBERED = 1000
+"""For so many batches a repetition changes nothing. Spark repeats the last one; its checkpoint keeps a hundred."""
+
+
+def _transaction(query: str, batch: int) -> str:
+    return f"{query}/{batch}"
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -76,6 +84,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         first = told[0]
         job = self._job(first.query, batchId, first.run, first.spark_conf)
         job.commit([message.receipt for message in told])
+        if batchId >= BATCHES_REMEMBERED:
+            forget_transaction(self._options.path, _transaction(first.query, batchId - BATCHES_REMEMBERED), job.options)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Delete what the batch's tasks left."""
@@ -94,7 +104,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         options: JobOptions = self._options.job_options(conf, os.environ)
         return Job(
             self._options.path,
-            options.replace(txn_id=f"{query}/{batch}"),
+            options.replace(txn_id=_transaction(query, batch)),
             job_id=f"{query}-{batch:05d}-{run[:8] or 'run'}",
             nonce=digest_of(f"{query}/{batch}/{run}".encode())[:32],
         )

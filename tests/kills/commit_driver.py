@@ -1,0 +1,60 @@
+"""A driver in a process of its own: writes a job and commits it, telling on standard output how far it is.
+
+    python commit_driver.py '{"url": ..., "job_id": ..., "files": {"p=1/new": "content"}, "tasks": 4, "options": {}}'
+
+With `slow`, every rename waits that many seconds first, so that a test can stop it in the middle.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+from lockgate import Job, JobOptions
+from lockgate.stores.local import LocalStore
+
+
+def slow_renames(seconds: float) -> None:
+    """Let each rename of the local store take its time, one file a batch."""
+    rename_files = LocalStore.rename_files
+
+    async def slow(self: Any, renames: Any, *more: Any) -> Any:
+        answers = []
+        for rename in renames:
+            if not rename.target.startswith("_temporary"):
+                time.sleep(seconds)  # noqa: ASYNC251  # the whole driver is to be slow
+            answers += await rename_files(self, [rename])
+        return answers
+
+    LocalStore.rename_files = slow  # type: ignore[method-assign]
+
+
+def main() -> None:
+    """Write, say `committing`, commit, say `committed`."""
+    told = json.loads(sys.argv[1])
+    job = Job(told["url"], JobOptions.resolve(told["options"]), job_id=told["job_id"])
+    job.setup()
+    receipts = []
+    paths = sorted(told["files"])
+    for task in range(told["tasks"]):
+        attempt = job.task_attempt(task)
+        attempt.setup()
+        for path in paths[task :: told["tasks"]]:
+            with attempt.open(path) as file:
+                file.write(told["files"][path].encode())
+        receipts.append(attempt.commit())
+    if told.get("slow"):
+        slow_renames(told["slow"])
+    print("committing", flush=True)
+    try:
+        job.commit(receipts)
+    except Exception as error:
+        print(f"failed {type(error).__name__}: {error}", flush=True)
+        sys.exit(1)
+    print("committed", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Destinations on every store that can be had here."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from destinations import Destination
+
+STORES = ["local"]
+
+
+@pytest.fixture(params=STORES)
+def destination(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Destination]:
+    """An empty destination on each store."""
+    yield Destination(str(tmp_path / "table"))
+
+
+@pytest.fixture
+def local_destination(tmp_path: Path) -> Destination:
+    return Destination(str(tmp_path / "table"))
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    """Randomness whose seed is printed; LOCKGATE_SEED repeats it."""
+    seed = int(os.environ.get("LOCKGATE_SEED", time.time_ns() % 10**6))
+    print(f"LOCKGATE_SEED={seed}")
+    return random.Random(seed)
+
+
+@pytest.fixture
+def kills() -> int:
+    """How many kills: 20, or what the long session asks for."""
+    return int(os.environ.get("LOCKGATE_KILLS", "20"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker("slow")

@@ -1,0 +1,103 @@
+"""What the tests of kills share: drivers as processes, and a destination as a reader sees it, on any store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+from lockgate.api.destination import looking_run
+from lockgate.engine.conflicts import list_visible
+from lockgate.model.options import JobOptions
+
+DRIVER = Path(__file__).with_name("commit_driver.py")
+Files = dict[str, str]
+
+
+class Destination:
+    """A destination, by its URL and the options that its store needs."""
+
+    def __init__(self, url: str, **options: str) -> None:
+        self.url = url
+        self.options = options
+
+    def driver(self, files: Files, *, tasks: int = 4, slow: float = 0.0, **options: str) -> Driver:
+        """Start a driver; it says `committing` once its tasks are done."""
+        job_id = str(uuid.uuid4())
+        told = {
+            "url": self.url,
+            "job_id": job_id,
+            "files": files,
+            "tasks": tasks,
+            "slow": slow,
+            "options": self.options | options,
+        }
+        process = subprocess.Popen(
+            [sys.executable, str(DRIVER), json.dumps(told)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        return Driver(process, job_id)
+
+    def write(self, files: Files, **options: str) -> None:
+        """A whole job, in a process of its own."""
+        driver = self.driver(files, **options)
+        out, error = driver.process.communicate(timeout=120)
+        assert driver.process.returncode == 0, f"{out}\n{error}"
+
+    def lockgate(self, *arguments: str) -> Any:
+        """The command line, with `--json`, in a fresh process."""
+        given = [part for name, value in self.options.items() for part in ("-o", f"{name}={value}")]
+        command = [sys.executable, "-c", "from lockgate.cli.main import main; main()", *arguments, *given, "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, f"{' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
+        return json.loads(done.stdout)
+
+    def read(self) -> Files:
+        """What a reader sees, by path."""
+
+        async def look() -> Files:
+            run = looking_run(self.url, JobOptions.resolve(self.options))
+            paths = [status.path async for page in list_visible(run) for status in page]
+            contents = await run.store.read_files(paths, bytes_max=1 << 20)
+            await run.store.close()
+            return {
+                path: content.decode() for path, content in zip(paths, contents, strict=True) if content is not None
+            }
+
+        return asyncio.run(look())
+
+    def left_over(self) -> list[str]:
+        """What is below `_temporary`."""
+
+        async def look() -> list[str]:
+            run = looking_run(self.url, JobOptions.resolve(self.options))
+            found = [status.path async for page in run.store.list_tree("_temporary") for status in page]
+            await run.store.close()
+            return found
+
+        return asyncio.run(look())
+
+
+class Driver:
+    """A driver's process and its job."""
+
+    def __init__(self, process: subprocess.Popen[str], job_id: str) -> None:
+        self.process = process
+        self.job_id = job_id
+
+    def wait_until_committing(self) -> None:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line == "committing\n", f"{line}{self.process.stderr.read() if self.process.stderr else ''}"
+
+    def end(self) -> tuple[int, str]:
+        out, error = self.process.communicate(timeout=120)
+        return self.process.returncode, out + error
+
+
+def table(version: str, partitions: int = 20, files: int = 10) -> Files:
+    """A table whose every file says which version it is of."""
+    return {f"p={p}/{version}-{n}": version for p in range(partitions) for n in range(files)}

@@ -1,0 +1,56 @@
+"""Resumable: a driver killed at a random moment of its commit is finished, or undone, by a fresh process."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+
+import pytest
+from destinations import Destination, table
+
+COMMIT_SECONDS = 0.7
+"""About what one of these commits takes."""
+
+
+@pytest.mark.timeout(1800)
+def test_resumable_after_sigkill_at_random_moments(destination: Destination, chance: random.Random, kills: int) -> None:
+    old = table("v0", partitions=6)
+    destination.write(old)
+    outcomes: dict[str, int] = {}
+    for number in range(kills):
+        policy, order = chance.choice(["replace", "replace-partitions"]), chance.choice(["old-first", "new-first"])
+        new = table(f"v{number + 1}", partitions=6)
+        driver = destination.driver(new, slow=0.004, conflict=policy, replace_order=order)
+        driver.wait_until_committing()
+        time.sleep(chance.uniform(0, COMMIT_SECONDS))
+        driver.process.send_signal(signal.SIGKILL)
+        driver.end()
+        undo = chance.random() < 0.5
+        story = f"kill {number}, {policy}, {order}, undo={undo}"
+        found = recover(destination, driver.job_id, undo=undo)
+        outcomes[found] = outcomes.get(found, 0) + 1
+        state = destination.read()
+        expected = {"finished": [new], "undone": [old], "nothing": [old, new], "too late": [new]}[found]
+        assert state in expected, f"{story}: {found}, {sorted(state)[:5]}"
+        if state == new:
+            assert destination.lockgate("verify", destination.url)["findings"] == [], story
+        if found == "nothing" and state == old and destination.left_over():
+            destination.lockgate("abort", destination.url, driver.job_id)
+        assert destination.left_over() == [], story
+        old = state
+    print(outcomes)
+    assert len(outcomes) > 1, "the kills came at too few different moments"
+
+
+def recover(destination: Destination, job_id: str, *, undo: bool) -> str:
+    """Recover a job from a fresh process; `too late`: it was to be undone and had passed its commit point."""
+    arguments = ["recover", destination.url, job_id, "--force"]
+    if undo:
+        try:
+            return str(destination.lockgate(*arguments, "--undo")[job_id]["outcome"])
+        except AssertionError as error:
+            assert "cannot be undone" in str(error)
+            destination.lockgate(*arguments)
+            return "too late"
+    return str(destination.lockgate(*arguments)[job_id]["outcome"])
