@@ -9,6 +9,8 @@ digest, so that `lockgate verify` can later tell missing, extra, changed and swa
 from __future__ import annotations
 
 import gzip
+import io
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -144,10 +146,18 @@ def decode_summary(content: bytes, *, name: str) -> Summary:
 
 _line = msgspec.json.Decoder(CommittedFile)
 
+LINES_OF_A_CHUNK = 1000
+
 
 def encode_file_list(files: Iterable[CommittedFile]) -> bytes:
     """A companion list: JSON lines, gzip, byte for byte the same for the same files."""
-    return gzip.compress(_encoder.encode_lines(files), compresslevel=1, mtime=0)
+    compressed = io.BytesIO()
+    remaining = iter(files)
+    with gzip.GzipFile("", "wb", compresslevel=1, fileobj=compressed, mtime=0) as target:
+        # A chunk at a time: the list itself may be larger than all the rest of a commit.
+        while chunk := list(itertools.islice(remaining, LINES_OF_A_CHUNK)):
+            target.write(_encoder.encode_lines(chunk))
+    return compressed.getvalue()
 
 
 def decode_file_list(content: bytes, files: FileList, *, name: str) -> Iterator[CommittedFile]:
