@@ -114,6 +114,7 @@ def test_abortable_when_the_job_is_cancelled(cluster, destination, told, left_ov
     thread.start()
     while "0-0" not in attempts(told):
         thread.join(0.2)
+        assert thread.is_alive(), failure
     cluster.sparkContext.cancelJobGroup("doomed")
     thread.join(90)
     assert failure, "the cancelled job must fail"
@@ -130,6 +131,7 @@ def test_undoable_when_the_job_commit_fails(cluster, destination, left_over) -> 
     with pytest.raises(Exception, match="_SUCCESS"):
         write(rows_of(cluster), destination, mode="overwrite", partition_by="p")
     assert sorted(str(path) for path in Path(destination).rglob("*.parquet")) == before
+    assert left_over(destination) == []
     assert rows_of(cluster).count() == cluster.read.parquet(destination).count()
 
 

@@ -407,3 +407,15 @@ def test_declared_a_store_without_a_needed_capability_is_refused_by_name(table, 
         registry_of(JobOptions()).open_destination(str(table.root), JobOptions())
     assert "create-if-absent" in str(caught.value)
     assert "Next:" in str(caught.value)
+
+
+def test_undoable_when_success_cannot_be_put_in_place(table) -> None:
+    table.write({"p=1/old": b"1"})
+    before = table.read()
+    (table.root / "_SUCCESS").unlink()
+    (table.root / "_SUCCESS" / "in the way").mkdir(parents=True)
+    job = table.job(conflict="replace")
+    with pytest.raises(CommitFailed, match="restored"):
+        job.commit([table.task(job, {"p=1/new": b"2"})])
+    assert table.read() == before
+    assert table.left_over() == []

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from lockgate.engine.job_run import JobRun, merged
 from lockgate.model.capabilities import WEAKENING, Capability
-from lockgate.model.errors import CommitFenced, OutcomeUnknown, StoreError
-from lockgate.model.files import Rename, Renamed
+from lockgate.model.errors import CommitFailed, CommitFenced, OutcomeUnknown, StoreError
+from lockgate.model.files import NotRenamed, Rename, Renamed
 from lockgate.model.layout import BOOKKEEPING
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord, digest_of
@@ -55,6 +55,7 @@ async def publish(run: JobRun, nonce: str) -> bool:
 
     Raises:
         CommitFenced: a rollback came first.
+        CommitFailed: the store refuses the rename.
         OutcomeUnknown: nobody can tell yet.
     """
     with run.stage("publish"):
@@ -73,6 +74,9 @@ async def publish(run: JobRun, nonce: str) -> bool:
                 await asyncio.sleep(0.1)
         except StoreError as error:
             raise _unknown(run, source, error) from error
+        if isinstance(outcome, NotRenamed):
+            # Surely not yet, and a rollback makes sure that it never is: it renames the same source away.
+            raise CommitFailed(f"`_SUCCESS` cannot be put in place: {outcome}", where=run.url(run.layout.summary))
         raise _unknown(run, source, outcome)
 
 

@@ -60,6 +60,7 @@ def write(
         if chosen == "ignore" and holds_files(url, job_options):
             return None
         given["conflict"] = "fail"
+    _make_active(df)
     try:
         saver = df.write.format("lockgate").options(**given)
         saver.mode("overwrite" if chosen == "overwrite" else "append").save()
@@ -82,6 +83,14 @@ def _no_conflict_option(options: JobOptions, mode: str) -> None:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _make_active(df: DataFrame) -> None:
+    """Make the DataFrame's session the active one of this thread: Spark looks Python data sources up nowhere else, so
+    that a thread which never did anything but save would be told that there is no format `lockgate`."""
+    session: Any = df.sparkSession
+    if hasattr(session, "_jsparkSession"):  # else Spark Connect, where the server sees to it
+        session._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
 
 
 def _session_conf(df: DataFrame) -> dict[str, str]:

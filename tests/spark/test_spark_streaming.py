@@ -1,0 +1,114 @@
+"""The streaming sink: exactly once through failures and restarts, in plain files."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+QUERY = Path(__file__).with_name("stream_query.py")
+
+
+def feed(directory: Path, files: int, rows: int = 50) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for number in range(files):
+        lines = "".join(json.dumps({"id": number * rows + n, "p": n % 3}) + "\n" for n in range(rows))
+        (directory / f"{number:04d}.json").write_text(lines)
+
+
+def run_query(spark: Any, base: Path, **options: str) -> Any:
+    reader = spark.readStream.schema("id long, p long").option("maxFilesPerTrigger", 2)
+    return (
+        reader.json(str(base / "in"))
+        .writeStream.format("lockgate")
+        .options(partitionBy="p", checkpointLocation=str(base / "checkpoint"), **options)
+        .trigger(availableNow=True)
+        .start(str(base / "out"))
+    )
+
+
+def rows(spark: Any, base: Path) -> list[int]:
+    return sorted(row["id"] for row in spark.read.parquet(str(base / "out")).collect())
+
+
+def test_a_stream_writes_each_batch_once(spark, tmp_path) -> None:
+    feed(tmp_path / "in", 6)
+    run_query(spark, tmp_path).awaitTermination()
+    assert rows(spark, tmp_path) == list(range(300))
+    assert not list((tmp_path / "out").glob("_temporary/*"))
+    assert not list((tmp_path / "out").glob("_spark_metadata")), "readers need to know of no log"
+
+
+def test_a_batch_that_runs_again_changes_nothing(spark, tmp_path) -> None:
+    feed(tmp_path / "in", 4)
+    run_query(spark, tmp_path).awaitTermination()
+    # Spark died after our commit and before it wrote its own: the last batch runs again.
+    commits = sorted((tmp_path / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    commits[-1].unlink()
+    commits[-1].with_name(f".{commits[-1].name}.crc").unlink()
+    query = run_query(spark, tmp_path)
+    query.awaitTermination()
+    assert rows(spark, tmp_path) == list(range(200))
+
+
+def test_complete_mode_replaces_the_output(spark, tmp_path) -> None:
+    feed(tmp_path / "in", 4)
+    counted = spark.readStream.schema("id long, p long").option("maxFilesPerTrigger", 2).json(str(tmp_path / "in"))
+    query = (
+        counted.groupBy("p").count().writeStream.format("lockgate").outputMode("complete")
+        .option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+        .start(str(tmp_path / "out"))
+    )  # fmt: skip
+    query.awaitTermination()
+    back = {row["p"]: row["count"] for row in spark.read.parquet(str(tmp_path / "out")).collect()}
+    assert back == {0: 68, 1: 68, 2: 64}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"txn_id": "x"}, "leave the options"), ({"conflict": "fail"}, "one batch only"), ({"fromat": "csv"}, "format")],
+)
+def test_a_bad_option_of_a_stream_is_told(spark, tmp_path, options, message) -> None:
+    feed(tmp_path / "in", 1)
+    with pytest.raises(Exception, match=message):
+        run_query(spark, tmp_path, **options).awaitTermination()
+
+
+def test_exactly_once_through_twenty_kills_and_restarts(java, spark, tmp_path) -> None:
+    seed = int(os.environ.get("LOCKGATE_SEED", time.time_ns() % 10**6))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    feed(tmp_path / "in", 120, rows=20)
+    kills = 20
+    killed = 0
+    for _ in range(4 * kills):
+        process = subprocess.Popen(
+            [sys.executable, str(QUERY), str(tmp_path)], stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert process.stdout is not None
+        if killed == kills:
+            assert process.wait(250) == 0
+            break
+        for line in process.stdout:
+            if line.startswith("started"):
+                break
+        time.sleep(chance.uniform(0.0, 4.0))
+        finished = process.poll() is not None
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        killed += 1
+        if finished:
+            feed(tmp_path / "in", 120 + killed * 4, rows=20)
+    expected = sorted(
+        json.loads(line)["id"] for path in (tmp_path / "in").glob("*.json") for line in path.read_text().splitlines()
+    )
+    assert killed == kills
+    assert rows(spark, tmp_path) == expected
