@@ -47,7 +47,7 @@ async def _delete(run: JobRun) -> None:
         async for page in store.list_directory(layout.tasks):
             attempts += [status.path for status in page if status.is_directory]
         await store.delete_directories(attempts, run.progress(len(attempts)))
-    await store.delete_directories([layout.tasks, layout.manifests, layout.replaced])
+    await store.delete_directories([layout.tasks, layout.manifests, layout.replaced, layout.withdrawn])
     await _delete_all_but_newest_record(run)
     await store.delete_directories([layout.attempt_directory])
     await store.delete_directories([layout.job_directory])

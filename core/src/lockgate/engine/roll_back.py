@@ -3,7 +3,7 @@
 The order is what makes it safe against a driver that still lives, or sleeps:
 1. The record says `rolling-back`: a driver that looks stops.
 2. The staged files and the waiting summary are deleted: a driver that does not look finds nothing to rename.
-3. New files are taken out, each recognised by its identity.
+3. New files are taken out, each recognised by its identity, and moved, not deleted.
 4. What was set aside comes back, `_SUCCESS` last, until `replaced/` is empty and deleted: from then on a driver that
    still sets files aside is refused, since the directory is gone. Where directories are not real, every file on the
    list is set aside first, so that all that come back have another version than the one that such a driver pins.
@@ -20,7 +20,7 @@ from lockgate.engine.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.store import no_progress
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed
-from lockgate.model.files import FileStatus, Rename
+from lockgate.model.files import FileStatus, Rename, Renamed
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
@@ -61,17 +61,51 @@ async def delete_sources(run: JobRun, record: CommitRecord) -> None:
 
 
 async def _take_out(run: JobRun, plan: CommitPlan) -> None:
+    """Move the job's files out of the destination, into the job's own directory.
+
+    Not deleted by name: a recoverer that slept through the end of its job, between its look and its deletion, would
+    delete what another job has put there since. A rename is refused, since the directory is gone or the source has
+    another version; and where neither is so, another job's file is found out and brought back.
+    """
+    if not plan.files:
+        return
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        await run.store.make_directories([run.layout.withdrawn], within=run.layout.attempt_directory)
     progress = run.progress(plan.files)
+    start = 0
     for batch in plan.batches(1_000):
+        await _withdraw(run, start, batch)
+        await _return_what_is_not_ours(run, start, batch)
+        progress(len(batch))
+        start += len(batch)
+
+
+async def _withdraw(run: JobRun, start: int, batch: Sequence[Entry]) -> None:
+    for attempt in range(TRIES):
         found = await run.store.stat_files([entry.target for entry in batch])
         ours = [
-            entry.target
-            for entry, status in zip(batch, found, strict=True)
+            Rename(entry.target, run.layout.withdrawn_file(start + index), status.length, status.identity)
+            for index, (entry, status) in enumerate(zip(batch, found, strict=True))
             if status is not None and _is_ours(run, entry, status)
         ]
-        await run.store.delete_files(ours)
-        run.count("files_taken_out", len(ours))
-        progress(len(batch))
+        if not ours:
+            return
+        if attempt:
+            await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
+        outcomes = await run.store.rename_files(ours)
+        run.count("files_taken_out", sum(isinstance(outcome, Renamed) for outcome in outcomes))
+    raise CommitFailed(f"a file could not be taken out: {outcomes[0]}", where=run.url(ours[0].source))
+
+
+async def _return_what_is_not_ours(run: JobRun, start: int, batch: Sequence[Entry]) -> None:
+    found = await run.store.stat_files([run.layout.withdrawn_file(start + index) for index in range(len(batch))])
+    others = [
+        Rename(status.path, entry.target, status.length, status.identity)
+        for entry, status in zip(batch, found, strict=True)
+        if status is not None and not _is_ours(run, entry, status)
+    ]
+    if others:
+        await rename_all(run, others, no_progress)
 
 
 def _is_ours(run: JobRun, entry: Entry, status: FileStatus) -> bool:

@@ -15,6 +15,7 @@ ATTEMPT for `JOB/{job_attempt:02d}`.
 | `ATTEMPT/commit.json`, `commit-0001.json`, …        | the commit record, one file a step |
 | `ATTEMPT/set-aside-{digest}.json`                   | what will be set aside, written before the first is moved |
 | `ATTEMPT/replaced/…`                                | what the job replaced, under its old relative path |
+| `ATTEMPT/withdrawn/{ordinal}`                       | what a rollback took out of the destination |
 | `ATTEMPT/_SUCCESS.returning`                        | the old `_SUCCESS`, when a rollback brings the rest back first |
 | `ATTEMPT/_SUCCESS-{nonce}.tmp`                      | the summary, ready to be renamed |
 | `ATTEMPT/_SUCCESS-{nonce}.revoked`                  | that summary, when a rollback came before its rename |
@@ -127,6 +128,15 @@ class JobLayout:
     def replaced(self) -> str:
         """Where replaced files wait, each under its old relative path."""
         return f"{self.attempt_directory}/replaced"
+
+    @property
+    def withdrawn(self) -> str:
+        """Where a rollback moves the files that the job had made visible."""
+        return f"{self.attempt_directory}/withdrawn"
+
+    def withdrawn_file(self, ordinal: int) -> str:
+        """Where the `ordinal`-th file of the plan goes when it is taken out."""
+        return f"{self.withdrawn}/{ordinal}"
 
     @property
     def summary_returning(self) -> str:
