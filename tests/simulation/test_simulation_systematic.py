@@ -9,9 +9,12 @@ from simworld.history import render
 from simworld.scenario import Scenario
 from simworld.store import PROFILES
 from simworld.systematic import (
+    and_then_another,
     every_crash,
     every_pair_of_crashes,
     every_schedule,
+    every_sleeping_driver,
+    every_sleeping_recoverer,
     play_schedule,
     small_job,
     small_jobs,
@@ -53,6 +56,20 @@ def test_resumable_and_undoable_from_crash_points_of_driver_and_recoverer(scenar
 @pytest.mark.parametrize("scenario", SMALL_JOBS, ids=_named)
 def test_resumable_and_undoable_from_every_pair_of_crash_points_of_driver_and_recoverer(scenario: Scenario) -> None:
     assert _all_hold(every_pair_of_crashes(scenario)) > 300
+
+
+@pytest.mark.parametrize("scenario", SMALL_JOBS, ids=_named)
+def test_continuity_when_a_driver_sleeps_at_any_operation_until_its_job_is_long_over(scenario: Scenario) -> None:
+    scenario = and_then_another(scenario, undo=scenario.settle_undoes)
+    assert _all_hold(every_sleeping_driver(scenario)) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("scenario", SMALL_JOBS, ids=_named)
+def test_continuity_when_a_recoverer_sleeps_at_any_operation_until_its_job_is_long_over(scenario: Scenario) -> None:
+    scenario = and_then_another(scenario, undo=scenario.settle_undoes)
+    assert _all_hold(every_sleeping_recoverer(scenario)) > 200
 
 
 @pytest.mark.parametrize("store", PROFILES)

@@ -240,23 +240,9 @@ class Judges:
         elif path == "_SUCCESS":
             self.accuse("undoable", f"{actor} deleted _SUCCESS")
         elif not is_reserved(path):
-            label = gone.label
+            # Nobody deletes by name what a reader can see: between a look and the deletion it may become another's.
             self.visible.pop(path, None)
-            job = self._job_of(label)
-            if job is None or job.phase is not Phase.ROLLING_BACK or gone.content != job.files.get(path):
-                self.accuse("undoable", f"{actor} deleted {path}, which is not its own: {label}")
-            self._check_mark(f"{actor} deleted {path}")
-
-    def _job_of(self, label: object) -> JobTruth | None:
-        if not isinstance(label, Written):
-            return None
-        for job in self.jobs.values():
-            if job.files.get(label.target) is not None and job.pinned:
-                for pin in job.record.pins if job.record else ():
-                    manifest = self.manifests.get(pin.digest)
-                    if manifest is not None and manifest.run == label.run and manifest.attempt == label.attempt:
-                        return job
-        return None
+            self.accuse("undoable", f"{actor} deleted {path}: {gone.label}")
 
     def _within(self, actor: str, path: str) -> None:
         directory = path.split("/", 2)[1]
@@ -363,6 +349,11 @@ class Judges:
     def _goes_aside(self, actor: str, source: str, target: str, moved: Stored) -> None:
         self.visible.pop(source, None)
         job = self.truth(target)
+        if job is not None and "/withdrawn/" in target:
+            if job.phase is not Phase.ROLLING_BACK or moved.content != job.files.get(source):
+                self.accuse("undoable", f"{actor} took out {source}, which is not its own: {moved.label}")
+            self._check_mark(f"{actor} took out {source}")
+            return
         if job is None or "/replaced/" not in target:
             self.accuse("contained", f"{actor} renamed {source} to {target}")
             return

@@ -103,6 +103,48 @@ def every_pair_of_crashes(scenario: Scenario) -> Iterator[History]:
             yield World(0, scenario, PlannedFaults({(DRIVER, number): fault, (RECOVERER, second): other})).play()
 
 
+SLEEPS = 10_000.0
+
+
+def and_then_another(scenario: Scenario, *, undo: bool) -> Scenario:
+    """The small job, two that come to finish or undo it, and later another job that writes the same names."""
+    first = scenario.jobs[0]
+    attempts = tuple(replace(attempt, targets=attempt.targets[:1]) for attempt in first.attempts)
+    chosen = options(conflict="replace-partitions", requests_in_flight=2, alive_seconds=0.0)
+    second = JobPlan("job1", "job10", chosen, attempts, start=2 * RECOVERER_COMES)
+    visitors = tuple(Visitor("undo" if undo else "recover", 0, at * RECOVERER_COMES) for at in (1.0, 1.5))
+    return replace(scenario, jobs=(first, second), visitors=visitors)
+
+
+def sleeping_points(items: list[int]) -> Iterator[tuple[int, Fault]]:
+    """Every moment at which an actor that does these operations may fall asleep, for longer than anybody waits."""
+    for number, count in enumerate(items):
+        yield number, Fault(Kind.SLEEP_BEFORE, 0, SLEEPS)
+        if count > 1:
+            yield number, Fault(Kind.SLEEP_BETWEEN, 1, SLEEPS)
+
+
+def every_sleeping_driver(scenario: Scenario) -> Iterator[History]:
+    """The driver falls asleep at each of its operations, its job is ended by another and followed by another, and then
+    it wakes up and goes on."""
+    recorder = Recorder()
+    World(0, scenario, recorder).play()
+    for number, fault in sleeping_points(recorder.seen[DRIVER]):
+        yield World(0, scenario, PlannedFaults({(DRIVER, number): fault})).play()
+
+
+def every_sleeping_recoverer(scenario: Scenario) -> Iterator[History]:
+    """The driver dies at each of its operations; the first recoverer falls asleep at each of its own, a second ends the
+    job, another job follows, and then the first wakes up and goes on."""
+    recorder = Recorder()
+    World(0, scenario, recorder).play()
+    for number, fault in crash_points(recorder.seen[DRIVER]):
+        first = Recorder({(DRIVER, number): fault})
+        World(0, scenario, first).play()
+        for second, other in sleeping_points(first.seen.get(RECOVERER, [])):
+            yield World(0, scenario, PlannedFaults({(DRIVER, number): fault, (RECOVERER, second): other})).play()
+
+
 @dataclass
 class Schedule:
     """Chooses as its prefix says, then always the one that became ready last; notes how many there were to choose
