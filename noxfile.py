@@ -116,7 +116,8 @@ def quick(session: nox.Session) -> None:
     """What a change is checked with before it is committed: no server, no Spark; three minutes at most."""
     _install(session, *TEST_TOOLS, *LINT_TOOLS)
     _lint(session)
-    _pytest(session, "-m", "not slow and not spark", "core/tests", "tests/simulation", workers=2)
+    fast = ("core/tests", "tests/docs", "tests/golden", "tests/simulation")
+    _pytest(session, "-m", "not slow and not spark", *fast, workers=2)
 
 
 @nox.session
@@ -125,7 +126,26 @@ def tests(session: nox.Session) -> None:
     _install(session, *TEST_TOOLS, *LINT_TOOLS)
     _lint(session)
     _pytest(session, "core/tests", *_existing("contrib/*/tests", "plugins/*/tests"), workers=2)
-    _pytest(session, *_existing("tests"))
+    _pytest(session, "tests/simulation")
+    others = [
+        path for path in _existing("tests/*") if path != "tests/simulation" and list((ROOT / path).glob("test_*"))
+    ]
+    _pytest(session, *others, workers=2)
+
+
+@nox.session
+def simulation(session: nox.Session) -> None:
+    """Random histories of the real engine for ten minutes, or `-- --seconds N`; `-- --replay SEED` prints one."""
+    session.install("-q", "-e", "core", "pytest>=8.4")
+    session.run("python", "tests/simulation/explore.py", *(session.posargs or ("--seconds", "600")))
+
+
+@nox.session
+def long(session: nox.Session) -> None:
+    """What takes too long for CI: a hundred real kills on each store, and an hour of simulated histories."""
+    _install(session, *TEST_TOOLS)
+    session.run("python", "-m", "pytest", "-q", "-s", "tests/kills", env={"LOCKGATE_KILLS": "100"})
+    session.run("python", "tests/simulation/explore.py", "--seconds", "3600")
 
 
 def _existing(*patterns: str) -> list[str]:

@@ -110,7 +110,9 @@ class PlanBuilder:
         self._spool = spool
         self._policy = policy
         self._pins: list[Pin] = []
-        self._hashes = array("q")
+        # One array for each top byte, so that they are sorted, which makes an object of every number, a part at a time.
+        self._hashes = [array("q") for _ in range(256)]
+        self._files = 0
         self._leaves: set[str] = set()
         self._directories: set[str] = set()
         self._counters: dict[str, int] = {}
@@ -120,9 +122,11 @@ class PlanBuilder:
         """Take a checked manifest in."""
         self._pins.append(pin)
         self._spool.append(_encode(manifest.files))
-        append = self._hashes.append
+        hashes = self._hashes
         for entry in manifest.files:
-            append(hash(entry.target))
+            value = hash(entry.target)
+            hashes[(value >> 56) + 128].append(value)
+        self._files += len(manifest.files)
         self._leaves.update(parent_of(entry.target) for entry in manifest.files)
         self._directories.update(manifest.directories)
         self._bytes += manifest.bytes_total
@@ -145,7 +149,7 @@ class PlanBuilder:
         plan = CommitPlan(
             entries=self._spool,
             pins=self._pins,
-            files=len(self._hashes),
+            files=self._files,
             bytes=self._bytes,
             counters=self._counters,
             leaf_directories=sorted(leaves),
@@ -153,7 +157,7 @@ class PlanBuilder:
             directories=ordered,
             missing_directories=ordered,
             policy=self._policy,
-            target_hashes=array("q", sorted(self._hashes)),
+            target_hashes=_sorted(self._hashes),
         )
         self._refuse_duplicates(plan)
         return plan
@@ -184,6 +188,15 @@ class PlanBuilder:
                 where="\n".join([f"target  {duplicates[0]}", *_owners(plan, {duplicates[0]})[:4]]),
                 next_step="nothing was moved; give the files of different tasks different names",
             )
+
+
+def _sorted(parts: list[array[int]]) -> array[int]:
+    """All numbers in order; the parts, each of one top byte and in the order of those, are emptied."""
+    whole = array("q")
+    for number, part in enumerate(parts):
+        whole.extend(sorted(part))
+        parts[number] = array("q")
+    return whole
 
 
 def _holds(hashes: Sequence[int], value: int) -> bool:
