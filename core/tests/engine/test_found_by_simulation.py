@@ -165,3 +165,33 @@ def test_gc_keeps_the_file_list_of_a_job_that_may_yet_publish_it(table) -> None:
     store.before = before
     files = job.commit([receipt]).lockgate.files
     assert (table.root / files.companion).exists()
+
+
+def test_a_recoverer_that_slept_takes_out_nothing_of_another_jobs(table) -> None:
+    """It had looked, slept while the job was undone and another wrote the same names, and deleted them by name."""
+    job = table.job(on_failure="leave")
+    receipt = table.task(job, {"p=1/f": b"1"})
+    make_faulty(job).fail_at = lambda name, subject: name == "write_file" and "_SUCCESS" in str(subject)
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    assert table.read() == {"p=1/f": b"1"}
+
+    def meanwhile() -> None:
+        twin = Job(job.url, job_id=job.job_id)
+        assert asyncio.run(recover_job(twin._run(), undo=True, force=True)).outcome == "undone"
+        table.write({"p=1/f": b"2"})
+
+    store = make_faulty(job)
+    slept = count()
+
+    def before(name: str, subject: object) -> None:
+        if name in ("rename_files", "delete_files") and "p=1/f" in str(subject) and next(slept) == 0:
+            thread = Thread(target=meanwhile)
+            thread.start()
+            thread.join()
+
+    store.before = before
+    with pytest.raises(LockgateError):
+        asyncio.run(recover_job(job._run(), undo=True, force=True))
+    assert next(slept) > 0
+    assert table.read() == {"p=1/f": b"2"}

@@ -2,8 +2,8 @@
 
 The fault model. An actor may crash before or after any operation and between two files of a batch; be asleep for
 longer than anybody waits, at the same moments; be answered "unavailable" though nothing was done; not be answered
-at all though it was done, or will be done later; or be throttled on single files. Contents are never damaged, and
-what a store's capabilities promise holds: that is what must be relied on.
+at all though it was done, or will be done later; be throttled on single files; or have its clock jump. Contents are
+never damaged, and what a store's capabilities promise holds: that is what must be relied on.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ class Kind(StrEnum):
     LOST = "answer lost"
     LATE = "answer lost, done later"
     THROTTLED = "throttled"
+    CLOCK_JUMP = "clock jumps"
 
 
 CRASHES = (Kind.CRASH_BEFORE, Kind.CRASH_BETWEEN, Kind.CRASH_AFTER)
@@ -96,6 +97,8 @@ class RandomFaults:
         seconds = 0.0
         if kind in SLEEPS:
             seconds = 0.01 * (self.sleep_seconds_max / 0.01) ** self.random.random()
+        elif kind is Kind.CLOCK_JUMP:
+            seconds = 10_000.0 * (self.random.random() - 0.5)
         elif kind is Kind.LATE:
             seconds = 0.01 * (300 / 0.01) ** self.random.random()
         return Fault(kind, item, seconds)

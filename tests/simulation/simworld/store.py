@@ -153,6 +153,8 @@ class SimulatedStore(Store):
         self._note("fault", operation, str(fault))
         if kind is Kind.CRASH_BEFORE:
             await self._crash(f"before {operation}")
+        elif kind is Kind.CLOCK_JUMP:
+            actor.skew_seconds += fault.seconds
         elif kind is Kind.SLEEP_BEFORE:
             await asyncio.sleep(fault.seconds)
         elif kind is Kind.UNAVAILABLE:

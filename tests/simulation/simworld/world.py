@@ -48,7 +48,7 @@ from lockgate.plugins.builtin.rename_recovery import lockgate_recover_rename
 
 from simworld.disk import Disk
 from simworld.event_loop import simulated_loop
-from simworld.faults import Faults, NoFaults, RandomFaults
+from simworld.faults import Faults, Kind, NoFaults, RandomFaults
 from simworld.judges import Before, Judges, Violation, Written
 from simworld.scenario import AttemptPlan, JobPlan, Scenario, Visitor, draw_scenario, options
 from simworld.store import PROFILES, Actor, Ether, SimulatedStore, turn
@@ -205,9 +205,8 @@ class World:
     ) -> JobRun:
         """The engine's view of a job from one process."""
         loop, scenario = self.loop, self.scenario
-        skew = actor.skew_seconds
         runtime = Runtime(
-            wall=lambda: EPOCH + loop.now + skew,
+            wall=lambda: EPOCH + loop.now + actor.skew_seconds,
             tick=loop.time,
             random=Random(self.random.getrandbits(64)),
             emit=_ignore,
@@ -405,7 +404,9 @@ class World:
         run = self.run_of(actor, job, layout)
         try:
             if visitor.errand == "gc":
-                self.judges.begin_gc(actor.name, ALIVE - 2 * self.scenario.skew_seconds)
+                # Whose clock has jumped can take anybody for dead; that is safe, but not what gc promises.
+                jumps = Kind.CLOCK_JUMP in self.scenario.fault_kinds
+                self.judges.begin_gc(actor.name, 0.0 if jumps else ALIVE - 2 * self.scenario.skew_seconds)
                 garbage = await collect_garbage(self.run_of(actor, None, JobLayout("nobody"), alive_seconds=ALIVE))
                 self.tell(actor, f"gc: {[(found.path, found.action) for found in garbage]}")
             elif visitor.errand == "abort":
