@@ -83,6 +83,7 @@ class FaultyRun:
     committed: bool
     recovered: int
     error: str = ""
+    stage_seconds: Mapping[str, float] = field(default_factory=dict)
 
 
 def run_job_under_faults(table: RemoteTable, direct: RemoteTable, seed: int, *, tasks: int = 40) -> FaultyRun:
@@ -111,7 +112,8 @@ def run_job_under_faults(table: RemoteTable, direct: RemoteTable, seed: int, *, 
         return _judge_failure(direct, job_id, error, old, expected, seed)
     _same(direct.read(), expected, f"seed {seed}: committed")
     assert summary.lockgate is not None
-    return FaultyRun(True, summary.lockgate.renames_recovered)
+    found = summary.lockgate
+    return FaultyRun(True, found.renames_recovered, stage_seconds=found.stage_seconds)
 
 
 def _judge_failure(

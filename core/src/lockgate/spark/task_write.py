@@ -46,6 +46,7 @@ class TaskWrite:
         self._format = options.file_format
         self._format_options = format_options
         self._chunk_bytes = options.row_group_bytes or self._format.chunk_bytes
+        self._gather_bytes = min(SPLIT_BYTES, options.write_memory_bytes // 4)
         self._stem = file_stem
         self._partitions: dict[str, _Partition] = {}
         self._gathered: list[pa.RecordBatch] = []
@@ -64,7 +65,7 @@ class TaskWrite:
             self.rows += batch.num_rows
             self._gathered.append(batch)
             self._gathered_bytes += batch.nbytes
-            if self._gathered_bytes >= SPLIT_BYTES:
+            if self._gathered_bytes >= self._gather_bytes:
                 self._split()
         self._split()
 

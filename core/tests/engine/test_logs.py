@@ -1,0 +1,38 @@
+"""Logging: quiet unless asked, with job, task attempt and stage bound, and without secrets."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+
+from lockgate.engine.logs import get_log
+
+
+def test_quiet_as_a_library(tmp_path) -> None:
+    code = f"""
+from lockgate import Job
+job = Job({str(tmp_path / "out")!r}); job.setup()
+attempt = job.task_attempt(0); attempt.setup()
+with attempt.open("a") as file: file.write(b"1")
+job.commit([attempt.commit()])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_job_task_attempt_and_stage_are_bound(table, caplog) -> None:
+    with caplog.at_level(logging.DEBUG, logger="lockgate"):
+        job = table.write({"a": b"1"})
+    text = caplog.text
+    assert f"event='job committed' job='{job.job_id}'" in text
+    assert "task_attempt='attempt_000000_0' stage='commit_task'" in text
+
+
+def test_secrets_are_redacted_in_values_and_by_name(caplog) -> None:
+    with caplog.at_level(logging.INFO, logger="lockgate"):
+        get_log().info("asked", url="https://x/y?sv=1&sig=abcdefgh%3D", account_key="c2VjcmV0", error="Bearer abc.def")
+    assert "abcdefgh" not in caplog.text
+    assert "c2VjcmV0" not in caplog.text
+    assert "abc.def" not in caplog.text
+    assert "sig=<redacted>" in caplog.text

@@ -1,0 +1,66 @@
+"""What a Spark user may say, before Spark is asked."""
+
+from __future__ import annotations
+
+import pytest
+from lockgate.errors import OptionError
+from lockgate.spark.write_options import WriteOptions
+
+
+def test_names_are_compared_without_case_or_dashes() -> None:
+    for name in ("partitionBy", "partitionby", "partition_by", "PARTITION-BY"):
+        assert WriteOptions.parse({"path": "/x", name: "a, b"}).partition_by == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("a", ("a",)), ("a,b ", ("a", "b")), ('["a,b", "c"]', ("a,b", "c")), ("", ())],
+)
+def test_partition_columns(text, columns) -> None:
+    assert WriteOptions.parse({"path": "/x", "partitionBy": text}).partition_by == columns
+
+
+@pytest.mark.parametrize(("text", "size"), [("1024", 1024), ("64k", 65536), ("8m", 8 << 20), ("1 GB", 1 << 30)])
+def test_sizes(text, size) -> None:
+    assert WriteOptions.parse({"path": "/x", "rowGroupBytes": text}).row_group_bytes == size
+
+
+def test_the_options_of_a_format_go_to_the_format_and_the_rest_to_the_job() -> None:
+    options = WriteOptions.parse({"path": "/x", "format": "csv", "header": "true", "conflict": "fail"})
+    assert options.settings == {"header": "true"}
+    assert options.job_options({}, {}).conflict == "fail"
+
+
+def test_overwrite_is_the_policy_replace_unless_a_policy_is_named() -> None:
+    assert WriteOptions.parse({"path": "/x"}, overwrite=True).job_options({}, {}).conflict == "replace"
+    named = WriteOptions.parse({"path": "/x", "conflict": "replace-partitions"}, overwrite=True)
+    assert named.job_options({}, {}).conflict == "replace-partitions"
+    by_conf = WriteOptions.parse({"path": "/x"}, overwrite=True)
+    assert by_conf.job_options({"spark.lockgate.conflict": "replace-partitions"}, {}).conflict == "replace-partitions"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs a destination"),
+        ({"path": "/x", "format": "avro"}, "there is no format"),
+        ({"path": "/x", "compression": "zip"}, "parquet takes"),
+        ({"path": "/x", "partitionBy": "a,A"}, "named twice"),
+        ({"path": "/x", "partitionBy": "[1]"}, "names with commas"),
+        ({"path": "/x", "partitionBy": "[a"}, "names with commas"),
+        ({"path": "/x", "rowGroupBytes": "-1"}, "whole number"),
+        ({"path": "/x", "writememorybyte": "1"}, "did you mean writeMemoryBytes"),
+        ({"path": "/x", "quote": "'"}, "belongs to csv"),
+        ({"path": "/x", "conflct": "append"}, "did you mean conflict"),
+        ({"path": "/x", "replace_order": "none"}, "old-first"),
+    ],
+)
+def test_bad_options_say_what_is_right(options, message) -> None:
+    with pytest.raises(OptionError, match=message):
+        WriteOptions.parse(options)
+
+
+def test_secrets_are_not_shown() -> None:
+    options = WriteOptions.parse({"path": "/x", "store.account_key": "c2VjcmV0LXNlY3JldA=="})
+    assert "c2VjcmV0" not in repr(options)
+    assert "c2VjcmV0" not in repr(options.job_options({}, {}))
