@@ -20,11 +20,11 @@ from lockgate.model.errors import AnswerLost, StoreUnavailable
 from lockgate.model.options import JobOptions
 from lockgate.stores.http.exchange import Answer, Call, NoAnswer, NotSent, Repeat
 from lockgate.stores.http.transport import Transport, release_transport, transport_of
-from lockgate.stores.pacing import Pacer, pacer_for
+from lockgate.stores.pacing import Admission, Pacer, pacer_for
 
 log = get_log("lockgate.stores")
 
-BACK_OFF_SECONDS = 0.1
+BACK_OFF_SECONDS = 0.05
 BACK_OFF_SECONDS_MAX = 10.0
 
 FAILED = frozenset({408, 500, 502, 503, 504})
@@ -125,6 +125,11 @@ class StoreClient:
             where=call.where,
             next_step="if the store is only slow, raise patience_seconds or timeout_seconds",
         )
+
+    def slow_down(self) -> None:
+        """Tell the pacer of a refusal inside an answer that was none itself, such as of one call in a batch."""
+        self.requests["refused"] += 1
+        self.pacer.refused(Admission(time.monotonic(), True, 1))
 
     async def close(self) -> None:
         """Let go of the running loop's connections."""

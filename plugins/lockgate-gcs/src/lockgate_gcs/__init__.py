@@ -1,0 +1,3 @@
+"""Lockgate's store for Google Cloud Storage, at `gs://` URLs."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,169 @@
+"""The requests that the store makes, as values: the JSON API of Cloud Storage, version 1.
+
+Source: the reference of the Cloud Storage JSON API (objects.get, list, insert, delete, moveTo, rewriteTo).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from lockgate.model.errors import PathError
+from lockgate.model.urls import StoreUrl
+from lockgate.stores.http.exchange import Call, Repeat
+
+LIST_PAGE = 1000
+FIELDS = "name,size,generation,crc32c,updated"
+BODY_KIND = "application/octet-stream"
+_JSON = {"content-type": "application/json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Builds requests for objects below one root; `prefix` is the root's, with a slash at its end, or empty."""
+
+    root: StoreUrl
+    endpoint: str
+    bucket: str
+    prefix: str
+    user_project: str = ""
+
+    def name(self, path: str) -> str:
+        """The object's name."""
+        return self.prefix + path
+
+    def _call(
+        self,
+        kind: str,
+        method: str,
+        resource: str,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        headers: Mapping[str, str] = {},
+        body: bytes | None = None,
+        repeat: Repeat = Repeat.FREELY,
+        upload: bool = False,
+    ) -> Call:
+        asked = {**query, "userProject": self.user_project} if self.user_project else query
+        base = f"{self.endpoint}{'/upload' if upload else ''}/storage/v1/b/{quote(self.bucket, safe='')}"
+        url = f"{base}{resource}{'?' + urlencode(asked, quote_via=quote) if asked else ''}"
+        return Call(kind, method, url, str(self.root.child(path)), headers, body, repeat)
+
+    def _object(self, path: str) -> str:
+        return f"/o/{encode(self.name(path))}"
+
+    def status(self, path: str) -> Call:
+        """Ask for an object's properties."""
+        return self._call("status", "GET", self._object(path), path, {"fields": FIELDS})
+
+    def read(self, path: str, bytes_max: int) -> Call:
+        """Read at most so many bytes from the start."""
+        headers = {"range": f"bytes=0-{bytes_max - 1}"}
+        return self._call("read", "GET", self._object(path), path, {"alt": "media"}, headers=headers)
+
+    def list_objects(self, path: str, *, delimiter: str, page_token: str) -> Call:
+        """List a page of the objects below a path."""
+        asked = {
+            "prefix": self.name(f"{path}/") if path else self.prefix,
+            "maxResults": str(LIST_PAGE),
+            "fields": f"nextPageToken,prefixes,items({FIELDS})",
+        }
+        if delimiter:
+            asked["delimiter"] = delimiter
+        if page_token:
+            asked["pageToken"] = page_token
+        return self._call("list", "GET", "/o", path, asked)
+
+    def move(self, source: str, target: str, *, generation: str, replace: bool) -> Call:
+        """Move an object, as one act; preconditions on both ends make a second try harmless."""
+        query = _conditions(generation, replace) | {"fields": FIELDS}
+        resource = f"{self._object(source)}/moveTo{self._object(target)}"
+        return self._call(
+            "rename",
+            "POST",
+            resource,
+            target,
+            query | {"fields": FIELDS},
+            headers=_JSON,
+            body=b"",
+            repeat=Repeat.WITH_CARE,
+        )
+
+    def rewrite(self, source: str, target: str, *, generation: str, replace: bool, token: str) -> Call:
+        """Copy an object inside the service, or the next part of it."""
+        query = _conditions(generation, replace)
+        if token:
+            query["rewriteToken"] = token
+        resource = f"{self._object(source)}/rewriteTo/b/{quote(self.bucket, safe='')}{self._object(target)}"
+        return self._call("copy", "POST", resource, target, query, headers=_JSON, body=b"", repeat=Repeat.WITH_CARE)
+
+    def delete(self, path: str, *, generation: str = "") -> Call:
+        """Delete an object, or only this generation of it."""
+        query = {"ifGenerationMatch": generation} if generation else {}
+        return self._call("delete", "DELETE", self._object(path), path, query)
+
+    def insert(self, path: str, content: bytes, *, absent: bool) -> Call:
+        """Write an object with all its content, as one act; `absent`: only if there is none."""
+        query = {"uploadType": "media", "name": self.name(path), "fields": FIELDS}
+        if absent:
+            query["ifGenerationMatch"] = "0"
+        repeat = Repeat.WITH_CARE if absent else Repeat.FREELY
+        headers = {"content-type": BODY_KIND}
+        return self._call("write", "POST", "/o", path, query, headers=headers, body=content, repeat=repeat, upload=True)
+
+    def begin_upload(self, path: str) -> Call:
+        """Begin a resumable upload; the precondition is judged when it ends."""
+        query = {"uploadType": "resumable", "name": self.name(path), "ifGenerationMatch": "0", "fields": FIELDS}
+        headers = {**_JSON, "x-upload-content-type": BODY_KIND}
+        body = json.dumps({"contentType": BODY_KIND}).encode()
+        return self._call("write-begin", "POST", "/o", path, query, headers=headers, body=body, upload=True)
+
+    def upload_part(self, session: str, path: str, content: bytes, first: int, total: int | None) -> Call:
+        """Send a part; with `total`, the last one."""
+        length = len(content)
+        sent = f"{first}-{first + length - 1}" if length else "*"
+        headers = {"content-range": f"bytes {sent}/{'*' if total is None else total}", "content-type": BODY_KIND}
+        where = str(self.root.child(path))
+        return Call("write-part", "PUT", session, where, headers, content, Repeat.WITH_CARE)
+
+    def upload_state(self, session: str, path: str) -> Call:
+        """Ask how much of an upload is stored. (`*/total` would end it.)"""
+        headers = {"content-range": "bytes */*"}
+        return Call("status", "PUT", session, str(self.root.child(path)), headers, b"")
+
+    def cancel_upload(self, session: str, path: str) -> Call:
+        """Give an upload up."""
+        return Call("delete", "DELETE", session, str(self.root.child(path)))
+
+    def layout(self) -> Call:
+        """Ask whether the bucket has a hierarchical namespace."""
+        return self._call("status", "GET", "/storageLayout", "", {})
+
+    def list_folders(self, path: str, page_token: str) -> Call:
+        """List a page of the folders at and below a path, in a bucket that has folders."""
+        asked = {"prefix": self.name(f"{path}/")} | ({"pageToken": page_token} if page_token else {})
+        return self._call("list", "GET", "/folders", path, asked)
+
+    def delete_folder(self, name: str) -> Call:
+        """Delete an empty folder by its full name."""
+        return self._call("delete", "DELETE", f"/folders/{encode(name)}", "", {})
+
+
+def _conditions(generation: str, replace: bool) -> dict[str, str]:
+    query = {} if replace else {"ifGenerationMatch": "0"}
+    return query | ({"ifSourceGenerationMatch": generation} if generation else {})
+
+
+def encode(name: str) -> str:
+    """An object's name as one element of a URL's path.
+
+    Raises:
+        PathError: it has characters that are not Unicode text.
+    """
+    try:
+        return quote(name, safe="-_.~")
+    except UnicodeEncodeError:
+        raise PathError("a name on this store must be Unicode text", where=ascii(name)) from None

@@ -1,0 +1,71 @@
+"""What the store takes from `options.store` and the environment, under the names that gcsfs gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from lockgate.model.errors import OptionError
+
+SCHEMES = ("gs", "gcs")
+ENDPOINT = "https://storage.googleapis.com"
+CHUNK_STEP = 256 << 10
+CHUNK_BYTES = 8 << 20
+
+RenameBy = Literal["auto", "move", "copy"]
+_RENAME_BY = ("auto", "move", "copy")
+
+
+@dataclass(frozen=True)
+class GcsSettings:
+    """Endpoint, credentials (never shown) and a few switches. Frozen, checked where made.
+
+    `token` is `anon`, `google_default`, `cloud`, a path of a JSON key file, or the JSON itself; empty: as the
+    environment has it, anonymous against an emulator. `rename`: `move`, `copy` (weaker), or `auto`, which takes moves
+    and, where the service does not know them, copies. `batch_calls` is how many calls travel in one request at most;
+    1 sends each by itself. `chunk_bytes` is the length of the parts of large uploads.
+    """
+
+    endpoint_url: str = ENDPOINT
+    token: str = field(default="", repr=False)
+    user_project: str = ""
+    rename: RenameBy = "auto"
+    batch_calls: int = 100
+    chunk_bytes: int = CHUNK_BYTES
+
+    @classmethod
+    def resolve(cls, options: Mapping[str, str], environment: Mapping[str, str]) -> GcsSettings:
+        """Options first, then STORAGE_EMULATOR_HOST.
+
+        Raises:
+            OptionError: a value is not of its kind.
+        """
+        emulator = environment.get("STORAGE_EMULATOR_HOST", "")
+        if emulator and "://" not in emulator:
+            emulator = f"http://{emulator}"
+        endpoint = options.get("endpoint_url", "") or emulator or ENDPOINT
+        token = options.get("token", "")
+        if not token and endpoint != ENDPOINT and "googleapis.com" not in endpoint:
+            token = "anon"  # noqa: S105  # a word of gcsfs
+        rename = options.get("rename", "auto")
+        if rename not in _RENAME_BY:
+            raise OptionError(f"store.rename cannot be {rename!r}", next_step="store.rename takes auto, move or copy")
+        return cls(
+            endpoint.rstrip("/"),
+            token,
+            options.get("user_project", ""),
+            cast(RenameBy, rename),
+            _whole("batch_calls", options.get("batch_calls", "100"), 1, 100),
+            _whole("chunk_bytes", options.get("chunk_bytes", str(CHUNK_BYTES)), CHUNK_STEP, 1 << 30)
+            // CHUNK_STEP
+            * CHUNK_STEP,
+        )
+
+
+def _whole(name: str, text: str, least: int, most: int) -> int:
+    if not text.isdigit() or not least <= int(text) <= most:
+        raise OptionError(
+            f"store.{name} cannot be {text!r}", next_step=f"store.{name} takes a whole number from {least} to {most}"
+        )
+    return int(text)
