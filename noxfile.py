@@ -144,7 +144,7 @@ def simulation(session: nox.Session) -> None:
 def long(session: nox.Session) -> None:
     """What takes too long for CI: a hundred real kills on each store, and an hour of simulated histories."""
     _install(session, *TEST_TOOLS)
-    session.run("python", "-m", "pytest", "-q", "-s", "tests/kills", env={"LOCKGATE_KILLS": "100"})
+    session.run("python", "-m", "pytest", "-q", "-s", "tests/kills", env={"TEST_KILLS": "100"})
     session.run("python", "tests/simulation/explore.py", "--seconds", "3600")
 
 

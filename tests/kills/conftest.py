@@ -27,16 +27,16 @@ def local_destination(tmp_path: Path) -> Destination:
 
 @pytest.fixture
 def chance() -> random.Random:
-    """Randomness whose seed is printed; LOCKGATE_SEED repeats it."""
-    seed = int(os.environ.get("LOCKGATE_SEED", time.time_ns() % 10**6))
-    print(f"LOCKGATE_SEED={seed}")
+    """Randomness whose seed is printed; TEST_SEED repeats it."""
+    seed = int(os.environ.get("TEST_SEED", time.time_ns() % 10**6))
+    print(f"TEST_SEED={seed}")
     return random.Random(seed)
 
 
 @pytest.fixture
 def kills() -> int:
     """How many kills: 20, or what the long session asks for."""
-    return int(os.environ.get("LOCKGATE_KILLS", "20"))
+    return int(os.environ.get("TEST_KILLS", "20"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,9 +10,9 @@ from simworld.history import render
 from simworld.world import play
 
 QUICK_SEEDS = 3_000
-HISTORIES = int(os.environ.get("LOCKGATE_SIMULATION_HISTORIES", "100000"))
-WORKERS = int(os.environ.get("LOCKGATE_SIMULATION_WORKERS", "2"))
-SEED = os.environ.get("LOCKGATE_SIMULATION_SEED", "2026")
+HISTORIES = int(os.environ.get("TEST_SIMULATION_HISTORIES", "100000"))
+WORKERS = int(os.environ.get("TEST_SIMULATION_WORKERS", "2"))
+SEED = os.environ.get("TEST_SIMULATION_SEED", "2026")
 
 FOUND = {
     254: "the old _SUCCESS was set aside after the data that it lists",

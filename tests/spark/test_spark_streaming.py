@@ -56,6 +56,7 @@ def test_a_batch_that_runs_again_changes_nothing(spark, tmp_path) -> None:
     commits[-1].with_name(f".{commits[-1].name}.crc").unlink()
     query = run_query(spark, tmp_path)
     query.awaitTermination()
+    assert int(commits[-1].name) in [progress["batchId"] for progress in query.recentProgress], "it ran again"
     assert rows(spark, tmp_path) == list(range(200))
 
 
@@ -82,8 +83,9 @@ def test_a_bad_option_of_a_stream_is_told(spark, tmp_path, options, message) -> 
         run_query(spark, tmp_path, **options).awaitTermination()
 
 
+@pytest.mark.timeout(1200)
 def test_exactly_once_through_twenty_kills_and_restarts(java, spark, tmp_path) -> None:
-    seed = int(os.environ.get("LOCKGATE_SEED", time.time_ns() % 10**6))
+    seed = int(os.environ.get("TEST_SEED", time.time_ns() % 10**6))
     print(f"seed {seed}")
     chance = random.Random(seed)
     feed(tmp_path / "in", 120, rows=20)

@@ -9,11 +9,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-CACHE_VARIABLE = "LOCKGATE_LAB_CACHE"
+CACHE_VARIABLE = "LAB_CACHE"
 
 
 def cache_directory() -> Path:
-    """Return the directory: LOCKGATE_LAB_CACHE, else `lockgate-lab` in the user's cache directory."""
+    """Return the directory: LAB_CACHE, else `lockgate-lab` in the user's cache directory."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen)

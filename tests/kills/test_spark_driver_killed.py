@@ -1,0 +1,79 @@
+"""Resumable, with Spark: its driver, JVM and Python, is killed in the middle of a write on `local-cluster`."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+from destinations import Destination
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def slow_phases(tmp_path: Path) -> dict[str, str]:
+    """An environment in which the plugin `slow_phases` is installed."""
+    site = tmp_path / "site"
+    metadata = site / "lockgate_slow_phases-1.dist-info"
+    metadata.mkdir(parents=True)
+    shutil.copy(HERE / "slow_phases.py", site)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: lockgate-slow-phases\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[lockgate]\nslow_phases = slow_phases\n")
+    return {**os.environ, "PYTHONPATH": str(site)}
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(1800)
+def test_resumable_when_a_spark_driver_is_killed(
+    local_destination: Destination, chance: random.Random, slow_phases: dict[str, str], kills: int
+) -> None:
+    if shutil.which("java") is None:
+        message = "Spark needs Java 17 or newer: apt install openjdk-17-jdk-headless"
+        pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
+    version = 0
+    outcomes: dict[str, int] = {}
+    for number in range(max(3, kills // 5)):
+        process = subprocess.Popen(
+            [sys.executable, str(HERE / "spark_driver.py"), local_destination.url, str(version)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=slow_phases,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        writing = version
+        for line in process.stdout:
+            if line.startswith("writing"):
+                writing = int(line.split()[1])
+                if writing > version:
+                    break
+        time.sleep(chance.uniform(0.0, 1.5))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        undo = chance.random() < 0.5
+        for job in local_destination.lockgate_any("jobs", local_destination.url):
+            if job["status"] in ("crashed", "committing", "left behind"):
+                arguments = ["recover", local_destination.url, job["job_id"], "--force"]
+                can_undo = undo and job["phase"] != "committed"
+                told = local_destination.lockgate(*arguments, *(["--undo"] if can_undo else []))
+                outcome = told[job["job_id"]]["outcome"]
+                outcomes[outcome] = outcomes.get(outcome, 0) + 1
+            elif job["status"] == "running":
+                local_destination.lockgate("abort", local_destination.url, job["job_id"])
+        found = ds.dataset(local_destination.url, partitioning="hive", exclude_invalid_files=True).to_table()
+        versions = set(found["version"].to_pylist())
+        assert len(versions) == 1, f"kill {number}: a mixture of {versions}"
+        assert sorted(found["id"].to_pylist()) == list(range(400)), f"kill {number}"
+        assert versions <= {f"v{n}" for n in range(writing - 1, writing + 2)}
+        assert local_destination.left_over() == []
+        version = writing + 2
+    print(outcomes)
