@@ -7,6 +7,7 @@ store under test.
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -155,3 +156,23 @@ _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f
 def without_ids(key: str) -> str:
     """A request's key without what differs from run to run, so that a seed means the same faults."""
     return _UUID.sub("ID", key)
+
+
+def seeds_of_faults(usual: int) -> range:
+    """Which seeds a fault run takes: `LOCKGATE_FAULT_SEEDS=7` or `0-49`, else the first `usual`."""
+    text = os.environ.get("LOCKGATE_FAULT_SEEDS", "")
+    if not text:
+        return range(usual)
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def run_seeds(seeds: range, run: Callable[[int], FaultyRun], *, at_once: int = 5) -> list[FaultyRun]:
+    """Run each seed, some at once since faults mostly wait, and print what became of each."""
+    with concurrent.futures.ThreadPoolExecutor(at_once) as threads:
+        futures = {seed: threads.submit(run, seed) for seed in seeds}
+        for seed, future in futures.items():
+            failed = future.exception()
+            said = f"failed: {failed}" if failed else f"{future.result()}"
+            print(f"seed {seed}: {said[:300]}", flush=True)
+        return [future.result() for future in futures.values()]

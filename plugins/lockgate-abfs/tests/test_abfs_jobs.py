@@ -1,0 +1,75 @@
+"""Whole jobs on the Azure store: policies, recovery, faults, secrets."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import pytest
+from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after
+from lockgate_lab.azure import AzureLab, AzureSettings, connection_string
+from lockgate_lab.azure.namespace import File
+from lockgate_lab.dialects import AZURE
+from lockgate_lab.fault_kinds import FaultRates, FaultSizes
+from lockgate_lab.fault_proxy import FaultProxyLab
+from lockgate_lab.fault_schedule import SeededFaults
+from remote_jobs import FaultyRun, RemoteTable, run_job_under_faults, run_seeds, seeds_of_faults, without_ids
+
+SIGNATURE = "c2VjcmV0LXNpZ25hdHVyZS1vZi1hLXRlc3Q%3D"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_jobs(scenario: Scenario, abfs_table: RemoteTable) -> None:
+    scenario(abfs_table)
+
+
+@pytest.mark.parametrize("undo", [False, True], ids=["finished", "undone"])
+def test_a_job_commit_that_stopped_half_way_is_recovered(undo: bool, azure: AzureLab, abfs_table: RemoteTable) -> None:
+    def stop() -> None:
+        azure.control.fault("error-before", "RenamePath", target="*new-*", skip=13, times=10_000, status=403)
+
+    recover_after(abfs_table, stop, lambda: azure.control.call("DELETE", "faults"), undo=undo)
+
+
+def under_faults(lab: AzureLab, seed: int) -> FaultyRun:
+    name = f"seed{seed}"
+    lab.on_loop(lambda: lab.account.create(name))
+
+    def look() -> dict[str, bytes]:
+        namespace = lab.account.containers[name]
+        found = namespace.walk(namespace.root, recursive=True)
+        return {path.removeprefix("t/"): node.content for path, node in found if isinstance(node, File)}
+
+    url = f"abfss://{name}@devstoreaccount1.dfs.core.windows.net/t"
+    direct = RemoteTable(url, {"connection_string": lab.connection_string}, lambda: lab.on_loop(look))
+    schedule = SeededFaults(seed, FaultRates.each(0.05))
+    sizes = FaultSizes(delay_ms_max=100)
+    with FaultProxyLab(lab.url, schedule, dialect=AZURE, normalise=without_ids, sizes=sizes) as proxy:
+        through = direct.through(url, {"connection_string": connection_string(proxy.url)})
+        return run_job_under_faults(through, direct, seed)
+
+
+@pytest.mark.timeout(1500)
+@pytest.mark.slow
+def test_complete_and_exclusive_or_nothing_under_five_percent_of_every_fault() -> None:
+    with AzureLab(AzureSettings(check_signatures=True)) as lab:
+        runs = run_seeds(seeds_of_faults(50), lambda seed: under_faults(lab, seed))
+    assert sum(run.recovered for run in runs) > 0
+
+
+def test_no_key_is_shown(azure: AzureLab, abfs_table: RemoteTable, caplog: pytest.LogCaptureFixture) -> None:
+    def stop() -> None:
+        azure.control.fault("error-before", "*", times=100_000, status=503)
+
+    no_secret_is_shown(abfs_table, stop, {"the account key": azure.account_key}, caplog)
+
+
+def test_no_signature_is_shown(azure: AzureLab, abfs_table: RemoteTable, caplog: pytest.LogCaptureFixture) -> None:
+    token = f"sv=2024-11-04&sr=c&sp=racwdl&sig={SIGNATURE}"
+    text = f"AccountName=devstoreaccount1;BlobEndpoint={azure.endpoint};SharedAccessSignature={token}"
+    table = abfs_table.through(abfs_table.url, {"connection_string": text})
+
+    def stop() -> None:
+        # Answers are lost, so that what the HTTP client says of its URLs is among what is shown.
+        azure.control.fault("answer-lost", "*", times=100_000)
+
+    no_secret_is_shown(table, stop, {"signature": SIGNATURE, "decoded": unquote(SIGNATURE)}, caplog)
