@@ -38,7 +38,7 @@ from lockgate.stores.http.client import Authorizer, StoreClient, is_refusal
 from lockgate.stores.http.exchange import Answer, Call
 from lockgate.stores.http.upload import StreamedOutput
 
-from lockgate_gcs.answers import error_of, json_of, refusal_of, says_unknown_call
+from lockgate_gcs.answers import error_of, json_of, message_of, refusal_of, says_unknown_call
 from lockgate_gcs.batch import answers_of, batch_of
 from lockgate_gcs.calls import Calls
 from lockgate_gcs.identity import content_of, generation_of, status_of
@@ -137,27 +137,28 @@ class GcsStore(Store):
             return Renamed(status_of(rename.target, json_of(answer)).identity)
         if answer.doubtful:
             return Unknown(f"{answer.status} after a try that may have succeeded")
-        if says_unknown_call(answer) and await self._has_no_moves(rename):
-            return await self._copy_and_delete(rename)
+        if says_unknown_call(answer) and self._settings.rename == "auto":
+            return await self._renamed_without_moves(rename, answer)
         if answer.status == 412 and generation_of(rename.identity):
             (source,) = await self.stat_files([rename.source])
             if source is not None and source.identity != rename.identity:
                 return NotRenamed(Refusal.SOURCE_CHANGED)
         return refusal_of(answer)
 
-    async def _has_no_moves(self, rename: Rename) -> bool:
-        """Whether the service has refused moving as such: it has the source, and did not know what to do with it."""
-        if self._settings.rename != "auto":
-            return False
+    async def _renamed_without_moves(self, rename: Rename, answer: Answer) -> RenameOutcome:
+        """The service refused in words that it has for calls it does not know. If the source is there, moving itself
+        was refused, and from now on renames are copies."""
         if not self._copies:
             (source,) = await self.stat_files([rename.source])
             if source is None:
-                return False
+                return NotRenamed(Refusal.SOURCE_MISSING)
             self._copies = True
             log.warning(
-                "this service has no moves: renames are copies and deletions, which is weaker", url=str(self.url)
+                "no moves here: renames are copies and deletions, which is weaker",
+                url=str(self.url),
+                answer=f"{answer.status} {message_of(answer)}",
             )
-        return True
+        return await self._copy_and_delete(rename)
 
     async def _copy_and_delete(self, rename: Rename) -> RenameOutcome:
         """Rewrite, then delete, each pinned to the source's generation. A copy that an earlier try has left is taken

@@ -1,0 +1,199 @@
+"""The Cloud Storage store does what a store must, by moves and by copies, alone and in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+import uuid
+from collections.abc import Callable
+
+import pytest
+from lockgate.engine.store import Store
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import FileExists, OptionError
+from lockgate.model.files import Deleted, FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
+from lockgate.model.options import JobOptions
+from lockgate.plugins.registry import registry_for
+from lockgate_gcs import plugin
+from lockgate_gcs.identity import content_of, generation_of, identity_of
+from lockgate_gcs.settings import GcsSettings
+from lockgate_lab.gcs import GcsLab
+from lockgate_lab.servers import FakeGcsServer
+from store_contract import (
+    CHECKS,
+    Check,
+    awkward_names_are_kept_to_the_byte,
+    data_is_streamed_whole_and_empty_files_are_files,
+    identity_is_kept_by_a_rename_and_shown_alike_everywhere,
+    listings_come_in_pages_and_miss_nothing,
+    many_renames_answer_in_order,
+    run_check,
+)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_contract(check: Check, make_gcs: Callable[..., Store]) -> None:
+    run_check(check, make_gcs)
+
+
+@pytest.mark.parametrize("batch_calls", ["1", "100"])
+def test_many_renames_alone_and_in_batches(batch_calls: str, gcs: GcsLab, make_gcs: Callable[..., Store]) -> None:
+    run_check(many_renames_answer_in_order, lambda: make_gcs(batch_calls=batch_calls))
+    counted = gcs.server.log.operations
+    assert (counted["batch"] > 0) == (batch_calls == "100")
+
+
+@pytest.mark.parametrize("renames_by", ["copy"], indirect=True)
+def test_renames_by_copy_are_a_weaker_capability_that_shows(make_gcs: Callable[..., Store]) -> None:
+    async def work(store: Store) -> None:
+        assert Capability.ATOMIC_RENAME in store.capabilities
+        written = await store.write_file("f", b"x")
+        (outcome,) = await store.rename_files([Rename("f", "g", 1, written.identity)])
+        assert isinstance(outcome, Renamed)
+        assert Capability.RENAME_BY_COPY in store.capabilities
+        assert Capability.ATOMIC_RENAME not in store.capabilities
+
+    run_check(work, make_gcs)
+    assert Capability.RENAME_BY_COPY in make_gcs(rename="copy").capabilities
+
+
+@pytest.mark.parametrize("renames_by", ["copy"], indirect=True)
+def test_moves_that_were_asked_for_are_not_replaced_by_copies(make_gcs: Callable[..., Store]) -> None:
+    async def work(store: Store) -> None:
+        await store.write_file("f", b"x")
+        (outcome,) = await store.rename_files([Rename("f", "g")])
+        assert isinstance(outcome, NotRenamed)
+        assert await store.read_files(["f", "g"], bytes_max=9) == [b"x", None]
+
+    run_check(work, lambda: make_gcs(rename="move"))
+
+
+@pytest.mark.parametrize("renames_by", ["copy"], indirect=True)
+def test_a_copy_whose_source_was_not_deleted_is_finished(gcs: GcsLab, make_gcs: Callable[..., Store]) -> None:
+    async def work(store: Store) -> None:
+        written = await store.write_file("f", b"x")
+        await store.write_file("g", b"x")
+        rename = Rename("f", "g", 1, written.identity)
+        source, target = await store.stat_files(["f", "g"])
+        found = plugin.lockgate_recover_rename(store, rename, Unknown(), source, target)
+        assert isinstance(found, NotRenamed)
+        assert found.reason is Refusal.FAILED, "it is to be sent again"
+        (outcome,) = await store.rename_files([rename])
+        assert isinstance(outcome, Renamed)
+        assert await store.stat_files(["f"]) == [None]
+
+    run_check(work, lambda: make_gcs(rename="copy"))
+
+
+@pytest.mark.parametrize("renames_by", ["move"], indirect=True)
+@pytest.mark.parametrize("kind", ["answer-lost", "error-after"])
+def test_a_move_whose_answer_was_lost_is_unknown(kind: str, gcs: GcsLab, make_gcs: Callable[..., Store]) -> None:
+    async def work(store: Store) -> None:
+        written = await store.write_file("f", b"x")
+        gcs.control.fault(kind, "objects.move")
+        (outcome,) = await store.rename_files([Rename("f", "g", 1, written.identity)])
+        assert isinstance(outcome, Unknown)
+        (target,) = await store.stat_files(["g"])
+        assert target is not None
+        assert store.same_identity(written.identity, target.identity)
+        assert written.identity != target.identity, "a move makes a new generation"
+
+    run_check(work, make_gcs)
+
+
+@pytest.mark.parametrize("renames_by", ["move"], indirect=True)
+def test_a_batch_whose_answer_was_lost_leaves_its_moves_unknown_and_no_others(
+    gcs: GcsLab, make_gcs: Callable[..., Store]
+) -> None:
+    async def work(store: Store) -> None:
+        await asyncio.gather(*(store.write_file(f"from/{n}", b"%d" % n) for n in range(200)))
+        gcs.control.fault("answer-lost", "batch", skip=2)
+        gcs.control.fault("error-after", "objects.move", skip=10, times=3)
+        gcs.control.fault("error-before", "objects.move", skip=20, times=3, status=429)
+        outcomes = await store.rename_files([Rename(f"from/{n}", f"to/{n}") for n in range(200)])
+        unknown = [n for n, outcome in enumerate(outcomes) if isinstance(outcome, Unknown)]
+        assert all(isinstance(outcome, Renamed | Unknown) for outcome in outcomes)
+        assert 0 < len(unknown) < 60
+        targets = await store.stat_files([f"to/{n}" for n in range(200)])
+        assert all(target is not None for target in targets)
+
+    run_check(work, make_gcs)
+
+
+@pytest.mark.parametrize("renames_by", ["move"], indirect=True)
+@pytest.mark.parametrize("kind", ["request-lost", "answer-lost", "error-before", "error-after"])
+def test_creations_and_uploads_are_settled_whatever_was_lost(
+    kind: str, gcs: GcsLab, make_gcs: Callable[..., Store]
+) -> None:
+    async def work(store: Store) -> None:
+        gcs.control.fault(kind, "objects.insert", times=2)
+        await store.create_file("record", b"mine")
+        with pytest.raises(FileExists):
+            await store.create_file("record", b"theirs")
+
+        def write(length: int) -> FileStatus:
+            output = store.open_output(f"data-{length}")
+            output.stream.write(b"z" * length)
+            return output.close()
+
+        for length in (10, 1_000_000):
+            gcs.control.fault(kind, "objects.insert", times=2)
+            gcs.control.fault(kind, "uploads.write", skip=1, times=2)
+            status = await asyncio.to_thread(write, length)
+            (found,) = await store.stat_files([status.path])
+            assert found is not None
+            assert (found.length, content_of(found.identity)) == (length, content_of(status.identity))
+            gcs.control.call("DELETE", "faults")
+
+    run_check(work, make_gcs)
+
+
+@pytest.mark.parametrize("renames_by", ["move"], indirect=True)
+def test_deletions_travel_a_hundred_at_a_time(gcs: GcsLab, make_gcs: Callable[..., Store]) -> None:
+    async def work(store: Store) -> None:
+        await asyncio.gather(*(store.write_file(f"d/{n}", b"") for n in range(250)))
+        gcs.control.reset()
+        deleted = await store.delete_files([f"d/{n}" for n in range(251)])
+        assert deleted == [Deleted.DELETED] * 250 + [Deleted.MISSING]
+        assert gcs.server.log.operations["batch"] == 3
+
+    run_check(work, make_gcs)
+
+
+def test_identities_say_content_and_generation() -> None:
+    identity = identity_of("AAAAAA==", 10, "1700000000000001")
+    assert content_of(identity) == "00000000-a"
+    assert generation_of(identity) == "1700000000000001"
+    assert generation_of("0x8DC41") == ""
+
+
+def test_options_are_checked() -> None:
+    for wrong in ({"rename": "mv"}, {"batch_calls": "101"}, {"chunk_bytes": "1"}):
+        with pytest.raises(OptionError):
+            GcsSettings.resolve(wrong, {})
+    emulated = GcsSettings.resolve({}, {"STORAGE_EMULATOR_HOST": "127.0.0.1:4443"})
+    assert (emulated.endpoint_url, emulated.token) == ("http://127.0.0.1:4443", "anon")
+    assert GcsSettings.resolve({}, {}).token == ""
+    with pytest.raises(OptionError, match="key file"):
+        registry_for((), ()).open_store("gs://b/p", JobOptions(store={"token": "/no/such/file.json"}))
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        awkward_names_are_kept_to_the_byte,
+        identity_is_kept_by_a_rename_and_shown_alike_everywhere,
+        listings_come_in_pages_and_miss_nothing,
+        data_is_streamed_whole_and_empty_files_are_files,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_fake_gcs_server(check: Check, fake_gcs: FakeGcsServer) -> None:
+    """What an independent server can judge: it has no moves, and ignores preconditions of rewrites and deletions."""
+    bucket = f"b-{uuid.uuid4().hex}"
+    body = json.dumps({"name": bucket}).encode()
+    asked = urllib.request.Request(f"{fake_gcs.url}/storage/v1/b", body, {"Content-Type": "application/json"})
+    urllib.request.urlopen(asked, timeout=10).close()
+    options = JobOptions(store={"endpoint_url": fake_gcs.url, "chunk_bytes": "262144"})
+    run_check(check, lambda: registry_for((), ()).open_store(f"gs://{bucket}/t", options))
