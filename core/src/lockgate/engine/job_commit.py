@@ -12,7 +12,7 @@ from lockgate.engine.answer_failure import Failure, answer_failure, roll_back
 from lockgate.engine.cleanup import clean_up
 from lockgate.engine.conflicts import meet_directories, old_summary, resolve
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.load_manifests import find_pins, load_plan
+from lockgate.engine.load_manifests import find_pins, held_pins, load_plan
 from lockgate.engine.move_files import move_files
 from lockgate.engine.neighbours import take_ground
 from lockgate.engine.publish import publish, read_summary, write_summary
@@ -35,7 +35,7 @@ from lockgate.model.layout import SUCCESS
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
-from lockgate.model.receipt import Pin, Receipt, pins_of
+from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord, digest_of, encode_set_aside
 from lockgate.model.summary import Summary
 
@@ -79,12 +79,12 @@ async def commit_from_claim(run: JobRun, log: RecordLog, pins: Sequence[Pin], ad
 
 async def plan_job(run: JobRun, receipts: Sequence[Receipt] | None) -> CommitPlan:
     """The plan of a commit, without touching anything: the first half of `commit_job`."""
-    pins = await find_pins(run) if receipts is None else pins_of(receipts, run.layout.job_id)
+    pins = await find_pins(run) if receipts is None else await held_pins(run, receipts)
     return await _meet(run, await load_plan(run, pins))
 
 
 async def _claim(run: JobRun, log: RecordLog, receipts: Sequence[Receipt] | None) -> Sequence[Pin]:
-    pins = await find_pins(run) if receipts is None else pins_of(receipts, run.layout.job_id)
+    pins = await find_pins(run) if receipts is None else await held_pins(run, receipts)
     options = run.options
     with run.stage("claim"):
         await log.claim(

@@ -10,23 +10,58 @@ from collections.abc import Sequence
 
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.spool import DiskSpool
+from lockgate.engine.task_commit import owner_of
 from lockgate.model.errors import ManifestInvalid, ReceiptUnmatched
-from lockgate.model.layout import MANIFEST_SUFFIX
+from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.plan import CommitPlan, PlanBuilder
-from lockgate.model.receipt import Pin
+from lockgate.model.receipt import Pin, Receipt, pins_of
 from lockgate.model.record import digest_of
 
 
 async def find_pins(run: JobRun) -> list[Pin]:
-    """A pin for every manifest of a committed task that is there, digests not yet known."""
+    """A pin for every manifest of a committed task that is there, digests not yet known.
+
+    Raises:
+        ReceiptUnmatched: the attempt whose manifest a task has was aborted after it had committed. Whether another
+            attempt's, which it has displaced, stands for the task, only receipts could tell.
+    """
     found: list[Pin] = []
+    aborted: set[str] = set()
     async for page in run.store.list_directory(run.layout.manifests):
         for status in page:
             name = status.path.rpartition("/")[2]
-            if name.endswith(MANIFEST_SUFFIX) and not status.is_directory:
+            if name.endswith(ABORTED_SUFFIX):
+                aborted.add(name.removesuffix(ABORTED_SUFFIX))
+            elif name.endswith(MANIFEST_SUFFIX) and not status.is_directory:
                 found.append(Pin(name.removesuffix(MANIFEST_SUFFIX)))
+    if aborted:
+        for pin in found:
+            if await _owner(run, pin) in aborted:
+                raise _unmatched(run, pin)
     return sorted(found, key=lambda pin: pin.task_id)
+
+
+async def _owner(run: JobRun, pin: Pin) -> str | None:
+    paths = [run.layout.manifest(pin.task_id)]
+    (content,) = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+    return None if content is None else owner_of(content)
+
+
+async def held_pins(run: JobRun, receipts: Sequence[Receipt]) -> list[Pin]:
+    """The pins of the receipts that a driver holds.
+
+    Raises:
+        ReceiptUnmatched: a receipt is of another job, or of an attempt that was aborted after it had committed.
+    """
+    pins = pins_of(receipts, run.layout.job_id)
+    held = {pin.task_attempt_id: pin for pin in pins}
+    async for page in run.store.list_directory(run.layout.manifests):
+        for status in page:
+            name = status.path.rpartition("/")[2]
+            if name.endswith(ABORTED_SUFFIX) and (pin := held.get(name.removesuffix(ABORTED_SUFFIX))) is not None:
+                raise _unmatched(run, pin)
+    return pins
 
 
 async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
@@ -85,8 +120,12 @@ async def _pinned(run: JobRun, pin: Pin, path: str, content: bytes | None) -> tu
                 (found,) = await run.store.read_files([other], bytes_max=run.options.manifest_bytes_max)
                 if found is not None and digest_of(found) == pin.digest:
                     return other, found
-    raise ReceiptUnmatched(
-        f"the manifest of {pin.task_attempt_id or pin.task_id}, whose receipt the driver holds, is not there",
-        where=run.url(path),
+    raise _unmatched(run, pin)
+
+
+def _unmatched(run: JobRun, pin: Pin) -> ReceiptUnmatched:
+    return ReceiptUnmatched(
+        f"the manifest of {pin.task_attempt_id or pin.task_id} is not there, or its attempt was aborted",
+        where=run.url(run.layout.manifest(pin.task_id)),
         next_step="the attempt was aborted after it had committed, or its manifest was changed; run the job again",
     )

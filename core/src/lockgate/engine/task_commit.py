@@ -74,18 +74,18 @@ async def commit_task(
 
 
 async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
-    """Delete what the attempt wrote. A manifest that it had already saved goes first: it must not name files that
-    are no more."""
+    """Delete what the attempt wrote. Where it has committed, a tombstone comes first: its manifest must not be
+    committed, since the files that it names are no more. The manifest itself is not deleted: between a look and the
+    deletion a rival's may have taken its place, and the task would be left out."""
     with run.stage("abort_task"):
         place, temporary = (
             run.layout.manifest(attempt.task_id),
             run.layout.manifest_temporary(attempt.task_attempt_id),
         )
         (content,) = await run.store.read_files([place], bytes_max=run.options.manifest_bytes_max)
-        doomed = [temporary]
-        if content is not None and _owner(content) == attempt.task_attempt_id:
-            doomed.append(place)
-        await run.store.delete_files(doomed)
+        if content is not None and owner_of(content) == attempt.task_attempt_id:
+            await run.store.write_file(run.layout.aborted(attempt.task_attempt_id), attempt.task_id.encode())
+        await run.store.delete_files([temporary])
         await run.store.delete_directories([run.layout.task_directory(attempt.task_attempt_id)])
 
 
@@ -160,7 +160,7 @@ async def _take_the_place(run: JobRun, rename: Rename, content: bytes) -> None:
 
 
 async def _displace_rival(run: JobRun, rename: Rename, found: bytes, content: bytes) -> None:
-    rival = _owner(found)
+    rival = owner_of(found)
     run.count("rival_manifests_displaced")
     run.log.info("a rival attempt committed earlier", rival=rival)
     aside = run.layout.manifest_temporary(rival) if rival else rename.source
@@ -174,7 +174,8 @@ class _Owner(msgspec.Struct):
     taskAttemptID: str = ""
 
 
-def _owner(content: bytes) -> str | None:
+def owner_of(content: bytes) -> str | None:
+    """The task attempt that wrote a manifest, None where that cannot be read."""
     try:
         return msgspec.json.decode(content, type=_Owner).taskAttemptID or None
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -11,6 +11,7 @@ ATTEMPT for `JOB/{job_attempt:02d}`.
 | `ATTEMPT/tasks/{task_attempt_id}/`                  | a task attempt's private working directory |
 | `ATTEMPT/tasks/{task_attempt_id}/{ordinal}.{extension}` | a staged file; other writers name theirs as they like |
 | `ATTEMPT/manifests/{task_attempt_id}-manifest.json.tmp` | a manifest on its way, or displaced by a rival's |
+| `ATTEMPT/manifests/{task_attempt_id}.aborted`       | says that this attempt had committed and was aborted |
 | `ATTEMPT/manifests/{task_id}-manifest.json`         | the manifest of a committed task |
 | `ATTEMPT/commit.json`, `commit-0001.json`, …        | the commit record, one file a step |
 | `ATTEMPT/set-aside-{digest}.json`                   | what will be set aside, written before the first is moved |
@@ -43,6 +44,7 @@ BOOKKEEPING = "_lockgate"
 JOB_PREFIX = "manifest_"
 MANIFEST_SUFFIX = "-manifest.json"
 TEMPORARY_SUFFIX = ".tmp"
+ABORTED_SUFFIX = ".aborted"
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
 _ATTEMPT = re.compile(rf"{TEMPORARY}/({JOB_PREFIX}|)([A-Za-z0-9_][A-Za-z0-9_.\-]{{0,127}})/(\d{{2,4}})")
@@ -195,6 +197,10 @@ class JobLayout:
     def manifest(self, task_id: str) -> str:
         """The manifest path of a committed task."""
         return f"{self.manifests}/{task_id}{MANIFEST_SUFFIX}"
+
+    def aborted(self, task_attempt_id: str) -> str:
+        """The tombstone of a task attempt that had committed and was then aborted."""
+        return f"{self.manifests}/{task_attempt_id}{ABORTED_SUFFIX}"
 
     def manifest_temporary(self, task_attempt_id: str) -> str:
         """The temporary path of a task attempt's manifest."""
