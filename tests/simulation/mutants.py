@@ -379,7 +379,7 @@ def a_rival_manifest_is_moved_away_first() -> Iterator[None]:
     engine had it.)"""
 
     async def displace(run: Any, rename: Any, found: bytes, content: bytes) -> None:
-        rival = task_commit._owner(found)
+        rival = task_commit.owner_of(found)
         if rival:
             await run.store.rename_files([Rename(rename.target, run.layout.manifest_temporary(rival))])
         await run.store.rename_files([rename])

@@ -89,6 +89,19 @@ def test_exclusive_when_an_attempt_commits_while_another_repeats_its_own(store: 
 
 @pytest.mark.parametrize("store", PROFILES)
 @pytest.mark.parametrize("with_receipts", [True, False])
+def test_complete_when_an_attempt_commits_while_another_that_had_committed_aborts(
+    store: str, with_receipts: bool
+) -> None:
+    scenario = two_attempts(store, with_receipts=with_receipts, given_up=True)
+    for history in every_schedule(play_schedule(scenario), preemptions_max=3):
+        assert not history.violations, render(history)
+        # Where the aborted attempt came last, a driver without receipts cannot tell, and refuses.
+        refused = any("ReceiptUnmatched" in line for line in history.told)
+        assert history.committed == 1 or (refused and not with_receipts), render(history)
+
+
+@pytest.mark.parametrize("store", PROFILES)
+@pytest.mark.parametrize("with_receipts", [True, False])
 def test_complete_when_an_attempt_commits_while_the_driver_does(store: str, with_receipts: bool) -> None:
     scenario = two_attempts(store, with_receipts=with_receipts, at_commit=True)
     assert _all_hold(every_schedule(play_schedule(scenario), preemptions_max=2)) > 100

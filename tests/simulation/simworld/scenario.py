@@ -33,6 +33,8 @@ class AttemptPlan:
     """Somebody else wrote its files: task commit lists the directory."""
     fails: bool = False
     """It gives up before its commit, and aborts."""
+    given_up: bool = False
+    """It commits, but its driver has given it up, and it is told to abort."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,7 @@ def _draw_job(random: Random, number: int, policy: str, *, same_transaction: boo
                 report_lost=chance() < 0.15,
                 scans=chance() < 0.1,
                 fails=attempt == 0 and chance() < 0.05,
+                given_up=attempt == 0 and chance() < 0.05,
             )
             # An id that two jobs share: no attempt of the first may be alive when the second begins.
             for attempt in range(1 if same_id or chance() < 0.6 else 2)

@@ -175,15 +175,22 @@ def every_schedule(play: Callable[[Schedule], History], *, preemptions_max: int)
                 pending.append(((*prefix, *padding, other), preemptions + 1))
 
 
-def two_attempts(store: str, *, with_receipts: bool, report_lost: bool = False, at_commit: bool = False) -> Scenario:
-    """One task, two attempts that write other names; `at_commit`: the second begins when the driver begins to
-    commit."""
+def two_attempts(
+    store: str,
+    *,
+    with_receipts: bool,
+    report_lost: bool = False,
+    given_up: bool = False,
+    at_commit: bool = False,
+) -> Scenario:
+    """One task, two attempts that write other names. `report_lost`: the first commits again; `given_up`: it aborts
+    after its commit; `at_commit`: the second begins when the driver begins to commit."""
     job = JobPlan(
         "job0",
         "job1",
         options(conflict="append", requests_in_flight=2),
         (
-            AttemptPlan(0, 0, ("p=1/first",), report_lost=report_lost),
+            AttemptPlan(0, 0, ("p=1/first",), report_lost=report_lost, given_up=given_up),
             AttemptPlan(0, 1, ("p=1/second",), start=5.0 if at_commit else 0.0),
         ),
         with_receipts=with_receipts,

@@ -370,6 +370,10 @@ class World:
                 failed.add((plan.task, plan.attempt))
                 return
             receipt = await commit_task(run, name, None if plan.scans else staged, {"rows_written": 1})
+            if plan.given_up:
+                await abort_task(run, name)
+                failed.add((plan.task, plan.attempt))
+                return
             if plan.report_lost:
                 receipt = await self._commit_again(run, name, None if plan.scans else staged, receipt)
         except LockgateError as error:
