@@ -28,7 +28,7 @@ def test_the_summary_names_the_weaker_rename(renames_by: str, gcs_table: RemoteT
 def test_a_job_commit_that_stopped_half_way_is_recovered(undo: bool, gcs: GcsLab, gcs_table: RemoteTable) -> None:
     def stop() -> None:
         for operation in ("objects.move", "objects.rewrite"):
-            gcs.control.fault("error-before", operation, target="*new-*", skip=13, times=10_000, status=403)
+            gcs.control.fault("error-before", operation, target="*/tasks/*", skip=13, times=10_000, status=403)
 
     recover_after(gcs_table, stop, lambda: gcs.control.call("DELETE", "faults"), undo=undo)
 
