@@ -148,8 +148,13 @@ def _killed_between_two_files(scenario: Scenario) -> Scenario:
         jobs=scenario.jobs[:1],
         visitors=(),
         fault_kinds=(Kind.CRASH_BETWEEN,),
-        fault_rate=0.05,
+        fault_rate=0.02,
+        faults_max=8,
     )
+
+
+def _answered_late(scenario: Scenario) -> Scenario:
+    return replace(scenario, store="tree", fault_kinds=(Kind.LATE,), fault_rate=0.05, faults_max=4)
 
 
 async def _nothing(*arguments: Any, **named: Any) -> None:
@@ -182,7 +187,7 @@ def a_rollback_does_not_look_at_identities() -> Iterator[None]:
         yield
 
 
-@mutant("complete", wants=_faults("answer lost", "answer lost, done later"))
+@mutant("complete", "old-first", "new-first", "undoable", shape=_answered_late, histories_max=1500)
 def a_lost_answer_counts_as_renamed() -> Iterator[None]:
     """A rename whose answer did not come is believed to have taken place, and nobody looks."""
     honest = world.HOOKS.recover_rename
@@ -352,7 +357,7 @@ def the_old_success_goes_last() -> Iterator[None]:
     "complete",
     "exclusive",
     shape=_killed_between_two_files,
-    histories_max=3000,
+    histories_max=5000,
 )
 def cleanup_deletes_the_record_in_any_order() -> Iterator[None]:
     """Cut short, cleanup leaves a record that says `moving` of a job that is committed. (This engine had it.)"""
