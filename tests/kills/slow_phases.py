@@ -7,5 +7,5 @@ from lockgate.plugins.hookspecs import hookimpl
 
 @hookimpl
 def lockgate_event(event):
-    if event.name == "phase" or event.name == "stage-begins":
+    if event.name in ("phase", "stage-begins"):
         time.sleep(0.03)

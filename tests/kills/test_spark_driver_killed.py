@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 from destinations import Destination
+from kill_tree import kill_tree
 
 HERE = Path(__file__).parent
 
@@ -47,7 +47,6 @@ def test_resumable_when_a_spark_driver_is_killed(
             stderr=subprocess.DEVNULL,
             text=True,
             env=slow_phases,
-            start_new_session=True,
         )
         assert process.stdout is not None
         writing = version
@@ -56,8 +55,11 @@ def test_resumable_when_a_spark_driver_is_killed(
                 writing = int(line.split()[1])
                 if writing > version:
                     break
-        time.sleep(chance.uniform(0.0, 1.5))
-        os.killpg(process.pid, signal.SIGKILL)
+        in_commit = chance.random() < 0.8
+        while in_commit and not list(Path(local_destination.url).glob("_temporary/*/*/commit.json")):
+            time.sleep(0.005)
+        time.sleep(chance.uniform(0.0, 0.6))
+        kill_tree(process.pid)
         process.wait()
         undo = chance.random() < 0.5
         for job in local_destination.lockgate_any("jobs", local_destination.url):
@@ -77,3 +79,4 @@ def test_resumable_when_a_spark_driver_is_killed(
         assert local_destination.left_over() == []
         version = writing + 2
     print(outcomes)
+    assert outcomes, "no kill came in the middle of a commit"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kill_tree import kill_tree
 
 QUERY = Path(__file__).with_name("stream_query.py")
 
@@ -92,9 +92,7 @@ def test_exactly_once_through_twenty_kills_and_restarts(java, spark, tmp_path) -
     kills = 20
     killed = 0
     for _ in range(4 * kills):
-        process = subprocess.Popen(
-            [sys.executable, str(QUERY), str(tmp_path)], stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
+        process = subprocess.Popen([sys.executable, str(QUERY), str(tmp_path)], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         if killed == kills:
             assert process.wait(250) == 0
@@ -104,7 +102,7 @@ def test_exactly_once_through_twenty_kills_and_restarts(java, spark, tmp_path) -
                 break
         time.sleep(chance.uniform(0.0, 4.0))
         finished = process.poll() is not None
-        os.killpg(process.pid, signal.SIGKILL)
+        kill_tree(process.pid)
         process.wait()
         killed += 1
         if finished:

@@ -121,10 +121,6 @@ class Job:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_store": None}
 
-    def with_options(self, options: JobOptions) -> Job:
-        """The same job, by its id and nonce, with other options."""
-        return Job(self.url, options, job_id=self.job_id, job_attempt=self.layout.job_attempt, nonce=self._marker)
-
     def _open(self) -> Store:
         if self._store is None:
             self._store = open_destination(self.url, self.options)

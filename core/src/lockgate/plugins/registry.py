@@ -183,11 +183,10 @@ class PluginRegistry:
         assert isinstance(store, Store)
         return store
 
-    def open_destination(self, url: str, options: JobOptions) -> Store:
-        """The store of a job's destination, checked against what the job's protocol and policy need.
+    def check_choices(self, options: JobOptions) -> Protocol:
+        """The protocol that the options choose, if there are it and the conflict policy.
 
         Raises:
-            CapabilityMissing: the combination is not safe on this store.
             OptionError: there is no such protocol or policy.
         """
         protocols = self.protocols()
@@ -198,8 +197,17 @@ class PluginRegistry:
                 f"there is no conflict policy {options.conflict!r}",
                 next_step=f"known: {', '.join(self.policies())}",
             )
+        return protocols[options.protocol]
+
+    def open_destination(self, url: str, options: JobOptions) -> Store:
+        """The store of a job's destination, checked against what the job's protocol and policy need.
+
+        Raises:
+            CapabilityMissing: the combination is not safe on this store.
+            OptionError: there is no such protocol or policy.
+        """
+        protocol = self.check_choices(options)
         store = self.open_store(url, options)
-        protocol = protocols[options.protocol]
         needs = protocol.needs
         if Capability.RENAME_BY_COPY not in store.capabilities and Capability.RENAME_WITHOUT_REPLACE in needs:
             needs = needs | {Capability.ATOMIC_RENAME}

@@ -9,6 +9,7 @@ are the receipts: the driver commits exactly the attempts that Spark accepted.
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -16,8 +17,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from lockgate.api.job import Job
+from lockgate.api.job_runs import registry_of
 from lockgate.engine.logs import get_log
-from lockgate.model.errors import CapabilityMissing, CommitFenced, LockgateError, PluginError, StoreError
+from lockgate.model.errors import CapabilityMissing, CommitFenced, LockgateError, OptionError, PluginError, StoreError
 from lockgate.spark.session_conf import lockgate_conf, task_properties
 from lockgate.spark.write_options import WriteOptions
 from lockgate.spark.write_task import CommitMessage, write_task
@@ -31,22 +33,21 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._job = Job(options.path, options.job_options({}, os.environ), job_id=options.job_id or None)
-        self._set_up = _set_up_if_possible(self._job)
+        self._job_id = options.job_id or str(uuid.uuid4())
+        self._nonce = uuid.uuid4().hex
+        self._set_up = self._set_up_if_possible()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows; called in a Python worker of an executor."""
         conf = lockgate_conf(task_properties())
-        receipt = write_task(
-            self._job_with(conf), self._options, self._schema, iterator, set_up_by_tasks=not self._set_up
-        )
+        receipt = write_task(self._job(conf), self._options, self._schema, iterator, set_up_by_tasks=not self._set_up)
         return CommitMessage(receipt, conf)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the job; called in a Python process of the driver."""
         told = [message for message in messages if isinstance(message, CommitMessage)]
         conf = told[0].spark_conf if told else {}
-        self._job_with(conf).commit([message.receipt for message in told])
+        self._job(conf).commit([message.receipt for message in told])
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what the tasks left. Spark also calls this after a commit that failed, which has by then rolled
@@ -54,22 +55,26 @@ class BatchWriter(DataSourceArrowWriter):
         told = [message for message in messages if isinstance(message, CommitMessage)]
         conf = told[0].spark_conf if told else {}
         try:
-            self._job_with(conf).abort()
+            self._job(conf).abort()
         except CommitFenced as error:
-            log.info("the job is not aborted: its commit has begun", job=self._job.job_id, error=str(error))
+            log.info("the job is not aborted: its commit has begun", job=self._job_id, error=str(error))
         except LockgateError as error:
-            log.warning("the job could not be aborted", job=self._job.job_id, error=str(error))
+            log.warning("the job could not be aborted", job=self._job_id, error=str(error))
 
-    def _job_with(self, conf: dict[str, str]) -> Job:
-        return self._job.with_options(self._options.job_options(conf, os.environ)) if conf else self._job
+    def _job(self, conf: dict[str, str]) -> Job:
+        options = self._options.job_options(conf, os.environ)
+        return Job(self._options.path, options, job_id=self._job_id, nonce=self._nonce)
 
-
-def _set_up_if_possible(job: Job) -> bool:
-    """Set the job up in the driver, so that a destination that refuses is known at once. Where only the session's
-    conf, which the driver's process does not see, holds what the store needs, the first task does it."""
-    try:
-        job.setup()
-    except (StoreError, PluginError, CapabilityMissing) as error:
-        log.info("the job is set up by its first task", job=job.job_id, error=str(error))
-        return False
-    return True
+    def _set_up_if_possible(self) -> bool:
+        """Set the job up in the driver, so that a destination that refuses is known at once. Where only the session's
+        conf, which the driver's process does not see, holds what the store needs, the first task does it."""
+        options = self._options.job_options({}, os.environ)
+        registry_of(options).check_choices(options)
+        try:
+            self._job({}).setup()
+        except (StoreError, OptionError, PluginError, CapabilityMissing) as error:
+            if options.store:
+                raise
+            log.info("the job is set up by its first task", job=self._job_id, error=str(error))
+            return False
+        return True

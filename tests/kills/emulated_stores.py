@@ -1,0 +1,39 @@
+"""Every shipped store with a server of its own on loopback: a destination's URL, and the options it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lockgate_lab.azure import AzureLab, AzureSettings
+from lockgate_lab.gcs import GcsLab
+from lockgate_lab.gcs.buckets import Bucket
+from lockgate_lab.servers import MiniHdfs, start_or_skip
+
+REMOTE = ("abfs", "gcs", "hdfs")
+STORES = ("local", *REMOTE)
+
+
+@contextmanager
+def destination_on(kind: str, directory: Path, *, latency_ms: float = 0.0) -> Iterator[tuple[str, dict[str, str]]]:
+    """An empty destination on a store of this kind; the emulators answer `latency_ms` late."""
+    if kind == "local":
+        yield str(directory / "table"), {}
+    elif kind == "abfs":
+        with AzureLab(AzureSettings(check_signatures=True)) as azure:
+            azure.on_loop(lambda: azure.account.create("data"))
+            azure.control.latency(latency_ms)
+            url = "abfss://data@devstoreaccount1.dfs.core.windows.net/tables/events"
+            yield url, {"store.connection_string": azure.connection_string}
+    elif kind == "gcs":
+        with GcsLab() as gcs:
+            gcs.on_loop(lambda: gcs.service.buckets.__setitem__("data", Bucket("data")))
+            gcs.control.latency(latency_ms)
+            yield "gs://data/tables/events", {"store.endpoint_url": gcs.url, "store.token": "anon"}
+    else:
+        server = start_or_skip(MiniHdfs())
+        try:
+            yield f"{server.url}/tables/events", {}
+        finally:
+            server.stop()

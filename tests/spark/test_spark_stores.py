@@ -1,0 +1,82 @@
+"""The main job on every store, Spark included: partitioned, with a failing attempt, replaced, and read back."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import troubled_tasks
+from emulated_stores import REMOTE, destination_on
+from lockgate.api.destination import looking_run
+from lockgate.engine.conflicts import list_visible
+from lockgate.errors import LockgateError
+from lockgate.model.options import JobOptions
+from lockgate.spark import write
+from pyspark import cloudpickle
+from troubled_tasks import going_wrong
+
+cloudpickle.register_pickle_by_value(troubled_tasks)
+
+
+def rows_at(url: str, options: dict[str, str]) -> list[tuple[str, int]]:
+    """Every row that a reader finds: its partition's directory and its id."""
+
+    async def look() -> list[tuple[str, int]]:
+        run = looking_run(url, JobOptions.resolve(options))
+        paths = [status.path async for page in list_visible(run) for status in page]
+        contents = await run.store.read_files(paths, bytes_max=1 << 24)
+        await run.store.close()
+        found = []
+        for path, content in zip(paths, contents, strict=True):
+            assert content is not None
+            ids = pq.read_table(io.BytesIO(content))["id"].to_pylist()
+            found += [(path.rpartition("/")[0], number) for number in ids]
+        return sorted(found)
+
+    return asyncio.run(look())
+
+
+@pytest.mark.parametrize("kind", REMOTE)
+def test_the_main_job_on_every_store(spark: Any, tmp_path: Path, kind: str) -> None:
+    told = tmp_path / "told"
+    told.mkdir()
+    with destination_on(kind, tmp_path) as (url, options):
+        df = spark.range(0, 60_000, 1, 4).selectExpr("id", "id % 3 as p", "concat('a:b ', id) as text")
+        failing = df.mapInArrow(going_wrong(str(told), {"1-0": "fail"}), df.schema)
+        summary = write(failing, url, partition_by="p", **options)
+        assert (told / "1-1").exists(), "the failed attempt was tried again"
+        assert summary is not None
+        assert summary.counters["rows_written"] == 60_000
+        expected = sorted((f"p={number % 3}", number) for number in range(60_000))
+        assert rows_at(url, options) == expected
+        with pytest.raises(Exception, match="DestinationConflict"):
+            write(df, url, **options)
+        new = spark.range(100_000, 100_010).selectExpr("id", "1 as p", "'x' as text")
+        write(new, url, mode="overwrite", partition_by="p", conflict="replace-partitions", **options)
+        kept = [row for row in expected if row[0] != "p=1"]
+        assert rows_at(url, options) == sorted([*kept, *(("p=1", 100_000 + n) for n in range(10))])
+
+
+def test_credentials_given_in_the_session_conf_suffice(spark: Any, tmp_path: Path) -> None:
+    with destination_on("abfs", tmp_path) as (url, options):
+        for name, value in options.items():
+            spark.conf.set(f"spark.lockgate.{name}", value)
+        try:
+            spark.range(100).write.format("lockgate").mode("append").save(url)
+        finally:
+            for name in options:
+                spark.conf.unset(f"spark.lockgate.{name}")
+        assert len(rows_at(url, options)) == 100
+
+
+def test_no_secret_in_what_spark_shows_of_a_failing_write(spark: Any, tmp_path: Path) -> None:
+    with destination_on("abfs", tmp_path) as (url, options):
+        key = options["store.connection_string"].partition("AccountKey=")[2].partition(";")[0]
+        wrong = options["store.connection_string"].replace(key, "c2VjcmV0" * 8)
+        with pytest.raises((LockgateError, Exception)) as caught:
+            write(spark.range(10), url, **{"store.connection_string": wrong, "patience_seconds": "2"})
+        assert "c2VjcmV0c2VjcmV0" not in str(caught.value)
