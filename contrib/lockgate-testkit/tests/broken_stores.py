@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import time
@@ -52,9 +53,9 @@ class RenameCopies(HonestStore):
             elif os.path.isdir(target) or (os.path.exists(target) and not rename.replace):
                 outcomes.append(NotRenamed(Refusal.TARGET_EXISTS))
             else:
-                shutil.copy2(source, target)
-                await asyncio.sleep(PAUSE)
-                if os.path.exists(source):
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.copy2(source, target)
+                    await asyncio.sleep(PAUSE)
                     os.unlink(source)
                 outcomes.append(Renamed())
             progress(1)

@@ -97,11 +97,9 @@ async def a_listing_loses_nothing_while_others_write(bench: Bench) -> None:
         if number:
             count = 0
             while not meeting.over.is_set():
-                # Before, between and behind those that last, so that pages shift.
-                path = f"d/{('a', 'lasting-00500', 'z')[count % 3]}-{number}-{count}"
-                await store.write_file(path, b"x")
-                if count % 2:
-                    await store.delete_files([path])
+                # Before, between and behind those that last, so that pages shift; a few at a time, so that it ends.
+                await store.write_file(_passing(number, count), b"x")
+                await store.delete_files([_passing(number, count - 10)])
                 count += 1
             return ""
         try:
@@ -116,3 +114,7 @@ async def a_listing_loses_nothing_while_others_write(bench: Bench) -> None:
 
     for wrong in await bench.race(4, racer):
         expect(not wrong, wrong)
+
+
+def _passing(number: int, count: int) -> str:
+    return f"d/{('a', 'lasting-00500', 'z')[count % 3]}-{number}-{count}"

@@ -1,0 +1,72 @@
+"""A task attempt's file on its way to a store with real directories: written aside, renamed into place at its end.
+
+So nothing of it is at its path before it is whole, an attempt that was given up leaves nothing there, and a file that
+is there already is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from lockgate.model.errors import StoreError
+from lockgate.model.files import FileStatus
+from lockgate.stores.http.upload import UploadSteps
+
+if TYPE_CHECKING:
+    from lockgate.stores.real_directories import RealDirectoryStore
+
+
+class PartWriter(ABC):
+    """A file that is being written part by part. Errors are `StoreError`s."""
+
+    @abstractmethod
+    async def write(self, index: int, content: bytes) -> None:
+        """Part number `index`, from 0."""
+
+    @abstractmethod
+    async def close(self) -> FileStatus:
+        """Finish it; the status with the identity."""
+
+    @abstractmethod
+    async def give_up(self) -> None:
+        """Stop, and take away what is elsewhere than at the path; may raise."""
+
+
+class AsideUpload(UploadSteps):
+    """The steps of one file."""
+
+    def __init__(self, store: RealDirectoryStore, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._aside = store.aside_of(path)
+        self._writer: PartWriter | None = None
+        self._parts = 0
+
+    async def whole(self, content: bytes) -> FileStatus:
+        """One small file."""
+        return await self._store.put_in_place(self._path, content, replace=False)
+
+    async def part(self, index: int, content: bytes) -> None:
+        """The first part begins the file."""
+        if self._writer is None:
+            self._writer = await self._store.open_parts(self._aside)
+        await self._writer.write(index, content)
+        self._parts = index + 1
+
+    async def finish(self, rest: bytes) -> FileStatus:
+        """The last part, and the file's name."""
+        assert self._writer is not None
+        if rest:
+            await self._writer.write(self._parts, rest)
+        written = await self._writer.close()
+        await self._store.rename_into_place(self._aside, self._path, written, replace=False)
+        return FileStatus(self._path, written.length, written.identity, modified=written.modified)
+
+    async def give_up(self) -> None:
+        """Leave nothing."""
+        if self._writer is not None:
+            with contextlib.suppress(StoreError):
+                await self._writer.give_up()
+        await self._store.drop(self._aside)

@@ -1,0 +1,185 @@
+"""Blocking calls of a client library, in a bounded number of threads, each with a deadline.
+
+For libraries that have no time-outs, or panic, or block for ever on a server that accepts and never answers. A call
+that outlasts its deadline is given up: its caller goes on, and its thread is replaced, until as many calls hang as
+there may be threads; then every further call fails at once, without being sent. The threads are daemons, so that a call
+that hangs never keeps a process from ending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from lockgate.engine.logs import get_log
+from lockgate.model.errors import AnswerLost, StoreUnavailable
+from lockgate.stores.http.exchange import Repeat
+
+log = get_log("lockgate.stores")
+
+T = TypeVar("T")
+
+BACK_OFF_SECONDS = 0.05
+BACK_OFF_SECONDS_MAX = 5.0
+
+
+class CallFailed(Exception):
+    """A call brought no definite answer. `may_have_acted`: the server may have acted on it."""
+
+    def __init__(self, reason: str, *, may_have_acted: bool) -> None:
+        super().__init__(reason)
+        self.may_have_acted = may_have_acted
+
+
+@dataclass(eq=False)
+class _Task(Generic[T]):
+    work: Callable[[], T]
+    future: concurrent.futures.Future[T] = field(default_factory=concurrent.futures.Future)
+    began: float | None = None
+    given_up: bool = False
+
+
+class CallThreads:
+    """Threads for one store. Calls may come from any event loop and any thread; a forked child makes its own.
+
+    `timeout_s` is for one call, from the moment its thread takes it; `patience_s` for a call with its repetitions.
+    """
+
+    def __init__(self, name: str, threads_max: int, timeout_s: float, patience_s: float) -> None:
+        self.threads_max = threads_max
+        self._name = name
+        self._timeout_s = timeout_s
+        self._patience_s = patience_s
+        self._random = random.Random()
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._queue: queue.SimpleQueue[_Task[object]] = queue.SimpleQueue()
+        self._threads = 0
+        self._idle = 0
+        self._hanging = 0
+
+    async def ask(self, kind: str, where: str, work: Callable[[], T], repeat: Repeat = Repeat.FREELY) -> T:
+        """Make a call, again where that is safe; `kind` and `where` are for errors.
+
+        `work` raises `CallFailed` where there is no definite answer. A cancelled `ask` returns once its call has ended,
+        or has outlasted its deadline.
+
+        Raises:
+            StoreUnavailable: no definite answer for longer than the patience, and surely nothing was done, or it does
+                no harm.
+            AnswerLost: it may have been done.
+        """
+        failing_since: float | None = None
+        tries = 0
+        doubtful = False
+        while True:
+            try:
+                return await self._once(work)
+            except CallFailed as error:
+                reason = str(error)
+                doubtful = doubtful or error.may_have_acted
+                now = time.monotonic()
+                failing_since = now if failing_since is None else failing_since
+                wait_s = min(BACK_OFF_SECONDS_MAX, BACK_OFF_SECONDS * 2 ** min(tries, 10))
+                wait_s *= 0.5 + self._random.random()
+                tries += 1
+                careful = repeat is Repeat.WITH_CARE
+                if (careful and error.may_have_acted) or now + wait_s > failing_since + self._patience_s:
+                    raise self._given_up(kind, where, reason, tries, lost=careful and doubtful) from error
+            log.debug("call is repeated", kind=kind, where=where, reason=reason, wait_s=round(wait_s, 3))
+            await asyncio.sleep(wait_s)
+
+    async def _once(self, work: Callable[[], T]) -> T:
+        task = self._submit(work)
+        ended = asyncio.wrap_future(task.future)
+        try:
+            await self._wait(task, ended)
+        except asyncio.CancelledError:
+            if not task.future.cancel():
+                await self._wait(task, ended)
+                ended.cancel()
+            raise
+        if not ended.done():
+            self._give_up(task)
+            ended.cancel()
+            raise CallFailed(f"no answer within {self._timeout_s:g} s", may_have_acted=True)
+        return ended.result()
+
+    async def _wait(self, task: _Task[T], ended: asyncio.Future[T]) -> None:
+        """Until the call has ended or its deadline has passed; while it waits for a thread it has none."""
+        while not ended.done():
+            began = task.began
+            left_s = self._timeout_s if began is None else began + self._timeout_s - time.monotonic()
+            if left_s <= 0:
+                return
+            await asyncio.wait({ended}, timeout=left_s)
+
+    def _submit(self, work: Callable[[], T]) -> _Task[T]:
+        if self._process != os.getpid():
+            self._start_over()
+        task = _Task(work)
+        with self._lock:
+            if self._hanging >= self.threads_max:
+                raise CallFailed(f"{self._hanging} earlier calls hang", may_have_acted=False)
+            if self._idle <= self._queue.qsize() and self._threads - self._hanging < self.threads_max:
+                self._threads += 1
+                threading.Thread(target=self._serve, name=f"{self._name}-call", daemon=True).start()
+        self._queue.put(task)  # type: ignore[arg-type]  # a task of any type is served
+        return task
+
+    def _give_up(self, task: _Task[T]) -> None:
+        with self._lock:
+            if not task.future.done():
+                task.given_up = True
+                self._hanging += 1
+
+    def _serve(self) -> None:
+        while True:
+            with self._lock:
+                self._idle += 1
+            task = self._queue.get()
+            with self._lock:
+                self._idle -= 1
+            if task.future.set_running_or_notify_cancel():
+                task.began = time.monotonic()
+                self._work(task)
+            with self._lock:
+                if task.given_up:
+                    # Another thread has taken this one's place.
+                    self._hanging -= 1
+                    self._threads -= 1
+                    return
+
+    def _work(self, task: _Task[object]) -> None:
+        try:
+            result, failure = task.work(), None
+        except Exception as error:
+            result, failure = None, error
+        except BaseException as error:  # a panic of a native library is no Exception
+            result, failure = None, CallFailed(f"the client panicked: {error}", may_have_acted=True)
+        with self._lock:
+            if failure is None:
+                task.future.set_result(result)
+            else:
+                task.future.set_exception(failure)
+
+    def _given_up(self, kind: str, where: str, reason: str, tries: int, *, lost: bool) -> StoreUnavailable:
+        times = "once" if tries == 1 else f"{tries} times"
+        if lost:
+            return AnswerLost(f"{kind}: tried {times}, and it may have been done: {reason}", where=where)
+        return StoreUnavailable(
+            f"{kind}: tried {times}, last: {reason}",
+            where=where,
+            next_step="if the store is only slow, raise patience_seconds or timeout_seconds",
+        )

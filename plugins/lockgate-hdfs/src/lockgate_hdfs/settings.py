@@ -1,0 +1,88 @@
+"""What the store takes from `options.store`, the environment, and Hadoop's configuration files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lockgate.model.errors import OptionError
+from lockgate.model.options import JobOptions
+
+from lockgate_hdfs.hadoop_conf import namenodes_of, read_configuration
+
+THREADS_MAX = 32
+PART_BYTES = 32 << 20
+
+_OWN = ("user", "token", "tls", "conf_dir", "threads", "file_mode", "directory_mode", "part_bytes")
+_HADOOP = ("dfs.", "fs.", "hadoop.", "ipc.")
+
+_FAILOVER = {"dfs.client.failover.sleep.base.millis": "50", "dfs.client.failover.sleep.max.millis": "1000"}
+
+
+@dataclass(frozen=True)
+class HdfsSettings:
+    """Frozen, checked where made. Modes are permission bits; `part_bytes` is for webhdfs, the length of the parts in
+    which a large file is sent; `hadoop` are Hadoop's properties, those given as options over those of the files."""
+
+    user: str = ""
+    token: str = field(default="", repr=False)
+    tls: bool = False
+    threads: int = THREADS_MAX
+    file_mode: int = 0o644
+    directory_mode: int = 0o755
+    part_bytes: int = PART_BYTES
+    hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def resolve(cls, options: JobOptions, environment: Mapping[str, str]) -> HdfsSettings:
+        """Options first, then the environment, then the files.
+
+        Raises:
+            OptionError: an option is unknown or its value bad, or a configuration file cannot be read.
+        """
+        given = dict(options.store)
+        hadoop = {name: given.pop(name) for name in list(given) if name.startswith(_HADOOP)}
+        unknown = sorted(set(given) - set(_OWN))
+        if unknown:
+            raise OptionError(
+                f"HDFS knows no option store.{unknown[0]}",
+                next_step=f"known: {', '.join(f'store.{name}' for name in _OWN)}, and Hadoop's as store.dfs.…",
+            )
+        return cls(
+            user=given.get("user") or environment.get("HADOOP_USER_NAME", "") or environment.get("USER", ""),
+            token=given.get("token", ""),
+            tls=given.get("tls", "").lower() in ("true", "1", "yes", "on"),
+            threads=_number("threads", given, min(THREADS_MAX, options.requests_in_flight), least=1),
+            file_mode=_mode("file_mode", given, 0o644),
+            directory_mode=_mode("directory_mode", given, 0o755),
+            part_bytes=_number("part_bytes", given, PART_BYTES, least=1 << 20),
+            hadoop=read_configuration(given.get("conf_dir", ""), environment) | hadoop,
+        )
+
+    def client_configuration(self, authority: str) -> dict[str, str]:
+        """What hdfs-native is given. Its own patience is made short, since the store has its own: one try at a
+        NameNode, or two at each of a name service."""
+        tries = 2 * len(namenodes_of(authority, self.hadoop)) or 1
+        return {"dfs.client.failover.max.attempts": str(tries), **_FAILOVER, **self.hadoop}
+
+
+def _number(name: str, given: Mapping[str, str], default: int, *, least: int) -> int:
+    text = given.get(name, "")
+    if not text:
+        return default
+    if not text.isdigit() or int(text) < least:
+        raise OptionError(f"store.{name} cannot be {text!r}", next_step=f"it takes a whole number from {least}")
+    return int(text)
+
+
+def _mode(name: str, given: Mapping[str, str], default: int) -> int:
+    text = given.get(name, "")
+    if not text:
+        return default
+    try:
+        mode = int(text, 8)
+    except ValueError:
+        mode = -1
+    if not 0 <= mode <= 0o1777:
+        raise OptionError(f"store.{name} cannot be {text!r}", next_step="it takes octal permission bits, such as 640")
+    return mode
