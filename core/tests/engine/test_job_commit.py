@@ -15,6 +15,7 @@ from faulty_store import Stop, make_faulty
 from lockgate import Job, JobOptions
 from lockgate.api.job import Job as ApiJob
 from lockgate.errors import (
+    CleanupFailed,
     CommitFailed,
     DestinationConflict,
     FileExists,
@@ -102,7 +103,7 @@ def test_cleanup_failures_are_ignored_by_option_only(table) -> None:
         if ignore:
             assert job.commit([receipt]).success
         else:
-            with pytest.raises(StoreError):
+            with pytest.raises(CleanupFailed, match="is committed"):
                 job.commit([receipt])
     assert set(table.read()) == {"f-True", "f-False"}, "a failing cleanup never undoes a commit"
 

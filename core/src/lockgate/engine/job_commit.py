@@ -23,6 +23,7 @@ from lockgate.engine.transactions import keep_outcome, save_for_outcome
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
     AnswerLost,
+    CleanupFailed,
     CommitFenced,
     JobNotFound,
     LockgateError,
@@ -201,10 +202,21 @@ async def _is_committed(run: JobRun, error: LockgateError) -> bool:
 
 
 async def wind_up(run: JobRun, summary: Summary) -> Summary:
-    """What follows the commit point, for driver and recoverer alike: outcome, reports, cleanup."""
+    """What follows the commit point, for driver and recoverer alike: outcome, reports, cleanup.
+
+    Raises:
+        CleanupFailed: the job is committed, and its directory could not be deleted.
+    """
     await keep_outcome(run, summary)
     await report_success(run, summary)
-    await clean_up(run)
+    try:
+        await clean_up(run)
+    except StoreError as error:
+        raise CleanupFailed(
+            f"job {run.layout.job_id} is committed, but what it left could not be deleted: {error.what}",
+            where=run.url(run.layout.job_directory),
+            next_step=f"lockgate gc {run.store.url}; do not run the job again",
+        ) from error
     run.emit("job-committed", done=summary.files, total=summary.files, bytes=summary.bytes)
     run.log.info("job committed", files=summary.files, bytes=summary.bytes)
     return summary

@@ -1,9 +1,9 @@
 """Every exception that Lockgate raises.
 
-Three questions are answered by type. Was it used wrongly (`UsageError`)? Is it certain that nothing was
-committed (`CommitRefused`, `CommitFailed`, and any `StoreError`, which a stage wraps)? Or does nobody know yet
-(`OutcomeUnknown`), in which case nothing is cleaned up? Each carries what happened, where, and what to do next,
-and has been redacted by the time that it can be read.
+Four questions are answered by type. Was it used wrongly (`UsageError`)? Is it certain that nothing was committed
+(`CommitRefused`, `CommitFailed`, and any `StoreError`)? Is it certain that the job was committed (`CleanupFailed`)? Or
+does nobody know yet (`OutcomeUnknown`), in which case nothing is cleaned up? Each carries what happened, where, and
+what to do next, and has been redacted by the time that it can be read.
 """
 
 from __future__ import annotations
@@ -89,6 +89,10 @@ class CommitFailed(LockgateError):
 
 class FileChanged(CommitFailed):
     """A committed file does not have the length or identity that its manifest entry states."""
+
+
+class CleanupFailed(LockgateError):
+    """The job is committed, and what it left could not be deleted. Never to be answered by running it again."""
 
 
 class OutcomeUnknown(LockgateError):
