@@ -357,8 +357,8 @@ class AbfsStore(Store):
             if answer.status in (200, 206):
                 is_directory = status_of(path, answer).is_directory
                 return None if is_directory else answer.body[: bytes_max + 1]
-            if answer.status == 416:  # a range of an empty file
-                return b""
+            if answer.status == 416:  # a range of what has no content: an empty file, or a directory
+                return None if await self._is_directory(path) else b""
             if answer.status == 404 and code_of(answer) not in CONTAINER_MISSING:
                 return None
             raise error_of(call, answer)

@@ -1,0 +1,37 @@
+"""The Cloud Storage store under the conformance kit: every operation, and every capability that it declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from lockgate.engine.store import Store
+from lockgate.model.options import JobOptions
+from lockgate.plugins.registry import registry_for
+from lockgate_gcs.store import COPY_CAPABILITIES, MOVE_CAPABILITIES
+from lockgate_lab.gcs import GcsLab
+from lockgate_testkit import StoreContract
+
+
+@pytest.mark.parametrize("renames_by", ["move"], indirect=True)
+class TestGcsStoreByMoves(StoreContract):
+    """On the lab's buckets."""
+
+    capabilities = MOVE_CAPABILITIES
+
+    @pytest.fixture
+    def lockgate_store_factory(self, gcs: GcsLab) -> Callable[[str], Store]:
+        options = JobOptions(store={"endpoint_url": gcs.url})
+        return lambda place: registry_for((), ()).open_store(f"gs://data/{place}", options)
+
+
+@pytest.mark.parametrize("renames_by", ["copy"], indirect=True)
+class TestGcsStoreByCopies(StoreContract):
+    """On a service without moves."""
+
+    capabilities = COPY_CAPABILITIES
+
+    @pytest.fixture
+    def lockgate_store_factory(self, gcs: GcsLab) -> Callable[[str], Store]:
+        options = JobOptions(store={"endpoint_url": gcs.url, "rename": "copy"})
+        return lambda place: registry_for((), ()).open_store(f"gs://data/{place}", options)
