@@ -73,10 +73,12 @@ def test_moves_that_were_asked_for_are_not_replaced_by_copies(make_gcs: Callable
 def test_a_copy_whose_source_was_not_deleted_is_finished(gcs: GcsLab, make_gcs: Callable[..., Store]) -> None:
     async def work(store: Store) -> None:
         written = await store.write_file("f", b"x")
-        await store.write_file("g", b"x")
         rename = Rename("f", "g", 1, written.identity)
+        gcs.control.fault("error-before", "objects.delete", status=403)
+        (outcome,) = await store.rename_files([rename])
+        assert isinstance(outcome, Unknown)
         source, target = await store.stat_files(["f", "g"])
-        found = plugin.lockgate_recover_rename(store, rename, Unknown(), source, target)
+        found = plugin.lockgate_recover_rename(store, rename, outcome, source, target)
         assert isinstance(found, NotRenamed)
         assert found.reason is Refusal.FAILED, "it is to be sent again"
         (outcome,) = await store.rename_files([rename])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from lockgate.model.errors import PathError
@@ -16,6 +17,12 @@ from lockgate.stores.http.exchange import Call, Repeat
 
 LIST_PAGE = 1000
 FIELDS = "name,size,generation,crc32c,updated"
+KEPT_BY_COPY = ("contentType", "contentEncoding", "contentDisposition", "contentLanguage", "cacheControl", "metadata")
+"""What a rewrite that is told anything of the target must be told again."""
+
+PROOF = "lockgate-rename"
+"""The name of the metadata by which a rename knows its own copy."""
+
 BODY_KIND = "application/octet-stream"
 _JSON = {"content-type": "application/json"}
 
@@ -57,7 +64,8 @@ class Calls:
 
     def status(self, path: str) -> Call:
         """Ask for an object's properties."""
-        return self._call("status", "GET", self._object(path), path, {"fields": FIELDS})
+        fields = ",".join((FIELDS, *KEPT_BY_COPY))
+        return self._call("status", "GET", self._object(path), path, {"fields": fields})
 
     def read(self, path: str, bytes_max: int) -> Call:
         """Read at most so many bytes from the start."""
@@ -92,13 +100,16 @@ class Calls:
             repeat=Repeat.WITH_CARE,
         )
 
-    def rewrite(self, source: str, target: str, *, generation: str, replace: bool, token: str) -> Call:
-        """Copy an object inside the service, or the next part of it."""
+    def rewrite(
+        self, source: str, target: str, *, generation: str, replace: bool, token: str, resource: dict[str, Any]
+    ) -> Call:
+        """Copy an object inside the service, or the next part of it; `resource` is what the copy says of itself."""
         query = _conditions(generation, replace)
         if token:
             query["rewriteToken"] = token
-        resource = f"{self._object(source)}/rewriteTo/b/{quote(self.bucket, safe='')}{self._object(target)}"
-        return self._call("copy", "POST", resource, target, query, headers=_JSON, body=b"", repeat=Repeat.WITH_CARE)
+        where = f"{self._object(source)}/rewriteTo/b/{quote(self.bucket, safe='')}{self._object(target)}"
+        body = json.dumps(resource).encode()
+        return self._call("copy", "POST", where, target, query, headers=_JSON, body=body, repeat=Repeat.WITH_CARE)
 
     def delete(self, path: str, *, generation: str = "") -> Call:
         """Delete an object, or only this generation of it."""

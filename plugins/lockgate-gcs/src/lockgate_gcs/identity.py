@@ -13,6 +13,8 @@ from typing import Any
 
 from lockgate.model.files import FileStatus
 
+from lockgate_gcs.calls import PROOF
+
 
 def identity_of(crc32c: str, length: int, generation: str) -> str:
     """`crc32c` as the API writes it, base64; empty (an object without one) gives an empty identity."""
@@ -38,7 +40,8 @@ def status_of(path: str, resource: dict[str, Any]) -> FileStatus:
     """What an object resource says."""
     length = int(resource.get("size", 0))
     identity = identity_of(str(resource.get("crc32c", "")), length, str(resource.get("generation", "")))
-    return FileStatus(path, length, identity, modified=_seconds(str(resource.get("updated", ""))))
+    proof = str((resource.get("metadata") or {}).get(PROOF, ""))
+    return FileStatus(path, length, identity, modified=_seconds(str(resource.get("updated", ""))), proof=proof)
 
 
 def _seconds(text: str) -> float:

@@ -36,14 +36,15 @@ def lockgate_open_store(url: StoreUrl, options: JobOptions) -> Store | None:
 def lockgate_recover_rename(
     store: Store, rename: Rename, outcome: RenameOutcome, source: FileStatus | None, target: FileStatus | None
 ) -> RenameOutcome | None:
-    """Only where a rename is a copy and a deletion: both ends being there, with one content, is a rename cut short
-    between the two. Sent again, the store finds the copy and deletes the source. Moves leave it to the built-in rule.
+    """Only where a rename is a copy and a deletion: both ends being there, the target with the proof of this very
+    rename, is one that was cut short between the two. Sent again, the store finds the copy and deletes the source.
+    Moves leave it to the built-in rule.
     """
     if not isinstance(store, GcsStore) or Capability.RENAME_BY_COPY not in store.capabilities:
         return None
     if source is None or target is None:
         return None
-    if store.same_identity(source.identity, target.identity):
+    if target.proof and target.proof == store.proof_of_copy(rename, source):
         return NotRenamed(Refusal.FAILED, "copied, and the source not deleted yet")
     return None
 

@@ -13,8 +13,9 @@ objects come; what a deletion leaves of them is deleted too.
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lockgate.engine.logs import get_log
 from lockgate.engine.store import OutputFile, Progress, Store, no_progress
@@ -40,7 +41,7 @@ from lockgate.stores.http.upload import StreamedOutput
 
 from lockgate_gcs.answers import error_of, json_of, message_of, refusal_of, says_unknown_call
 from lockgate_gcs.batch import answers_of, batch_of
-from lockgate_gcs.calls import Calls
+from lockgate_gcs.calls import KEPT_BY_COPY, PROOF, Calls
 from lockgate_gcs.identity import content_of, generation_of, status_of
 from lockgate_gcs.settings import GcsSettings
 from lockgate_gcs.upload import ObjectUpload
@@ -61,6 +62,9 @@ _COMMON = frozenset(
 )
 MOVE_CAPABILITIES = _COMMON | {Capability.ATOMIC_RENAME, Capability.BULK_RENAME}
 COPY_CAPABILITIES = _COMMON | {Capability.RENAME_BY_COPY}
+
+_COPIES = uuid.UUID("0d8f0c34-5d0e-4f0d-9a55-6c7b4b1d2f67")
+"""The name space of the proofs that copies carry."""
 
 BATCHES_IN_FLIGHT = 8
 BATCH_ROUNDS = 12
@@ -160,41 +164,60 @@ class GcsStore(Store):
             )
         return await self._copy_and_delete(rename)
 
+    def proof_of_copy(self, rename: Rename, source: FileStatus) -> str:
+        """What the copy that this rename makes of this source says of itself, whoever makes it."""
+        ends = f"{self.url.child(rename.source)}\n{self.url.child(rename.target)}\n{source.identity}"
+        return str(uuid.uuid5(_COPIES, ends))
+
     async def _copy_and_delete(self, rename: Rename) -> RenameOutcome:
-        """Rewrite, then delete, each pinned to the source's generation. A copy that an earlier try has left is taken
-        for this one's if it has the source's content."""
+        """Rewrite, then delete, each pinned to the source's generation. The copy carries a proof of whose it is, so
+        that a later try takes over what an earlier one has left, and nobody else's file of the same content."""
         try:
-            (source,) = await self.stat_files([rename.source])
-            if source is None:
+            call = self._calls.status(check_relative(rename.source))
+            answer = await self.client.ask(call)
+            if answer.status == 404:
                 return NotRenamed(Refusal.SOURCE_MISSING)
-            if rename.identity and not self.same_identity(rename.identity, source.identity):
+            if answer.status != 200:
+                return refusal_of(answer)
+            found = json_of(answer)
+            source = status_of(rename.source, found)
+            if rename.identity and rename.identity != source.identity:
                 return NotRenamed(Refusal.SOURCE_CHANGED)
-            generation = generation_of(rename.identity) or generation_of(source.identity)
-            copied = await self._rewritten(rename, generation)
+            proof = self.proof_of_copy(rename, source)
+            copied = await self._rewritten(rename, source, found, proof)
             if not isinstance(copied, FileStatus):
                 (target,) = await self.stat_files([rename.target])
-                if target is None or not self.same_identity(target.identity, source.identity):
+                if target is None or target.proof != proof:
                     return copied
                 copied = target
-            await self._delete_source(rename.source, generation)
+            await self._delete_source(rename.source, generation_of(source.identity))
             return Renamed(copied.identity)
         except AnswerLost as error:
             return Unknown(error.what)
         except StoreUnavailable as error:
             return NotRenamed(Refusal.FAILED, error.what)
 
-    async def _rewritten(self, rename: Rename, generation: str) -> FileStatus | NotRenamed | Unknown:
+    async def _rewritten(
+        self, rename: Rename, source: FileStatus, found: dict[str, Any], proof: str
+    ) -> FileStatus | NotRenamed | Unknown:
+        resource = {name: found[name] for name in KEPT_BY_COPY if name in found}
+        resource["metadata"] = {**(found.get("metadata") or {}), PROOF: proof}
         token = ""
         while True:
             call = self._calls.rewrite(
-                rename.source, rename.target, generation=generation, replace=rename.replace, token=token
+                rename.source,
+                check_relative(rename.target),
+                generation=generation_of(source.identity),
+                replace=rename.replace,
+                token=token,
+                resource=resource,
             )
             try:
                 answer = await self.client.ask(call)
             except AnswerLost as error:
                 return Unknown(error.what)
             if answer.status != 200:
-                return refusal_of(answer)
+                return Unknown(f"{answer.status} after a lost answer") if answer.doubtful else refusal_of(answer)
             progress = json_of(answer)
             if progress.get("done"):
                 return status_of(rename.target, progress.get("resource", {}))
@@ -203,7 +226,8 @@ class GcsStore(Store):
     async def _delete_source(self, path: str, generation: str) -> None:
         call = self._calls.delete(path, generation=generation)
         answer = await self.client.ask(call)
-        if answer.status not in (200, 204, 404):
+        # 412: somebody has written another version there since; the one that was copied is gone, as after a rename.
+        if answer.status not in (200, 204, 404, 412):
             raise AnswerLost(f"copied, and the source was not deleted: {answer.status}", where=call.where)
 
     # Batches

@@ -1,0 +1,16 @@
+"""A real HDFS for the session, and stores and tables on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hdfs_places import FAST_CLOSE
+from lockgate_lab.servers import MiniHdfs, start_or_skip
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[MiniHdfs]:
+    server = start_or_skip(MiniHdfs(FAST_CLOSE))
+    yield server
+    server.stop()

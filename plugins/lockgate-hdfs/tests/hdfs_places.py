@@ -1,0 +1,63 @@
+"""Where the tests work on an HDFS, by either scheme, and a look at what it holds that bypasses the store."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import hdfs_native
+from lockgate import JobOptions
+from lockgate.engine.store import Store
+from lockgate.model.urls import parse_url
+from lockgate_hdfs.plugin import lockgate_open_store
+
+FAST_CLOSE = {"dfs.namenode.file.close.num-committed-allowed": "1"}
+"""A file may be closed before its DataNode has reported the last block: without it each close waits 400 ms here."""
+
+USER = {"user": os.environ.get("HADOOP_USER_NAME") or os.environ.get("USER") or "root"}
+
+_numbers = itertools.count()
+
+
+def new_root() -> str:
+    """A path that no other test uses."""
+    return f"/t{os.getpid()}-{next(_numbers)}"
+
+
+def open_at(url: str, **options: Any) -> Store:
+    """The store at a URL, as the plugin opens it."""
+    store = lockgate_open_store(parse_url(url), JobOptions(store=USER, **{"timeout_seconds": 20.0, **options}))
+    assert store is not None
+    return store
+
+
+def factory_at(base: str, **options: Any) -> Callable[[str], Store]:
+    """Opens places below a URL."""
+    root = new_root()
+    return lambda place: open_at(f"{base}{root}/{place}", **options)
+
+
+def client_of(port: int) -> Any:
+    """A client of the tests' own."""
+    return hdfs_native.Client(f"hdfs://127.0.0.1:{port}", {"dfs.client.failover.max.attempts": "2"})
+
+
+def files_below(port: int, root: str) -> dict[str, bytes]:
+    """Every file below a path with its content, read by that client."""
+    client = client_of(port)
+    found: dict[str, bytes] = {}
+    pending = [root]
+    while pending:
+        try:
+            entries = list(client.list_status(pending.pop()))
+        except FileNotFoundError:
+            continue
+        for each in entries:
+            if each.isdir:
+                pending.append(each.path)
+            else:
+                content = bytes(client.read(each.path).read()) if each.length else b""
+                found[each.path[len(root) + 1 :]] = content
+    return found
