@@ -40,7 +40,9 @@ BUILT_IN = (
 DISTRIBUTIONS = {
     "abfs": "lockgate-abfs",
     "abfss": "lockgate-abfs",
+    "az": "lockgate-abfs",
     "gs": "lockgate-gcs",
+    "gcs": "lockgate-gcs",
     "hdfs": "lockgate-hdfs",
     "webhdfs": "lockgate-hdfs",
     "s3": "lockgate-s3",
