@@ -129,7 +129,9 @@ class LocalStore(Store):
         progress(pending)
         if self._durable:
             for directory in touched:
-                _sync_directory(directory)
+                # One that somebody has deleted meanwhile took the file with it: there is nothing to be kept.
+                with contextlib.suppress(FileNotFoundError):
+                    _sync_directory(directory)
         return outcomes
 
     async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
@@ -188,7 +190,8 @@ class LocalStore(Store):
                 await asyncio.sleep(0)
         if self._durable:
             for directory in synced:
-                _sync_directory(directory)
+                with self._errors("make", os.path.relpath(directory, self._root)):
+                    _sync_directory(directory)
         return outcomes
 
     def _make(self, path: str, within: str, synced: set[str]) -> DirectoryOutcome:
