@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 from hdfs_places import FAST_CLOSE
 from lockgate_lab.servers import MiniHdfs, start_or_skip
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from lockgate.model.capabilities import WEAKENING, Capability
 
-from lockgate_testkit.bench import Bench, ContractBroken, Effort, StoreFactory, expect, expect_same
+from lockgate_testkit.bench import Bench, Effort, StoreFactory, expect, expect_same
 from lockgate_testkit.catalogue import Check
 
 
@@ -33,7 +33,7 @@ def run_check(
 
     try:
         asyncio.run(work())
-    except ContractBroken as error:
+    except Exception as error:
         error.add_note(f"the promise: {check.promise}")
         raise
 

@@ -33,6 +33,7 @@ from lockgate_hdfs.web_endpoints import PREFIX, Endpoints
 
 PARTS_IN_FLIGHT = 2
 NOT_NOW_SECONDS = 0.5
+_ASCII = "".join(chr(code) for code in range(33, 127))
 
 
 class WebHdfsStore(RealDirectoryStore):
@@ -108,7 +109,9 @@ class WebHdfsStore(RealDirectoryStore):
         location = _json(asked).get("Location")
         if not location:
             return asked
-        answer = await self.client.ask(Call(f"{kind}-data", method, location, where, body=body))
+        # The NameNode leaves characters beyond ASCII in it as they are, though it is a URI.
+        address = quote(location, safe=_ASCII)
+        answer = await self.client.ask(Call(f"{kind}-data", method, address, where, body=body))
         failure = failure_of(answer, kind, where)
         if failure is not None:
             raise StoreError(str(failure), where=where) if isinstance(failure, CallFailed) else failure

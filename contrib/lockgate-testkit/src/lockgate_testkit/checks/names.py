@@ -69,7 +69,7 @@ async def directories_of_any_name_are_kept_apart(bench: Bench) -> None:
 @check()
 async def data_files_of_any_name_are_written(bench: Bench) -> None:
     """`open_output` takes the same names."""
-    names = NAMES
+    names = (*NAMES, *DECOYS)
     await bench.make("d")
 
     def write(name: str) -> None:

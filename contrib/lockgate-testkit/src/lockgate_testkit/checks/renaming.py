@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from lockgate.engine.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import NotRenamed, Refusal, Rename, Renamed
@@ -259,6 +261,8 @@ async def a_pinned_rename_never_moves_another_content(bench: Bench) -> None:
             if number == 0:
                 await store.write_file(f"from/{at}", b"another content")
             else:
+                # Sooner or later than the write, round by round, on slow stores and on fast ones.
+                await asyncio.sleep(0.001 * (at % 5) ** 2)
                 (outcome,) = await store.rename_files([Rename(f"from/{at}", f"to/{at}", 6, pins[at])])
                 renamed.append(isinstance(outcome, Renamed))
         return renamed

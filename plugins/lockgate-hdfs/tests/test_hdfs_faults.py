@@ -1,0 +1,84 @@
+"""Jobs through a proxy that strikes the calls to the NameNode: complete and exclusive, or nothing visible.
+
+`LOCKGATE_FAULT_RUNS` sets the number of seeded runs (default 3 by hdfs, 2 by webhdfs), `LOCKGATE_FAULT_SEED` the first.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hdfs_tables import FaultyRun, HdfsTable, run_job_under_faults
+from lockgate_lab.dialects import WEBHDFS
+from lockgate_lab.fault_kinds import FaultRates, FaultSizes
+from lockgate_lab.fault_proxy import FaultProxyLab
+from lockgate_lab.fault_schedule import SeededFaults
+from lockgate_lab.servers import MiniHdfs
+from lockgate_lab.tcp_fault_proxy import TcpFaultProxyLab
+
+SHARE = 0.05
+FIRST_SEED = int(os.environ.get("LOCKGATE_FAULT_SEED", "1"))
+RUNS = int(os.environ.get("LOCKGATE_FAULT_RUNS", "0"))
+TASKS, FILES_OF_A_TASK = 40, 10
+SIZES = FaultSizes(delay_ms_max=50, refuse_ms=50)
+
+
+def seeds(default: int) -> range:
+    return range(FIRST_SEED, FIRST_SEED + (RUNS or default))
+
+
+@pytest.mark.parametrize("seed", seeds(3))
+@pytest.mark.timeout(300)
+def test_complete_and_exclusive_with_5_percent_of_each_fault_by_rpc(hdfs: MiniHdfs, seed: int) -> None:
+    direct = HdfsTable(hdfs.url, hdfs.namenode_port)
+    # A lost answer to addBlock makes hdfs-native wait 15 s before it gives the file up: see the test below.
+    schedule = SeededFaults(seed, FaultRates.each_tcp(SHARE), sizes=SIZES, never=("addBlock",))
+    with TcpFaultProxyLab("127.0.0.1", hdfs.namenode_port, schedule, hdfs_rpc=True) as proxy:
+        table = direct.through(f"hdfs://127.0.0.1:{proxy.port}", patience_seconds=60.0)
+        run = run_job_under_faults(table, direct, seed, tasks=TASKS, files=FILES_OF_A_TASK)
+        report(seed, run, len(proxy.struck))
+
+
+@pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.timeout(300)
+def test_complete_and_exclusive_with_5_percent_of_each_fault_by_rest(hdfs: MiniHdfs, seed: int) -> None:
+    web = hdfs.webhdfs_url.replace("http://", "webhdfs://")
+    direct = HdfsTable(web, hdfs.namenode_port)
+    schedule = SeededFaults(seed, FaultRates.each(SHARE), sizes=SIZES)
+    with FaultProxyLab(hdfs.webhdfs_url, schedule, dialect=WEBHDFS) as proxy:
+        table = direct.through(proxy.url.replace("http://", "webhdfs://"), patience_seconds=60.0)
+        run = run_job_under_faults(table, direct, seed, tasks=TASKS, files=FILES_OF_A_TASK)
+        report(seed, run, len(proxy.struck))
+
+
+def test_a_file_whose_block_answer_was_lost_is_written_again(hdfs: MiniHdfs) -> None:
+    direct = HdfsTable(hdfs.url, hdfs.namenode_port)
+    with TcpFaultProxyLab("127.0.0.1", hdfs.namenode_port, hdfs_rpc=True) as proxy:
+        table = direct.through(f"hdfs://127.0.0.1:{proxy.port}")
+        job = table.job()
+        proxy.on_loop(lambda: proxy.server.faults.order(kind="drop-answer", operation="addBlock"))
+        receipt = table.task(job, {"a": b"content"})
+        job.commit([receipt])
+        assert len(proxy.struck) == 1
+    assert direct.read() == {"a": b"content"}
+
+
+@pytest.mark.parametrize("kind", ["drop-answer", "reset"])
+def test_a_rename_whose_answer_was_lost_is_recovered(hdfs: MiniHdfs, kind: str) -> None:
+    direct = HdfsTable(hdfs.url, hdfs.namenode_port)
+    with TcpFaultProxyLab("127.0.0.1", hdfs.namenode_port, hdfs_rpc=True) as proxy:
+        table = direct.through(f"hdfs://127.0.0.1:{proxy.port}")
+        job = table.job()
+        receipt = table.task(job, {f"p/{number}": b"%d" % number for number in range(20)})
+        proxy.on_loop(lambda: proxy.server.faults.order(kind=kind, operation="rename2", skip=3, times=4))
+        summary = job.commit([receipt])
+        assert summary.lockgate is not None
+        assert (summary.lockgate.renames_recovered > 0) == (kind == "drop-answer")
+    assert direct.read() == {f"p/{number}": b"%d" % number for number in range(20)}
+
+
+def report(seed: int, run: FaultyRun, struck: int) -> None:
+    print(
+        f"seed {seed}: committed {run.committed}, {run.recovered} renames recovered, {struck} calls struck {run.error[:200]}"
+    )
+    assert struck > 0
