@@ -38,11 +38,12 @@ CUT_MOST = 0.5
 GROWTH = 0.6
 STEP_REQUESTS = 100
 STEP_SECONDS = 1.0
+START_SECONDS = 3.0
 STEPS_AT_START = 3.0
 STEPS_MOST = 7.0
 """After a cut to `base` the rate grows to `base + GROWTH * sqrt(base) * (2 ** steps - 1)`. A step is so many accepted
 requests, or so many seconds where fewer are sent. The root lets a process with a small share grow faster in proportion
-than one with a large share, which is what makes shares meet. After the very first cut, whose rate is a guess from
+than one with a large share, which is what makes shares meet. In the first seconds, when a rate is a guess from
 little, it starts some steps on."""
 
 RATE_LEAST = 1.0
@@ -172,7 +173,6 @@ class Pacer:
                 self.rate = self._base = max(RATE_LEAST, self._delivered(now) * CUT_LEAST)
                 self._free_at = now
                 self._start_over(now)
-                self._steps_before = STEPS_AT_START
             elif admission.at > self._cut_at and not self._is_noise:
                 self._cut(now)
 
@@ -220,7 +220,8 @@ class Pacer:
     def _start_over(self, now: float) -> None:
         self._cut_at = now
         self._grown = self._outcomes = self._refused = 0
-        self._steps_before = 0.0
+        is_young = self._began_at is not None and now - self._began_at < START_SECONDS
+        self._steps_before = STEPS_AT_START if is_young else 0.0
 
     def _delivered(self, now: float) -> float:
         """Requests per second that the store has lately accepted."""

@@ -26,6 +26,9 @@ log = get_log("lockgate.stores")
 
 BACK_OFF_SECONDS = 0.05
 BACK_OFF_SECONDS_MAX = 10.0
+REFUSED_SECONDS_MAX = 0.4
+"""A refused request does not wait longer than this unless the store says so: it is the pacer that holds it back, and
+with it all others; a longer wait of its own would only leave the rate unused."""
 
 FAILED = frozenset({408, 500, 502, 503, 504})
 REFUSED = frozenset({429, 503})
@@ -73,7 +76,7 @@ class StoreClient:
         doubtful = False
         tries = 0
         while True:
-            reason, retry_after_s = "", 0.0
+            reason, retry_after_s, wait_most_s = "", 0.0, BACK_OFF_SECONDS_MAX
             try:
                 answer = await self._try(transport, call)
             except NotSent as error:
@@ -88,10 +91,11 @@ class StoreClient:
                 # A refusal by 429 comes before anything is done. Behind a 5xx the store may have acted all the same.
                 doubtful = doubtful or answer.status != 429
                 retry_after_s = _retry_after(answer)
+                wait_most_s = REFUSED_SECONDS_MAX if is_refusal(answer) else BACK_OFF_SECONDS_MAX
             lost = reason.startswith("no answer")
             now = time.monotonic()
             failing_since = now if failing_since is None else failing_since
-            wait_s = max(retry_after_s, self._back_off(tries))
+            wait_s = max(retry_after_s, self._back_off(tries, wait_most_s))
             tries += 1
             if (lost and call.repeat is Repeat.WITH_CARE) or now + wait_s > failing_since + self._patience_s:
                 raise self._given_up(call, reason, tries, doubtful)
@@ -112,8 +116,8 @@ class StoreClient:
             self.pacer.accepted(admission)
         return answer
 
-    def _back_off(self, tries: int) -> float:
-        wait_s: float = min(BACK_OFF_SECONDS_MAX, BACK_OFF_SECONDS * 2 ** min(tries, 10))
+    def _back_off(self, tries: int, most_s: float) -> float:
+        wait_s: float = min(most_s, BACK_OFF_SECONDS * 2 ** min(tries, 10))
         return wait_s * (0.5 + self._random.random())
 
     def _given_up(self, call: Call, reason: str, tries: int, doubtful: bool) -> StoreUnavailable:
