@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 BACK_OFF_SECONDS = 0.05
 BACK_OFF_SECONDS_MAX = 5.0
+IDLE_SECONDS = 10.0
 
 
 class CallFailed(Exception):
@@ -50,11 +51,21 @@ class _Task(Generic[T]):
 class CallThreads:
     """Threads for one store. Calls may come from any event loop and any thread; a forked child makes its own.
 
+    A thread that has had nothing to do for `IDLE_SECONDS` ends; `at_end` is called in each thread that ends.
+
     `timeout_s` is for one call, from the moment its thread takes it; `patience_s` for a call with its repetitions.
     """
 
-    def __init__(self, name: str, threads_max: int, timeout_s: float, patience_s: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        threads_max: int,
+        timeout_s: float,
+        patience_s: float,
+        at_end: Callable[[], None] = lambda: None,
+    ) -> None:
         self.threads_max = threads_max
+        self._at_end = at_end
         self._name = name
         self._timeout_s = timeout_s
         self._patience_s = patience_s
@@ -64,7 +75,7 @@ class CallThreads:
     def _start_over(self) -> None:
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._queue: queue.SimpleQueue[_Task[object]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Task[object] | None] = queue.SimpleQueue()
         self._threads = 0
         self._idle = 0
         self._hanging = 0
@@ -135,8 +146,14 @@ class CallThreads:
             if self._idle <= self._queue.qsize() and self._threads - self._hanging < self.threads_max:
                 self._threads += 1
                 threading.Thread(target=self._serve, name=f"{self._name}-call", daemon=True).start()
-        self._queue.put(task)  # type: ignore[arg-type]  # a task of any type is served
+            self._queue.put(task)  # type: ignore[arg-type]  # a task of any type is served
         return task
+
+    def close(self) -> None:
+        """Let idle threads end now, and busy ones after their call. A later call begins new ones."""
+        with self._lock:
+            for _ in range(self._threads):
+                self._queue.put(None)
 
     def _give_up(self, task: _Task[T]) -> None:
         with self._lock:
@@ -145,21 +162,37 @@ class CallThreads:
                 self._hanging += 1
 
     def _serve(self) -> None:
-        while True:
-            with self._lock:
-                self._idle += 1
-            task = self._queue.get()
-            with self._lock:
-                self._idle -= 1
-            if task.future.set_running_or_notify_cancel():
-                task.began = time.monotonic()
-                self._work(task)
-            with self._lock:
-                if task.given_up:
-                    # Another thread has taken this one's place.
-                    self._hanging -= 1
-                    self._threads -= 1
-                    return
+        try:
+            while self._serve_one():
+                pass
+        finally:
+            self._at_end()
+
+    def _serve_one(self) -> bool:
+        """Serve the next task; False where this thread is to end."""
+        with self._lock:
+            self._idle += 1
+        try:
+            task = self._queue.get(timeout=IDLE_SECONDS)
+        except queue.Empty:
+            task = None
+        with self._lock:
+            self._idle -= 1
+            if task is None:
+                # A task may have come since, counting on this thread.
+                if not self._queue.empty():
+                    return True
+                self._threads -= 1
+                return False
+        if task.future.set_running_or_notify_cancel():
+            task.began = time.monotonic()
+            self._work(task)
+        with self._lock:
+            if task.given_up:
+                # Another thread has taken this one's place.
+                self._hanging -= 1
+                self._threads -= 1
+        return not task.given_up
 
     def _work(self, task: _Task[object]) -> None:
         try:

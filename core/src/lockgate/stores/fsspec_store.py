@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import threading
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, BinaryIO, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, BinaryIO, ClassVar, TypeVar
 
 from fsspec import AbstractFileSystem
 
@@ -27,8 +27,6 @@ from lockgate.stores.real_directories import DirectoryNotEmpty, RealDirectorySto
 
 T = TypeVar("T")
 
-THREADS_MAX = 16
-
 
 class FsspecStore(RealDirectoryStore):
     """A directory of an fsspec filesystem that has real directories and an atomic rename.
@@ -38,10 +36,13 @@ class FsspecStore(RealDirectoryStore):
     """
 
     may_send_twice = False
+    threads_max: ClassVar[int] = 16
 
     def __init__(self, url: StoreUrl, connect: Callable[[], AbstractFileSystem], options: JobOptions) -> None:
-        super().__init__(url, min(THREADS_MAX, options.requests_in_flight))
-        self.threads = CallThreads(self.name, self.in_flight_max, options.timeout_seconds, options.patience_seconds)
+        super().__init__(url, min(self.threads_max, options.requests_in_flight))
+        self.threads = CallThreads(
+            self.name, self.in_flight_max, options.timeout_seconds, options.patience_seconds, self._drop_connection
+        )
         self._connect = connect
         self._own = threading.local()
 
@@ -59,9 +60,12 @@ class FsspecStore(RealDirectoryStore):
         """When a file was last changed, seconds since 1970."""
         return float(found.get("mtime", 0.0))
 
-    def is_lost_connection(self, error: OSError) -> bool:
+    def is_lost_connection(self, error: Exception) -> bool:
         """Whether an error says that no answer came, rather than being one. The connection is then made anew."""
-        return isinstance(error, ConnectionError | TimeoutError)
+        return isinstance(error, ConnectionError | TimeoutError | EOFError)
+
+    def disconnect(self, filesystem: AbstractFileSystem) -> None:
+        """Let go of a filesystem's connection; whatever it raises is ignored."""
 
     # The calls, in threads.
 
@@ -81,19 +85,33 @@ class FsspecStore(RealDirectoryStore):
         if getattr(self._own, "filesystem", None) is None:
             try:
                 self._own.filesystem = self._connect()
-            except (OSError, EOFError) as error:
+            except AccessDenied:
+                raise
+            except Exception as error:
                 raise CallFailed(f"no connection: {error}", may_have_acted=False) from error
         return self._own.filesystem
 
+    def _drop_connection(self) -> None:
+        filesystem, self._own.filesystem = getattr(self._own, "filesystem", None), None
+        if filesystem is not None:
+            with contextlib.suppress(Exception):
+                self.disconnect(filesystem)
+
+    async def close(self) -> None:
+        """End the threads, and with them their connections."""
+        self.threads.close()
+
     @contextlib.contextmanager
-    def errors(self, kind: str, where: str) -> Any:
+    def errors(self, kind: str, where: str) -> Iterator[None]:
         """Turn the filesystem's errors into Lockgate's."""
         try:
             yield
-        except (EOFError, OSError) as error:
+        except (CallFailed, StoreError):
+            raise
+        except Exception as error:
             reason = f"cannot {kind}: {error}"
-            if isinstance(error, EOFError) or self.is_lost_connection(error):
-                self._own.filesystem = None
+            if self.is_lost_connection(error):
+                self._drop_connection()
                 raise CallFailed(reason, may_have_acted=True) from error
             if isinstance(error, FileNotFoundError | NotADirectoryError):
                 raise FileMissing(reason, where=where) from error
@@ -214,12 +232,13 @@ class FsspecStore(RealDirectoryStore):
             await self.make_directory(path, parents=False)
 
     async def _make_above(self, path: str) -> None:
-        if path:
-            with contextlib.suppress(FileExists):
+        # Others may make the same; what is still missing afterwards is found out by the call that needs it.
+        with contextlib.suppress(StoreError):
+            if path:
                 await self.make_directory(parent_of(path), parents=True)
-            return
-        # The root's own parents are the user's to name, and are made like any destination's.
-        await self.ask("make", "", lambda fs, full: fs.makedirs(full.rpartition("/")[0], exist_ok=True))
+            else:
+                # The root's own parents are the user's to name, and are made like any destination's.
+                await self.ask("make", "", lambda fs, full: fs.makedirs(full.rpartition("/")[0], exist_ok=True))
 
 
 class _FileWriter(PartWriter):

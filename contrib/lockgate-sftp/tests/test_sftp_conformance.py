@@ -1,0 +1,20 @@
+"""The example plugin keeps what it declares: all that a third party has to write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lockgate import JobOptions
+from lockgate.model.urls import parse_url
+from lockgate_sftp import CAPABILITIES, SftpStore
+from lockgate_testkit import StoreContract, StoreFactory
+
+
+class TestSftp(StoreContract):
+    capabilities = CAPABILITIES
+    identity_seconds = 1.1
+
+    @pytest.fixture
+    def lockgate_store_factory(self, sftp: Any, sftp_options: JobOptions) -> StoreFactory:
+        return lambda place: SftpStore(parse_url(f"{sftp.url}/{place}"), sftp_options)
