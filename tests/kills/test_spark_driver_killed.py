@@ -38,13 +38,14 @@ def test_resumable_when_a_spark_driver_is_killed(
     if shutil.which("java") is None:
         message = "Spark needs Java 17 or newer: apt install openjdk-17-jdk-headless"
         pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
+    log = Path(local_destination.url).with_name("driver.log")
     version = 0
     outcomes: dict[str, int] = {}
     for number in range(max(3, kills // 5)):
         process = subprocess.Popen(
             [sys.executable, str(HERE / "spark_driver.py"), local_destination.url, str(version)],
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=log.open("w"),
             text=True,
             env=slow_phases,
         )
@@ -57,6 +58,7 @@ def test_resumable_when_a_spark_driver_is_killed(
                     break
         in_commit = chance.random() < 0.8
         while in_commit and not list(Path(local_destination.url).glob("_temporary/*/*/commit.json")):
+            assert process.poll() is None, log.read_text()[-3000:]
             time.sleep(0.005)
         time.sleep(chance.uniform(0.0, 0.6))
         kill_tree(process.pid)
