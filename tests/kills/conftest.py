@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from destinations import Destination
-
-STORES = ["local"]
+from emulated_stores import STORES, destination_on
 
 
 @pytest.fixture(params=STORES)
 def destination(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Destination]:
-    """An empty destination on each store."""
-    yield Destination(str(tmp_path / "table"))
+    """An empty destination on each store; those that are far away answer late."""
+    with destination_on(request.param, tmp_path, latency_ms=5) as (url, options):
+        yield Destination(url, **options)
 
 
 @pytest.fixture

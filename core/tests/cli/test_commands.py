@@ -184,6 +184,21 @@ def test_gc_leaves_what_may_be_alive_and_what_crashed(table) -> None:
     assert run_json("jobs", str(table.root))[1][0]["job_id"] in (young.job_id, dead)
 
 
+def test_gc_deletes_what_killed_processes_left_aside(table) -> None:
+    table.write({"a": b"1"})
+    for name, when in ((".aside-0123abcd", 1), (".aside-ffff", time.time()), ("probe-00ff/x", 1)):
+        path = table.root / "_temporary" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+        os.utime(path, (when, when))
+        if path.parent.name != "_temporary":
+            os.utime(path.parent, (when, when))
+    status, found = run_json("gc", str(table.root))
+    assert status == 0
+    assert sorted(each["path"] for each in found) == ["_temporary/.aside-0123abcd", "_temporary/probe-00ff"]
+    assert table.left_over() == ["_temporary/.aside-ffff"]
+
+
 def test_verify_tells_missing_changed_swapped_moved_and_extra(table) -> None:
     table.write({name: name.encode() for name in ("a", "b", "c", "d", "e", "f")}, conflict="replace")
     assert run("verify", str(table.root))[0] == 0

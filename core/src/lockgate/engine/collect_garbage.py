@@ -19,7 +19,8 @@ from lockgate.engine.neighbours import job_layouts
 from lockgate.engine.publish import read_summary
 from lockgate.engine.recover import recover_job
 from lockgate.model.errors import LockgateError
-from lockgate.model.layout import FILE_LISTS, SUCCESS, TEMPORARY
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import FILE_LISTS, SUCCESS, TEMPORARY, is_aside
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,26 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
     with run.stage("collect_garbage"):
         found = [await _job(run, layout_state, dry_run=dry_run) for layout_state in await _states(run)]
         found += await _file_lists(run, dry_run=dry_run)
+        found += await _asides(run, dry_run=dry_run)
         if not dry_run:
             await _delete_empty(run)
         return found
+
+
+async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """What a store wrote aside, or a probe left, when its process was killed."""
+    found: list[FileStatus] = []
+    async for page in run.store.list_directory(TEMPORARY):
+        found += [
+            status
+            for status in page
+            if is_aside(status.path) and run.runtime.wall() - status.modified >= run.options.alive_seconds
+        ]
+    if not dry_run:
+        await run.store.delete_files([status.path for status in found if not status.is_directory])
+        await run.store.delete_directories([status.path for status in found if status.is_directory])
+    action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
+    return [Garbage(status.path, action, "left over from a process that was killed") for status in found]
 
 
 async def _delete_empty(run: JobRun) -> None:

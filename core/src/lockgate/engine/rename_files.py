@@ -32,6 +32,9 @@ async def rename_all(run: JobRun, renames: Sequence[Rename], progress: Progress)
     """
     outcomes: list[RenameOutcome] = await run.store.rename_files(renames, progress)
     run.count("op_rename", len(renames))
+    by_the_store = sum(isinstance(outcome, Renamed) and outcome.recovered for outcome in outcomes)
+    if by_the_store:
+        run.count("commit_file_rename_recovered", by_the_store)
     doubtful = [index for index, outcome in enumerate(outcomes) if not isinstance(outcome, Renamed)]
     for attempt in range(TRIES):
         if not doubtful:

@@ -26,6 +26,7 @@ ATTEMPT for `JOB/{job_attempt:02d}`.
 | `_lockgate/txn/{digest}.json`                       | the outcome of a transaction id: the first summary |
 | `_lockgate/txn/{digest}.claim-{sequence}.json`      | which job is to commit that transaction |
 | `_temporary/probe-{nonce}/`                         | where `lockgate doctor` tries the store out |
+| `_temporary/.aside-{nonce}`                         | what a store writes aside to rename it into place |
 
 Source: seed "Directory Structure"; Hadoop `ManifestCommitterSupport.AttemptDirectories`.
 """
@@ -228,6 +229,17 @@ def record_sequence(name: str) -> int | None:
 
 FILE_LISTS = f"{BOOKKEEPING}/commits"
 """The directory of the lists of files of large commits."""
+
+
+def is_aside(path: str) -> bool:
+    """Whether a path directly below `_temporary` is of no job: a store's file aside, or a probe. Short-lived both."""
+    return re.fullmatch(rf"{TEMPORARY}/(?:\.aside-|probe-)[0-9a-f]+", path) is not None
+
+
+def aside(nonce: str) -> str:
+    """Where a store writes, or makes, what it then renames into place: below no job's directory, so that it cannot
+    bring one back."""
+    return f"{TEMPORARY}/.aside-{nonce}"
 
 
 def probe_directory(nonce: str) -> str:

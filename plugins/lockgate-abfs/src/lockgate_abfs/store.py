@@ -36,7 +36,7 @@ from lockgate.model.files import (
     RenameOutcome,
     Unknown,
 )
-from lockgate.model.layout import TEMPORARY
+from lockgate.model.layout import TEMPORARY, aside
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl, check_relative, parent_of
 from lockgate.stores.http.bulk import for_each
@@ -437,7 +437,7 @@ class AbfsStore(Store):
         raise AnswerLost(f"cannot tell whether it was done: {detail}", where=str(self.url.child(rename.target)))
 
     def _aside(self) -> str:
-        return f"{TEMPORARY}/.aside-{uuid.uuid4().hex}"
+        return aside(uuid.uuid4().hex)
 
     async def _drop_aside(self, aside: str, *, recursive: bool) -> None:
         """Take away what was not put in place, and `_temporary` if that had only been made for it."""
