@@ -45,6 +45,10 @@ class SftpServer:
         self._loop.run_until_complete(self._listen())
         self._ready.set()
         self._loop.run_forever()
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
     async def _listen(self) -> None:
         def of_client(channel: object) -> asyncssh.SFTPServer:

@@ -84,7 +84,7 @@ def run_job_under_faults(table: HdfsTable, direct: HdfsTable, seed: int, *, task
     try:
         job = table.job(conflict="replace")
         job_id = job.job_id
-        with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        with concurrent.futures.ThreadPoolExecutor(24) as threads:
             receipts = list(threads.map(lambda task: _run_task(table, job, task, new[task]), range(tasks)))
         assert direct.read() == old, f"seed {seed}: tasks have changed what readers see"
         summary = job.commit(receipts)

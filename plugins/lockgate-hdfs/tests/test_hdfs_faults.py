@@ -34,7 +34,7 @@ def test_complete_and_exclusive_with_5_percent_of_each_fault_by_rpc(hdfs: MiniHd
     # A lost answer to addBlock makes hdfs-native wait 15 s before it gives the file up: see the test below.
     schedule = SeededFaults(seed, FaultRates.each_tcp(SHARE), sizes=SIZES, never=("addBlock",))
     with TcpFaultProxyLab("127.0.0.1", hdfs.namenode_port, schedule, hdfs_rpc=True) as proxy:
-        table = direct.through(f"hdfs://127.0.0.1:{proxy.port}", patience_seconds=60.0)
+        table = direct.through(f"hdfs://127.0.0.1:{proxy.port}", patience_seconds=60.0, timeout_seconds=4.0)
         run = run_job_under_faults(table, direct, seed, tasks=TASKS, files=FILES_OF_A_TASK)
         report(seed, run, len(proxy.struck))
 
@@ -46,7 +46,7 @@ def test_complete_and_exclusive_with_5_percent_of_each_fault_by_rest(hdfs: MiniH
     direct = HdfsTable(web, hdfs.namenode_port)
     schedule = SeededFaults(seed, FaultRates.each(SHARE), sizes=SIZES)
     with FaultProxyLab(hdfs.webhdfs_url, schedule, dialect=WEBHDFS) as proxy:
-        table = direct.through(proxy.url.replace("http://", "webhdfs://"), patience_seconds=60.0)
+        table = direct.through(proxy.url.replace("http://", "webhdfs://"), patience_seconds=60.0, timeout_seconds=8.0)
         run = run_job_under_faults(table, direct, seed, tasks=TASKS, files=FILES_OF_A_TASK)
         report(seed, run, len(proxy.struck))
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, ClassVar, TypeVar
 
 from fsspec import AbstractFileSystem
 
-from lockgate.model.errors import AccessDenied, FileExists, FileMissing, StoreError
+from lockgate.model.errors import AccessDenied, FileExists, FileMissing, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed, RenameOutcome, Unknown
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl, parent_of
@@ -26,6 +26,8 @@ from lockgate.stores.http.exchange import Repeat
 from lockgate.stores.real_directories import DirectoryNotEmpty, RealDirectoryStore
 
 T = TypeVar("T")
+
+LIST_TRIES = 20
 
 
 class FsspecStore(RealDirectoryStore):
@@ -134,14 +136,21 @@ class FsspecStore(RealDirectoryStore):
             return None
 
     async def entries(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
-        """`ls`, one page."""
-        status = await self.stat(path)
-        if status is None or not status.is_directory:
-            return
-        with contextlib.suppress(FileMissing):
-            found = await self.ask("list", path, lambda fs, full: fs.ls(full, detail=True))
-            prefix = f"{path}/" if path else ""
-            yield [self._status(prefix + each["name"].rstrip("/").rpartition("/")[2], each) for each in found]
+        """`ls`, one page.
+
+        A server may answer a listing with "not found" because one file went while it was listed; that is no empty
+        directory, and is asked again.
+        """
+        prefix = f"{path}/" if path else ""
+        for _ in range(LIST_TRIES):
+            status = await self.stat(path)
+            if status is None or not status.is_directory:
+                return
+            with contextlib.suppress(FileMissing):
+                found = await self.ask("list", path, lambda fs, full: fs.ls(full, detail=True))
+                yield [self._status(prefix + each["name"].rstrip("/").rpartition("/")[2], each) for each in found]
+                return
+        raise StoreUnavailable("cannot list: files keep vanishing meanwhile", where=str(self.url.child(path)))
 
     async def read(self, path: str, length: int) -> bytes | None:
         """`open` and one read."""

@@ -7,7 +7,7 @@ here. Identity is length and modification time in milliseconds, which a rename k
 
 from __future__ import annotations
 
-import os
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -18,7 +18,7 @@ from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Rename
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl
 from lockgate.stores.aside_upload import PartWriter
-from lockgate.stores.call_threads import CallThreads
+from lockgate.stores.call_threads import CallFailed, CallThreads
 from lockgate.stores.http.exchange import Repeat
 from lockgate.stores.real_directories import RealDirectoryStore
 
@@ -57,8 +57,7 @@ class HdfsStore(RealDirectoryStore):
         self._configuration = settings.client_configuration(authority)
         self._directory_mode = settings.directory_mode
         self._file_mode = settings.file_mode
-        self._client: Any = None
-        self._client_process = 0
+        self._own = threading.local()
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -71,18 +70,25 @@ class HdfsStore(RealDirectoryStore):
 
         def call() -> T:
             try:
-                return work(self._connected(), where.path)
+                return work(self._client(), where.path)
             except Exception as error:
-                raise translate(error, kind, str(where)) from error
+                meaning = translate(error, kind, str(where))
+                if isinstance(meaning, CallFailed):
+                    self._own.client = None
+                raise meaning from error
 
         return await self.threads.ask(kind, str(where), call, repeat)
 
-    def _connected(self) -> Any:
-        # A client's threads do not outlive a fork.
-        if self._client is None or self._client_process != os.getpid():
-            self._client = hdfs_native.Client(self._namenode, self._configuration)
-            self._client_process = os.getpid()
-        return self._client
+    def _client(self) -> Any:
+        """This thread's client, with a connection of its own: on a shared one a reset strikes the calls of all, and the
+        client leaves some of them waiting for ever."""
+        if getattr(self._own, "client", None) is None:
+            self._own.client = hdfs_native.Client(self._namenode, self._configuration)
+        return self._own.client
+
+    async def close(self) -> None:
+        """End the threads, and with them their connections."""
+        self.threads.close()
 
     async def stat(self, path: str) -> FileStatus | None:
         """`getFileInfo`."""

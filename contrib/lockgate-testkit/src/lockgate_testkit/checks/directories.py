@@ -22,8 +22,8 @@ async def directories_are_made_with_their_parents(bench: Bench) -> None:
         expect((await bench.status(path)).is_directory, f"{path} is no directory")
     await bench.write("a/file", b"x")
     outcomes = await bench.store.make_directories(["a/file", "a/file/below/deeper", "a/new"])
-    states = [(each.state, each.blocked) for each in outcomes]
-    expect_same(states, [("blocked", "a/file"), ("blocked", "a/file"), ("created", "")], "outcomes at a file")
+    found = [(each.state, each.blocked) for each in outcomes]
+    expect_same(found, [("blocked", "a/file"), ("blocked", "a/file"), ("created", "")], "outcomes at a file")
     expect_same(await bench.read("a/file"), b"x", "the file in the way")
     expect_same([each.state for each in await bench.store.make_directories([""])], ["existed"], "the root again")
 
