@@ -10,12 +10,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from hdfs_places import FAST_CLOSE
 from lockgate_lab.servers import MiniHdfs, start_or_skip
 
 
 @pytest.fixture(scope="session")
 def hdfs() -> Iterator[MiniHdfs]:
-    server = start_or_skip(MiniHdfs(FAST_CLOSE))
+    server = start_or_skip(MiniHdfs())
     yield server
     server.stop()

@@ -13,9 +13,6 @@ from lockgate.engine.store import Store
 from lockgate.model.urls import parse_url
 from lockgate_hdfs.plugin import lockgate_open_store
 
-FAST_CLOSE = {"dfs.namenode.file.close.num-committed-allowed": "1"}
-"""A file may be closed before its DataNode has reported the last block: without it each close waits 400 ms here."""
-
 USER = {"user": os.environ.get("HADOOP_USER_NAME") or os.environ.get("USER") or "root"}
 
 _numbers = itertools.count()

@@ -29,7 +29,7 @@ def test_complete_and_exclusive_with_names_of_any_kind(table: HdfsTable) -> None
     assert table.read() == {name: name.encode() for name in AWKWARD}
     assert table.left_over() == []
     assert summary.lockgate is not None
-    assert summary.lockgate.files == len(AWKWARD)
+    assert summary.lockgate.files.count == len(AWKWARD)
     assert not verify(table.url, table.job_options()).mismatches
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
-from hdfs_places import FAST_CLOSE, open_at
+from hdfs_places import open_at
 from hdfs_tables import HdfsTable
 from lockgate import Job, LockgateError, Receipt, recover
 from lockgate.api.io_loop import IO_LOOP
@@ -18,13 +19,14 @@ from lockgate.plugins.hookspecs import hookimpl
 from lockgate_lab.servers import MiniHdfs, start_or_skip
 
 OLD = {f"part={n}/old": b"old %d" % n for n in range(4)}
-NEW = {f"part={n % 4}/new-{n:03d}": b"new %d" % n for n in range(120)}
+TASKS = [{f"part={n % 4}/new-{task:02d}-{n}": b"new %d" % n for n in range(6)} for task in range(16)]
+NEW = {path: content for files in TASKS for path, content in files.items()}
 
 
 @pytest.fixture
 def fragile() -> Iterator[MiniHdfs]:
     """An HDFS of the test's own, to be killed."""
-    server = start_or_skip(MiniHdfs(FAST_CLOSE))
+    server = start_or_skip(MiniHdfs())
     yield server
     server.stop()
 
@@ -34,7 +36,9 @@ def prepared(server: MiniHdfs, scheme: str, **options: object) -> tuple[HdfsTabl
     table = HdfsTable(base, server.namenode_port, options=dict(options))
     table.write(OLD)
     job = table.job(conflict="replace")
-    return table, job, [table.task(job, NEW)]
+    with concurrent.futures.ThreadPoolExecutor(len(TASKS)) as threads:
+        receipts = list(threads.map(lambda task: table.task(job, TASKS[task], task), range(len(TASKS))))
+    return table, job, receipts
 
 
 class KillAt:

@@ -125,8 +125,12 @@ class HdfsStore(RealDirectoryStore):
         """Create, write, close, and look at it: closing sets the modification time."""
 
         def put(client: Any, full: str) -> FileStatus:
-            with client.create(full, self._new_file(overwrite=True)) as file:
+            file = client.create(full, self._new_file(overwrite=True))
+            try:
                 file.write(content)
+                file.close()
+            finally:
+                disarm(file)
             return status_of(path, client.get_file_info(full))
 
         return self._whole(await self.ask("write", path, put), len(content))
@@ -184,6 +188,19 @@ class HdfsStore(RealDirectoryStore):
         await self.ask("make", path, make)
 
 
+class _Gone:
+    """In the place of a file that nobody closes any more."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def disarm(file: Any) -> None:
+    """Keep a file object from closing itself when it is collected: that is a call to the server, without a deadline, in
+    whichever thread collects it, and be it the event loop's."""
+    file.inner = _Gone()
+
+
 class _FileWriter(PartWriter):
     """A file of hdfs-native's, written in the store's threads, one call at a time."""
 
@@ -200,7 +217,7 @@ class _FileWriter(PartWriter):
 
     async def close(self) -> FileStatus:
         """Close it, and look at it."""
-        await self._store.ask("close", self._path, lambda client, full: self._file.close(), Repeat.WITH_CARE)
+        await self._close()
         status = await self._store.stat(self._path)
         if status is None:
             raise FileMissing("it was deleted while it was written", where=str(self._store.url.child(self._path)))
@@ -208,7 +225,13 @@ class _FileWriter(PartWriter):
 
     async def give_up(self) -> None:
         """Close it, so that the client stops renewing its lease."""
-        await self._store.ask("close", self._path, lambda client, full: self._file.close(), Repeat.WITH_CARE)
+        await self._close()
+
+    async def _close(self) -> None:
+        try:
+            await self._store.ask("close", self._path, lambda client, full: self._file.close(), Repeat.WITH_CARE)
+        finally:
+            disarm(self._file)
 
 
 def status_of(path: str, found: Any) -> FileStatus:
