@@ -167,7 +167,7 @@ def seeds_of_faults(usual: int) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def run_seeds(seeds: range, run: Callable[[int], FaultyRun], *, at_once: int = 5) -> list[FaultyRun]:
+def run_seeds(seeds: range, run: Callable[[int], FaultyRun], *, at_once: int = 12) -> list[FaultyRun]:
     """Run each seed, some at once since faults mostly wait, and print what became of each."""
     with concurrent.futures.ThreadPoolExecutor(at_once) as threads:
         futures = {seed: threads.submit(run, seed) for seed in seeds}
