@@ -30,7 +30,7 @@ def test_complete_and_exclusive_with_names_of_any_kind(table: HdfsTable) -> None
     assert table.left_over() == []
     assert summary.lockgate is not None
     assert summary.lockgate.files.count == len(AWKWARD)
-    assert not verify(table.url, table.job_options()).mismatches
+    assert verify(table.url, table.job_options()).findings == []
 
 
 def test_append_keeps_what_is_there_and_refuses_its_names(table: HdfsTable) -> None:

@@ -18,7 +18,7 @@ async def a_cancelled_batch_stands_still(bench: Bench) -> None:
     """A batch that was cancelled changes nothing any more: the store is the same a while later."""
     names = [f"{number:05d}" for number in range(bench.effort.batch)]
     await bench.make("a", "b", "c")
-    await bench.write_many([f"a/{name}" for name in names])
+    await bench.write_many([f"a/{name}" for name in names], b"")
     calls = [
         bench.store.rename_files([Rename(f"a/{name}", f"b/{name}") for name in names]),
         bench.store.rename_files([Rename(f"b/{name}", f"c/{name}") for name in names]),

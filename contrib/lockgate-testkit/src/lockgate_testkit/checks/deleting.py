@@ -34,7 +34,7 @@ async def a_large_batch_is_deleted_whole(bench: Bench) -> None:
     """More files than a store takes in one request."""
     paths = [f"d/{number:05d}" for number in range(bench.effort.batch)]
     await bench.make("d")
-    await bench.write_many([*paths, "d/stays"])
+    await bench.write_many([*paths, "d/stays"], b"")
     outcomes = await bench.store.delete_files(paths)
     expect_same(outcomes.count(Deleted.DELETED), len(paths), "files answered to be deleted")
     expect_same([each.path for each in await bench.listed("d")], ["d/stays"], "what is left")
@@ -70,7 +70,7 @@ async def several_delete_one_tree(bench: Bench) -> None:
 
     for _ in range(max(1, bench.effort.rounds // 5)):
         await bench.make(*(f"d/tree/{number}" for number in range(7)))
-        await bench.write_many(paths)
+        await bench.write_many(paths, b"")
         await bench.race(4, racer)
         expect_same(await bench.tree("d"), [], "what is left")
 
@@ -137,7 +137,7 @@ async def a_tree_goes_as_one_act(bench: Bench) -> None:
                 count = 0
                 while not meeting.over.is_set():
                     try:
-                        await store.create_file(f"{base}/late-{number}-{count}", b"x")
+                        await store.create_file(f"{base}/late-{number}-{count}", b"")
                         count += 1
                     except FileMissing:
                         break
@@ -147,7 +147,7 @@ async def a_tree_goes_as_one_act(bench: Bench) -> None:
 
     for at in range(max(1, bench.effort.rounds // 4)):
         await bench.make(f"d/{at}/deep")
-        await bench.write_many([f"d/{at}/deep/{number}" for number in range(files)])
+        await bench.write_many([f"d/{at}/deep/{number}" for number in range(files)], b"")
     await bench.race(4, racer)
     expect_same(await bench.listed("d"), [], "what is left, or was created after the tree was gone")
 

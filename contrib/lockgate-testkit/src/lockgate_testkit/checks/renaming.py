@@ -52,9 +52,9 @@ async def a_large_batch_is_renamed_whole(bench: Bench) -> None:
     """More files than a store takes in one request, all renamed."""
     names = [f"{number:05d}" for number in range(bench.effort.batch)]
     await bench.make("a", "b")
-    await bench.write_many([f"a/{name}" for name in names])
+    await bench.write_many([f"a/{name}" for name in names], b"")
     identities = {each.path: each.identity for each in await bench.listed("a")}
-    renames = [Rename(f"a/{name}", f"b/{name}", 1, identities[f"a/{name}"]) for name in names]
+    renames = [Rename(f"a/{name}", f"b/{name}", 0, identities[f"a/{name}"]) for name in names]
     expect_same(await bench.store.preflight(renames), [], "what preflight finds wrong with right renames")
     outcomes = await bench.store.rename_files(renames)
     expect_same(sum(isinstance(each, Renamed) for each in outcomes), len(names), "files renamed")
