@@ -1,0 +1,89 @@
+"""Hadoop's configuration files, name services, options and their errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hdfs_places import USER, new_root
+from hdfs_tables import HdfsTable
+from lockgate import JobOptions
+from lockgate.model.errors import OptionError
+from lockgate.model.urls import parse_url
+from lockgate_hdfs.hadoop_conf import read_configuration
+from lockgate_hdfs.plugin import lockgate_open_store
+from lockgate_hdfs.settings import HdfsSettings
+from lockgate_lab.servers import MiniHdfs
+from lockgate_lab.servers.free_port import free_port
+
+
+def write_configuration(directory: Path, **properties: str) -> str:
+    lines = "".join(
+        f"<property><name>{name.replace('__', '-').replace('_', '.')}</name><value>{value}</value></property>"
+        for name, value in properties.items()
+    )
+    (directory / "hdfs-site.xml").write_text(f"<configuration>{lines}</configuration>")
+    return str(directory)
+
+
+@pytest.mark.parametrize("scheme", ["hdfs", "webhdfs"])
+@pytest.mark.parametrize("by", ["option", "environment"])
+def test_a_name_service_is_found_and_its_dead_namenode_passed_over(
+    hdfs: MiniHdfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, by: str
+) -> None:
+    dead = free_port()
+    where = write_configuration(
+        tmp_path,
+        dfs_nameservices="lake",
+        dfs_ha_namenodes_lake="one,two",
+        dfs_client_failover_proxy_provider_lake=(
+            "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
+        ),
+        dfs_namenode_rpc__address_lake_one=f"127.0.0.1:{dead}",
+        dfs_namenode_rpc__address_lake_two=f"127.0.0.1:{hdfs.namenode_port}",
+        dfs_namenode_http__address_lake_one=f"127.0.0.1:{dead}",
+        dfs_namenode_http__address_lake_two=f"127.0.0.1:{hdfs.http_port}",
+    )
+    store = dict(USER)
+    if by == "option":
+        store["conf_dir"] = where
+    else:
+        monkeypatch.setenv("HADOOP_CONF_DIR", where)
+    table = HdfsTable(f"{scheme}://lake", hdfs.namenode_port, new_root(), {"store": store})
+    table.write({"p=1/a": b"x"})
+    assert table.read() == {"p=1/a": b"x"}
+
+
+def test_the_default_filesystem_is_used_where_the_url_names_none(hdfs: MiniHdfs, tmp_path: Path) -> None:
+    where = write_configuration(tmp_path, fs_defaultFS=hdfs.url)
+    table = HdfsTable("hdfs://", hdfs.namenode_port, new_root(), {"store": {**USER, "conf_dir": where}})
+    table.write({"a": b"x"})
+    assert table.read() == {"a": b"x"}
+
+
+def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("HADOOP_HOME", raising=False)
+
+    def open_with(url: str, **store: str) -> object:
+        return lockgate_open_store(parse_url(url), JobOptions(store=store))
+
+    with pytest.raises(OptionError, match="names no NameNode"):
+        open_with("hdfs:///data")
+    with pytest.raises(OptionError, match=r"no option store\.usr"):
+        open_with("hdfs://host/data", usr="me")
+    with pytest.raises(OptionError, match=r"store\.file_mode cannot be 'rw'"):
+        open_with("hdfs://host/data", file_mode="rw")
+    with pytest.raises(OptionError, match=r"store\.threads cannot be '0'"):
+        open_with("hdfs://host/data", threads="0")
+    with pytest.raises(OptionError, match="conf_dir is not a directory"):
+        open_with("hdfs://host/data", conf_dir=str(tmp_path / "missing"))
+    (tmp_path / "core-site.xml").write_text("<configuration>")
+    with pytest.raises(OptionError, match="cannot read Hadoop's configuration"):
+        read_configuration(str(tmp_path), {})
+    assert open_with("s3://bucket/data") is None
+
+
+def test_a_token_is_not_shown() -> None:
+    settings = HdfsSettings.resolve(JobOptions(store={"token": "secret-token-77"}), {})
+    assert "secret-token-77" not in repr(settings)
