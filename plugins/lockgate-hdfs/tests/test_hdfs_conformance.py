@@ -6,11 +6,12 @@ import pytest
 from hdfs_places import factory_at
 from lockgate_hdfs.native_store import CAPABILITIES
 from lockgate_lab.servers import MiniHdfs
-from lockgate_testkit import StoreContract, StoreFactory
+from lockgate_testkit import Effort, StoreContract, StoreFactory
 
 
 class TestHdfs(StoreContract):
     capabilities = CAPABILITIES
+    effort = Effort(rounds=10, batch=400)
 
     @pytest.fixture
     def lockgate_store_factory(self, hdfs: MiniHdfs) -> StoreFactory:
@@ -19,6 +20,8 @@ class TestHdfs(StoreContract):
 
 class TestWebHdfs(StoreContract):
     capabilities = CAPABILITIES
+    # A file is six requests here; two thousand entries are two pages.
+    effort = Effort(racers=6, rounds=8, batch=250, entries=2_000)
 
     @pytest.fixture
     def lockgate_store_factory(self, hdfs: MiniHdfs) -> StoreFactory:
