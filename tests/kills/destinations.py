@@ -12,6 +12,7 @@ from typing import Any
 
 from lockgate.api.destination import looking_run
 from lockgate.engine.conflicts import list_visible
+from lockgate.model.capabilities import Capability
 from lockgate.model.options import JobOptions
 
 DRIVER = Path(__file__).with_name("commit_driver.py")
@@ -24,6 +25,12 @@ class Destination:
     def __init__(self, url: str, **options: str) -> None:
         self.url = url
         self.options = options
+
+    @property
+    def has_real_directories(self) -> bool:
+        """Whether directories are things of their own there."""
+        run = looking_run(self.url, JobOptions.resolve(self.options))
+        return Capability.REAL_DIRECTORIES in run.store.capabilities
 
     def driver(self, files: Files, *, tasks: int = 4, slow: float = 0.0, **options: str) -> Driver:
         """Start a driver; it says `committing` once its tasks are done."""
