@@ -269,11 +269,11 @@ class _FileWriter(PartWriter):
         """Close it and look at it."""
         await self._store.ask("write", self._path, lambda fs, full: self._file.close(), Repeat.WITH_CARE)
         status = await self._store.stat(self._path)
-        if status is None or status.length != self._written:
-            raise StoreError(
-                f"{status.length if status else 0} of {self._written} bytes were written",
-                where=str(self._store.url.child(self._path)),
-            )
+        where = str(self._store.url.child(self._path))
+        if status is None:
+            raise FileMissing("it was deleted while it was written", where=where)
+        if status.length != self._written:
+            raise StoreError(f"{status.length} of {self._written} bytes were written", where=where)
         return status
 
     async def give_up(self) -> None:

@@ -156,12 +156,20 @@ class WebHdfsStore(RealDirectoryStore):
     async def put(self, path: str, content: bytes) -> FileStatus:
         """CREATE, to a DataNode, and a look at it."""
         await self._send("write", path, "PUT", "CREATE", content, **self._new_file())
-        written = await self.stat(path)
-        if written is None or written.length != len(content):
-            raise StoreError(
-                f"{written.length if written else 0} of {len(content)} bytes were written",
-                where=str(self.url.child(path)),
-            )
+        return self.whole(path, await self.stat(path), len(content))
+
+    def whole(self, path: str, written: FileStatus | None, length: int) -> FileStatus:
+        """What was written, if it is there with its length.
+
+        Raises:
+            FileMissing: its directory was deleted meanwhile.
+            StoreError: it is shorter or longer.
+        """
+        where = str(self.url.child(path))
+        if written is None:
+            raise FileMissing("it was deleted while it was written", where=where)
+        if written.length != length:
+            raise StoreError(f"{written.length} of {length} bytes were written", where=where)
         return written
 
     def _new_file(self) -> dict[str, str]:
@@ -259,13 +267,7 @@ class _Parts(PartWriter):
                 await self._store.join(self._path, others)
         except AnswerLost:
             pass  # the length tells
-        status = await self._store.stat(self._path)
-        if status is None or status.length != total:
-            raise StoreError(
-                f"{status.length if status else 0} of {total} bytes were written",
-                where=str(self._store.url.child(self._path)),
-            )
-        return status
+        return self._store.whole(self._path, await self._store.stat(self._path), total)
 
     async def give_up(self) -> None:
         """Delete the parts; the first is the caller's."""
