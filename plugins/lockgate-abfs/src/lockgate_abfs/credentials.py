@@ -5,17 +5,16 @@ None of them shows its secret in `repr`, and no error here carries one.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import contextlib
-import time
 from abc import ABC, abstractmethod
 from email.utils import formatdate
 from typing import Any
 
 from lockgate.model.errors import AccessDenied, OptionError
 from lockgate.stores.http.exchange import Call
+from lockgate.stores.http.renewed_token import RenewedToken
 
 from lockgate_abfs import __version__
 from lockgate_abfs.connection_string import parse_connection_string
@@ -26,9 +25,6 @@ VERSION = "2024-11-04"
 """The service version asked for: the first that keeps `x-ms-client-transaction-id`."""
 
 SCOPE = "https://storage.azure.com/.default"
-TOKEN_SECONDS_LEFT = 300.0
-"""A token that is valid for less than this is renewed before it is used."""
-
 _COMMON = {"x-ms-version": VERSION, "user-agent": f"lockgate-abfs/{__version__}"}
 
 
@@ -90,37 +86,27 @@ class Identity(Credential):
     def __init__(self, kind: str, **arguments: str) -> None:
         self._kind = kind
         self._arguments = arguments
-        self._token = ""
-        self._expires = 0.0
-        self._renewal: asyncio.Lock | None = None
-        self._renewal_loop: asyncio.AbstractEventLoop | None = None
+        self._token = RenewedToken(self._ask)
 
     async def authorize(self, call: Call) -> tuple[str, dict[str, str]]:
         """Send the token along."""
-        if time.time() > self._expires - TOKEN_SECONDS_LEFT:
-            await self._renew()
-        return call.url, {**_COMMON, **call.headers, "authorization": f"Bearer {self._token}"}
+        token = await self._token.current()
+        return call.url, {**_COMMON, **call.headers, "authorization": f"Bearer {token}"}
 
-    async def _renew(self) -> None:
-        loop = asyncio.get_running_loop()
-        if self._renewal is None or self._renewal_loop is not loop:
-            self._renewal, self._renewal_loop = asyncio.Lock(), loop
-        async with self._renewal:
-            if time.time() <= self._expires - TOKEN_SECONDS_LEFT:
-                return
-            credential = self._make()
-            try:
-                token = await credential.get_token(SCOPE)
-            except Exception as error:  # azure-identity's own errors; their texts name no secret but are long
-                raise AccessDenied(
-                    f"no token for {self._kind}: {type(error).__name__}",
-                    where=str(error)[:1000],
-                    next_step="check the identity, or give store.account_key or store.sas_token",
-                ) from None
-            finally:
-                with contextlib.suppress(Exception):
-                    await credential.close()
-            self._token, self._expires = token.token, float(token.expires_on)
+    async def _ask(self) -> tuple[str, float]:
+        credential = self._make()
+        try:
+            token = await credential.get_token(SCOPE)
+        except Exception as error:  # azure-identity's own errors; their texts name no secret but are long
+            raise AccessDenied(
+                f"no token for {self._kind}: {type(error).__name__}",
+                where=str(error)[:1000],
+                next_step="check the identity, or give store.account_key or store.sas_token",
+            ) from None
+        finally:
+            with contextlib.suppress(Exception):
+                await credential.close()
+        return token.token, float(token.expires_on)
 
     def _make(self) -> Any:
         try:

@@ -11,14 +11,12 @@ from typing import Any
 
 from lockgate.model.errors import AccessDenied, OptionError
 from lockgate.stores.http.exchange import Call
+from lockgate.stores.http.renewed_token import SECONDS_LEFT, RenewedToken
 
 from lockgate_gcs import __version__
 from lockgate_gcs.settings import GcsSettings
 
 SCOPES = ("https://www.googleapis.com/auth/devstorage.read_write",)
-TOKEN_SECONDS_LEFT = 300.0
-"""A token that is valid for less than this is renewed before it is used."""
-
 _COMMON = {"user-agent": f"lockgate-gcs/{__version__}"}
 
 
@@ -36,34 +34,24 @@ class GoogleToken:
     def __init__(self, token: str) -> None:
         self._from = token
         self._credentials: Any = None
-        self._token = ""
-        self._expires = 0.0
-        self._renewal: asyncio.Lock | None = None
-        self._renewal_loop: asyncio.AbstractEventLoop | None = None
+        self._token = RenewedToken(self._renew)
 
     async def authorize(self, call: Call) -> tuple[str, dict[str, str]]:
         """Send the token along."""
-        if time.time() > self._expires - TOKEN_SECONDS_LEFT:
-            await self._renew()
-        return call.url, {**_COMMON, **call.headers, "authorization": f"Bearer {self._token}"}
+        token = await self._token.current()
+        return call.url, {**_COMMON, **call.headers, "authorization": f"Bearer {token}"}
 
-    async def _renew(self) -> None:
-        loop = asyncio.get_running_loop()
-        if self._renewal is None or self._renewal_loop is not loop:
-            self._renewal, self._renewal_loop = asyncio.Lock(), loop
-        async with self._renewal:
-            if time.time() <= self._expires - TOKEN_SECONDS_LEFT:
-                return
-            try:
-                self._token, self._expires = await asyncio.to_thread(self._ask)
-            except OptionError:
-                raise
-            except Exception as error:  # google-auth and its transport raise many kinds
-                raise AccessDenied(
-                    f"no token from Google: {type(error).__name__}",
-                    where=str(error)[:500],
-                    next_step="gcloud auth application-default login, or give store.token a key file",
-                ) from None
+    async def _renew(self) -> tuple[str, float]:
+        try:
+            return await asyncio.to_thread(self._ask)
+        except OptionError:
+            raise
+        except Exception as error:  # google-auth and its transport raise many kinds
+            raise AccessDenied(
+                f"no token from Google: {type(error).__name__}",
+                where=str(error)[:500],
+                next_step="gcloud auth application-default login, or give store.token a key file",
+            ) from None
 
     def _ask(self) -> tuple[str, float]:
         import google.auth.transport.requests
@@ -73,7 +61,7 @@ class GoogleToken:
         self._credentials.refresh(google.auth.transport.requests.Request())
         expiry = self._credentials.expiry
         if expiry is None:  # then it is taken to be good for long enough to be used once or twice
-            return str(self._credentials.token), time.time() + TOKEN_SECONDS_LEFT + 60
+            return str(self._credentials.token), time.time() + SECONDS_LEFT + 60
         # google-auth gives UTC without saying so.
         return str(self._credentials.token), expiry.replace(tzinfo=datetime.UTC).timestamp()
 
