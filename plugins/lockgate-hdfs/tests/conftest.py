@@ -15,6 +15,7 @@ from lockgate_lab.servers import MiniHdfs, start_or_skip
 
 @pytest.fixture(scope="session")
 def hdfs() -> Iterator[MiniHdfs]:
-    server = start_or_skip(MiniHdfs())
+    # Small pages, so that listings have many.
+    server = start_or_skip(MiniHdfs({"dfs.ls.limit": "100"}))
     yield server
     server.stop()

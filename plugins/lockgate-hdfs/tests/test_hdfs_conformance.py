@@ -20,8 +20,8 @@ class TestHdfs(StoreContract):
 
 class TestWebHdfs(StoreContract):
     capabilities = CAPABILITIES
-    # A file is six requests here; two thousand entries are two pages.
-    effort = Effort(racers=6, rounds=8, batch=250, entries=2_000)
+    # Some 35 files a second are written here, two requests of them to a DataNode that makes a client for each.
+    effort = Effort(racers=5, rounds=6, batch=120, entries=600)
 
     @pytest.fixture
     def lockgate_store_factory(self, hdfs: MiniHdfs) -> StoreFactory:
