@@ -143,7 +143,11 @@ class WebHdfsStore(RealDirectoryStore):
             yield [status_of(prefix + each["pathSuffix"], each) for each in found]
             if not listing["remainingEntries"] or not found:
                 return
-            after = {"startAfter": found[-1]["pathSuffix"]}
+            last = found[-1]["pathSuffix"]
+            if last in after.values():
+                raise StoreError("the server lists the same page again", where=str(self.url.child(path)))
+            # In lower case: Hadoop 3.5.0 documents `startAfter`, and does not know it.
+            after = {"startafter": last}
 
     async def read(self, path: str, length: int) -> bytes | None:
         """OPEN, from a DataNode."""
