@@ -20,8 +20,7 @@ class TestHdfs(StoreContract):
 
 class TestWebHdfs(StoreContract):
     capabilities = CAPABILITIES
-    # Some 35 files a second are written here, two requests of them to a DataNode that makes a client for each.
-    effort = Effort(racers=5, rounds=6, batch=200, entries=2_000)
+    effort = Effort(racers=5, rounds=6, batch=200)
 
     @pytest.fixture
     def lockgate_store_factory(self, hdfs: MiniHdfs) -> StoreFactory:
