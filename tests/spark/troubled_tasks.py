@@ -12,16 +12,6 @@ from typing import Any
 Step = Callable[[Iterator[Any]], Iterator[Any]]
 
 
-def remembering(told: str) -> Step:
-    """Leave the name of every attempt, `task-attempt`, in a directory."""
-
-    def step(batches: Iterator[Any]) -> Iterator[Any]:
-        Path(told, attempt_name()).touch()
-        yield from batches
-
-    return step
-
-
 def attempt_name() -> str:
     from pyspark import TaskContext
 
@@ -31,7 +21,7 @@ def attempt_name() -> str:
 
 def going_wrong(told: str, wrong: dict[str, str]) -> Step:
     """Attempts named in `wrong` do after their first batch what it says: `fail`, `hang`, `die` (their Python worker
-    is killed), or `kill` (their executor is)."""
+    is killed), or `kill` (their executor is); or, after their last one, are `late`: they wait for their rival."""
 
     def step(batches: Iterator[Any]) -> Iterator[Any]:
         name = attempt_name()
@@ -40,17 +30,25 @@ def going_wrong(told: str, wrong: dict[str, str]) -> Step:
             if at == 1 and name in wrong:
                 _go_wrong(wrong[name])
             yield batch
-        if name in wrong and "late" in wrong[name]:
-            time.sleep(float(wrong[name].partition(" ")[2]))
+        if wrong.get(name) == "late":
+            _wait_for_rival(Path(told, f"{name.partition('-')[0]}-1"))
 
     return step
+
+
+def _wait_for_rival(begun: Path) -> None:
+    """Until the other attempt has begun, and a little longer: either may then be the first to end."""
+    deadline = time.monotonic() + 200
+    while not begun.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1)
 
 
 def _go_wrong(how: str) -> None:
     if how == "fail":
         raise RuntimeError("told to fail")
     if how == "hang":
-        time.sleep(120)
+        time.sleep(240)
     if how == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "kill":
