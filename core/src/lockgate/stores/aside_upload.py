@@ -23,7 +23,8 @@ class PartWriter(ABC):
 
     @abstractmethod
     async def write(self, index: int, content: bytes) -> None:
-        """Part number `index`, from 0."""
+        """Part number `index`, from 0, once for each. Where a store has more than one part in flight, the first call
+        may still be under way when the next is made."""
 
     @abstractmethod
     async def close(self) -> FileStatus:
@@ -50,10 +51,11 @@ class AsideUpload(UploadSteps):
 
     async def part(self, index: int, content: bytes) -> None:
         """The first part begins the file."""
+        # Counted before it is sent: several may be under way, and end in any order.
+        self._parts = max(self._parts, index + 1)
         if self._writer is None:
             self._writer = await self._store.open_parts(self._aside)
         await self._writer.write(index, content)
-        self._parts = index + 1
 
     async def finish(self, rest: bytes) -> FileStatus:
         """The last part, and the file's name."""

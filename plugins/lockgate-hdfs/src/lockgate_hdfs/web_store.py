@@ -259,6 +259,7 @@ class _Parts(PartWriter):
 
     async def write(self, index: int, content: bytes) -> None:
         """A file of its own, sent again as often as need be."""
+        assert index not in self._lengths, "a part is written once"
         self._lengths[index] = len(content)
         await self._store.put(self._name(index), content)
 
