@@ -49,7 +49,7 @@ def under_faults(lab: AzureLab, seed: int) -> FaultyRun:
         return run_job_under_faults(through, direct, seed)
 
 
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(2700)
 @pytest.mark.slow
 def test_complete_and_exclusive_or_nothing_under_five_percent_of_every_fault() -> None:
     with AzureLab(AzureSettings(check_signatures=True)) as lab:
