@@ -143,8 +143,11 @@ def simulation(session: nox.Session) -> None:
 
 @nox.session
 def long(session: nox.Session) -> None:
-    """What takes too long for CI: a hundred real kills on each store, and an hour of simulated histories."""
+    """What takes too long for CI: a hundred real kills on each store, fifty jobs under faults on HDFS, and an hour of
+    simulated histories."""
     _install(session, *TEST_TOOLS)
+    faults = ("plugins/lockgate-hdfs/tests/test_hdfs_faults.py", "-k", "rpc")
+    session.run("python", "-m", "pytest", "-q", "-s", *faults, env={"TEST_FAULT_RUNS": "50"})
     session.run("python", "-m", "pytest", "-q", "-s", "tests/kills", env={"TEST_KILLS": "100"})
     session.run("python", "tests/simulation/explore.py", "--seconds", "3600")
 

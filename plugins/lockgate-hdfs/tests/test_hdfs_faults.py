@@ -1,6 +1,6 @@
 """Jobs through a proxy that strikes the calls to the NameNode: complete and exclusive, or nothing visible.
 
-`LOCKGATE_FAULT_RUNS` sets the number of seeded runs (default 3 by hdfs, 1 by webhdfs), `LOCKGATE_FAULT_SEED` the first.
+`TEST_FAULT_RUNS` sets the number of seeded runs (default 3 by hdfs, 1 by webhdfs), `TEST_FAULT_SEED` the first.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lockgate_lab.servers import MiniHdfs
 from lockgate_lab.tcp_fault_proxy import TcpFaultProxyLab
 
 SHARE = 0.05
-FIRST_SEED = int(os.environ.get("LOCKGATE_FAULT_SEED", "1"))
-RUNS = int(os.environ.get("LOCKGATE_FAULT_RUNS", "0"))
+FIRST_SEED = int(os.environ.get("TEST_FAULT_SEED", "1"))
+RUNS = int(os.environ.get("TEST_FAULT_RUNS", "0"))
 TASKS, FILES_OF_A_TASK = 40, 10
 SIZES = FaultSizes(delay_ms_max=50, refuse_ms=50)
 
