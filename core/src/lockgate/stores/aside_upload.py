@@ -44,6 +44,7 @@ class AsideUpload(UploadSteps):
         self._aside = store.aside_of(path)
         self._writer: PartWriter | None = None
         self._parts = 0
+        self._bytes = 0
 
     async def whole(self, content: bytes) -> FileStatus:
         """One small file."""
@@ -53,6 +54,7 @@ class AsideUpload(UploadSteps):
         """The first part begins the file."""
         # Counted before it is sent: several may be under way, and end in any order.
         self._parts = max(self._parts, index + 1)
+        self._bytes += len(content)
         if self._writer is None:
             self._writer = await self._store.open_parts(self._aside)
         await self._writer.write(index, content)
@@ -63,6 +65,11 @@ class AsideUpload(UploadSteps):
         if rest:
             await self._writer.write(self._parts, rest)
         written = await self._writer.close()
+        if written.length != self._bytes + len(rest):
+            raise StoreError(
+                f"{written.length} of {self._bytes + len(rest)} bytes were written",
+                where=str(self._store.url.child(self._path)),
+            )
         await self._store.rename_into_place(self._aside, self._path, written, replace=False)
         return FileStatus(self._path, written.length, written.identity, modified=written.modified)
 
