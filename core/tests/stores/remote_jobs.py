@@ -159,8 +159,8 @@ def without_ids(key: str) -> str:
 
 
 def seeds_of_faults(usual: int) -> range:
-    """Which seeds a fault run takes: `LOCKGATE_FAULT_SEEDS=7` or `0-49`, else the first `usual`."""
-    text = os.environ.get("LOCKGATE_FAULT_SEEDS", "")
+    """Which seeds a fault run takes: `TEST_FAULT_SEEDS=7` or `0-49`, else the first `usual`."""
+    text = os.environ.get("TEST_FAULT_SEEDS", "")
     if not text:
         return range(usual)
     first, _, last = text.partition("-")
