@@ -44,7 +44,7 @@ class Azure:
 
     name = "abfs"
     renames = ("RenamePath",)
-    in_flight = (32, 64)
+    in_flight = (8, 16, 32, 64)
 
     def __init__(self) -> None:
         self.server = ServerProcess.of_module("lockgate_lab", "azure")
@@ -71,7 +71,7 @@ class Gcs:
 
     name = "gcs"
     renames = ("objects.move", "batch")
-    in_flight = (64,)
+    in_flight = (16, 64)
 
     def __init__(self) -> None:
         self.server = ServerProcess.of_module("lockgate_lab", "gcs")

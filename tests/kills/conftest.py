@@ -17,7 +17,7 @@ from emulated_stores import STORES, destination_on
 def destination(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Destination]:
     """An empty destination on each store; those that are far away answer late."""
     with destination_on(request.param, tmp_path, latency_ms=5) as (url, options):
-        yield Destination(url, **options)
+        yield Destination(url, files=2 if request.param == "hdfs" else 10, **options)
 
 
 @pytest.fixture

@@ -20,11 +20,16 @@ Files = dict[str, str]
 
 
 class Destination:
-    """A destination, by its URL and the options that its store needs."""
+    """A destination, by its URL and the options that its store needs; `files` are how many a partition has here."""
 
-    def __init__(self, url: str, **options: str) -> None:
+    def __init__(self, url: str, files: int = 10, **options: str) -> None:
         self.url = url
+        self.files = files
         self.options = options
+
+    def table(self, version: str) -> Files:
+        """A table of a size that suits the store."""
+        return table(version, partitions=6, files=self.files)
 
     @property
     def has_real_directories(self) -> bool:
@@ -100,9 +105,17 @@ class Driver:
         self.job_id = job_id
 
     def wait_until_committing(self) -> None:
+        """Until its tasks are done."""
+        self._wait_for("committing\n")
+
+    def wait_until_committed(self) -> None:
+        """Until its commit has returned."""
+        self._wait_for("committed\n")
+
+    def _wait_for(self, expected: str) -> None:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line == "committing\n", f"{line}{self.process.stderr.read() if self.process.stderr else ''}"
+        assert line == expected, f"{line}{self.process.stderr.read() if self.process.stderr else ''}"
 
     def end(self) -> tuple[int, str]:
         out, error = self.process.communicate(timeout=120)

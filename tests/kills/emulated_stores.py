@@ -13,8 +13,7 @@ from lockgate_lab.gcs.buckets import Bucket
 from lockgate_lab.servers import MiniHdfs, start_or_skip
 
 REMOTE = ("abfs", "gcs", "hdfs")
-STORES = ("local", "abfs", "gcs")
-"""Those whose drivers are killed at random; HDFS has kills of its server in its own tests."""
+STORES = ("local", *REMOTE)
 
 
 @contextmanager

@@ -205,7 +205,7 @@ def a_lost_answer_counts_as_renamed() -> Iterator[None]:
 def the_set_aside_list_is_written_after_the_move() -> Iterator[None]:
     """What is set aside is written down when it has been moved already."""
 
-    async def move(run: Any, log: Any, plan: Any) -> None:
+    async def move(run: Any, log: Any, plan: Any) -> Any:
         asides = encode_set_aside(plan.set_aside)
         digest = digest_of(asides) if plan.set_aside else ""
         if plan.set_aside and Capability.REAL_DIRECTORIES in run.store.capabilities:
@@ -220,6 +220,7 @@ def the_set_aside_list_is_written_after_the_move() -> Iterator[None]:
         await move_files.move_files(run, plan)
         if plan.set_aside:
             await run.store.write_file(run.layout.set_aside_list(digest), asides)
+        return await publish.write_file_list(run, plan)
 
     with patch.object(job_commit, "_move", move):
         yield
@@ -231,7 +232,7 @@ def success_is_written_early() -> Iterator[None]:
     honest = move_files.move_files
 
     async def move(run: Any, plan: Any) -> None:
-        await publish.write_summary(run, plan, "early")
+        await publish.write_summary(run, plan, await publish.write_file_list(run, plan), "early")
         await run.store.rename_files([Rename(run.layout.summary_temporary("early"), SUCCESS, replace=True)])
         await honest(run, plan)
 
@@ -243,7 +244,7 @@ def success_is_written_early() -> Iterator[None]:
 def success_is_written_in_place() -> Iterator[None]:
     """`_SUCCESS` is written to its path, not renamed: the commit point can be passed twice, and undone never."""
 
-    async def publish_in_place(run: Any, nonce: str) -> bool:
+    async def publish_in_place(run: Any, nonce: str, waiting: Any = None) -> bool:
         (content,) = await run.store.read_files([run.layout.summary_temporary(nonce)], bytes_max=1 << 20)
         await run.store.write_file(SUCCESS, content or b"")
         return True
@@ -357,7 +358,7 @@ def the_old_success_goes_last() -> Iterator[None]:
     "complete",
     "exclusive",
     shape=_killed_between_two_files,
-    histories_max=5000,
+    histories_max=20_000,
 )
 def cleanup_deletes_the_record_in_any_order() -> Iterator[None]:
     """Cut short, cleanup leaves a record that says `moving` of a job that is committed. (This engine had it.)"""

@@ -112,7 +112,7 @@ def test_resumable_after_a_cleanup_that_was_cut_short_anywhere(table, undo: bool
         assert not table.left_over(), number
         if next(iter(store.calls[number:]), None) is None:
             break
-    assert number > 20
+    assert number > 15
 
 
 def test_concurrent_a_job_that_fails_leaves_the_success_of_another_partitions_job(table) -> None:

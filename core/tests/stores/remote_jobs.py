@@ -7,11 +7,13 @@ store under test.
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import os
 import random
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from lockgate import Job, JobOptions, LockgateError, Receipt, Summary, recover
@@ -87,11 +89,20 @@ class FaultyRun:
     stage_seconds: Mapping[str, float] = field(default_factory=dict)
 
 
-def run_job_under_faults(table: RemoteTable, direct: RemoteTable, seed: int, *, tasks: int = 40) -> FaultyRun:
+def run_job_under_faults(
+    table: RemoteTable,
+    direct: RemoteTable,
+    seed: int,
+    *,
+    tasks: int = 40,
+    writers: int = 8,
+    attempts: tuple[int, ...] = (0,),
+) -> FaultyRun:
     """Ten files a task, through `table`; then judge by `direct`: complete and exclusive, or nothing visible.
 
     Every fourth task has a second attempt that writes and is never committed, every eighth one that commits and whose
-    receipt the driver does not take. The job replaces what is there.
+    receipt the driver does not take. The job replaces what is there. A task that fails is tried again, as a scheduler
+    would, as long as there are `attempts`.
     """
     random_of_job = random.Random(seed)
     old = {f"part={n}/old-{n}.bin": b"old %d" % n for n in range(5)}
@@ -105,8 +116,9 @@ def run_job_under_faults(table: RemoteTable, direct: RemoteTable, seed: int, *, 
         return FaultyRun(False, 0, str(error))
     job_id = job.job_id
     try:
-        with concurrent.futures.ThreadPoolExecutor(8) as threads:
-            receipts = list(threads.map(lambda task: _run_task(table, job, task, new[task]), range(tasks)))
+        with concurrent.futures.ThreadPoolExecutor(writers) as threads:
+            run = partial(_run_task, table, job, attempts)
+            receipts = list(threads.map(run, new, new.values()))
         assert direct.read() == old, f"seed {seed}: tasks have changed what readers see"
         summary = job.commit(receipts)
     except LockgateError as error:
@@ -139,7 +151,7 @@ def _files_of(task: int, rng: random.Random) -> dict[str, bytes]:
     return {name: rng.randbytes(rng.randrange(0, 200)) for name in names}
 
 
-def _run_task(table: RemoteTable, job: Job, task: int, files: Files) -> Receipt:
+def _run_task(table: RemoteTable, job: Job, attempts: tuple[int, ...], task: int, files: Files) -> Receipt:
     if task % 4 == 3:
         zombie = job.task_attempt(task, 7)
         zombie.setup()
@@ -147,7 +159,11 @@ def _run_task(table: RemoteTable, job: Job, task: int, files: Files) -> Receipt:
             file.write(b"never committed")
     if task % 8 == 1:
         table.task(job, {f"rival-{task}.bin": b"committed, not taken"}, task, 1)
-    return table.task(job, files, task)
+    *first, last = attempts
+    for attempt in first:
+        with contextlib.suppress(LockgateError):
+            return table.task(job, files, task, attempt)
+    return table.task(job, files, task, last)
 
 
 _UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")

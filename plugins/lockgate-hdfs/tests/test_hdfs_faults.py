@@ -8,18 +8,19 @@ from __future__ import annotations
 import os
 
 import pytest
-from hdfs_tables import FaultyRun, HdfsTable, run_job_under_faults
+from hdfs_tables import HdfsTable
 from lockgate_lab.dialects import WEBHDFS
 from lockgate_lab.fault_kinds import FaultRates, FaultSizes
 from lockgate_lab.fault_proxy import FaultProxyLab
 from lockgate_lab.fault_schedule import SeededFaults
 from lockgate_lab.servers import MiniHdfs
 from lockgate_lab.tcp_fault_proxy import TcpFaultProxyLab
+from remote_jobs import FaultyRun, run_job_under_faults
 
 SHARE = 0.05
 FIRST_SEED = int(os.environ.get("TEST_FAULT_SEED", "1"))
 RUNS = int(os.environ.get("TEST_FAULT_RUNS", "0"))
-TASKS, FILES_OF_A_TASK = 40, 10
+ATTEMPTS = (0, 2, 3)
 SIZES = FaultSizes(delay_ms_max=50, refuse_ms=50)
 
 
@@ -34,8 +35,8 @@ def test_complete_and_exclusive_with_5_percent_of_each_fault_by_rpc(hdfs: MiniHd
     # A lost answer to addBlock makes hdfs-native wait 15 s before it gives the file up: see the test below.
     schedule = SeededFaults(seed, FaultRates.each_tcp(SHARE), sizes=SIZES, never=("addBlock",))
     with TcpFaultProxyLab("127.0.0.1", hdfs.namenode_port, schedule, hdfs_rpc=True) as proxy:
-        table = direct.through(f"hdfs://127.0.0.1:{proxy.port}", patience_seconds=60.0, timeout_seconds=4.0)
-        run = run_job_under_faults(table, direct, seed, tasks=TASKS, files=FILES_OF_A_TASK)
+        table = direct.by(f"hdfs://127.0.0.1:{proxy.port}", patience_seconds=60.0, timeout_seconds=4.0)
+        run = run_job_under_faults(table, direct, seed, writers=24, attempts=ATTEMPTS)
         report(seed, run, len(proxy.struck))
 
 
@@ -46,15 +47,15 @@ def test_complete_and_exclusive_with_5_percent_of_each_fault_by_rest(hdfs: MiniH
     direct = HdfsTable(web, hdfs.namenode_port)
     schedule = SeededFaults(seed, FaultRates.each(SHARE), sizes=SIZES)
     with FaultProxyLab(hdfs.webhdfs_url, schedule, dialect=WEBHDFS) as proxy:
-        table = direct.through(proxy.url.replace("http://", "webhdfs://"), patience_seconds=60.0, timeout_seconds=8.0)
-        run = run_job_under_faults(table, direct, seed, tasks=TASKS, files=FILES_OF_A_TASK)
+        table = direct.by(proxy.url.replace("http://", "webhdfs://"), patience_seconds=60.0, timeout_seconds=8.0)
+        run = run_job_under_faults(table, direct, seed, writers=24, attempts=ATTEMPTS)
         report(seed, run, len(proxy.struck))
 
 
 def test_a_file_whose_block_answer_was_lost_is_written_again(hdfs: MiniHdfs) -> None:
     direct = HdfsTable(hdfs.url, hdfs.namenode_port)
     with TcpFaultProxyLab("127.0.0.1", hdfs.namenode_port, hdfs_rpc=True) as proxy:
-        table = direct.through(f"hdfs://127.0.0.1:{proxy.port}")
+        table = direct.by(f"hdfs://127.0.0.1:{proxy.port}")
         job = table.job()
         proxy.on_loop(lambda: proxy.server.faults.order(kind="drop-answer", operation="addBlock"))
         receipt = table.task(job, {"a": b"content"})
@@ -67,7 +68,7 @@ def test_a_file_whose_block_answer_was_lost_is_written_again(hdfs: MiniHdfs) -> 
 def test_a_rename_whose_answer_was_lost_is_recovered(hdfs: MiniHdfs, kind: str) -> None:
     direct = HdfsTable(hdfs.url, hdfs.namenode_port)
     with TcpFaultProxyLab("127.0.0.1", hdfs.namenode_port, hdfs_rpc=True) as proxy:
-        table = direct.through(f"hdfs://127.0.0.1:{proxy.port}")
+        table = direct.by(f"hdfs://127.0.0.1:{proxy.port}")
         job = table.job()
         receipt = table.task(job, {f"p/{number}": b"%d" % number for number in range(20)})
         proxy.on_loop(lambda: proxy.server.faults.order(kind=kind, operation="rename2", skip=3, times=4))

@@ -84,7 +84,7 @@ def test_undoable_when_another_file_is_in_the_way(table: HdfsTable) -> None:
     receipts = [table.task(job, {"a/2": b"new"}, 0), table.task(job, {"b/2": b"new"}, 1)]
     # Whoever deletes a staged file makes the commit fail half way, or before.
     client = client_of(table.port)
-    staged = [path for path in table.everything() if "/tasks/" in path]
+    staged = [path for path in table.server_files() if "/tasks/" in path]
     client.delete(f"{table.root}/{staged[-1]}", False)
     with pytest.raises(Exception, match=r"lockgate recover|not renamed|restored") as caught:
         job.commit(receipts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -47,7 +48,7 @@ from lockgate.plugins.builtin.job_cleanup import lockgate_cleanup
 from lockgate.plugins.builtin.rename_recovery import lockgate_recover_rename
 
 from simworld.disk import Disk
-from simworld.event_loop import simulated_loop
+from simworld.event_loop import ACTOR, simulated_loop
 from simworld.faults import Faults, Kind, NoFaults, RandomFaults
 from simworld.judges import Before, Judges, Violation, Written
 from simworld.scenario import AttemptPlan, JobPlan, Scenario, Visitor, draw_scenario, options
@@ -111,6 +112,14 @@ class History:
 
 def _ignore(event: Event) -> None:
     """Nobody listens."""
+
+
+def _raise_mistake(error: BaseException | None) -> None:
+    """Raise a mistake of the engine's own code, for which it has rolled back as for any other failure."""
+    while error is not None:
+        if isinstance(error, TypeError | AttributeError | NameError | LookupError | AssertionError):
+            raise error
+        error = error.__cause__ or error.__context__
 
 
 async def _elsewhere(url: str) -> Store:
@@ -234,7 +243,9 @@ class World:
 
     def start(self, actor: Actor, work: Coroutine[Any, Any, Any]) -> None:
         """Let an actor begin."""
-        task = self.loop.create_task(work, name=actor.name)
+        context = contextvars.copy_context()
+        context.run(ACTOR.set, actor.name)
+        task = self.loop.create_task(work, name=actor.name, context=context)
         task._log_destroy_pending = False
         self.tasks.append(task)
 
@@ -309,6 +320,7 @@ class World:
         try:
             summary = await commit_once(run, given)
         except LockgateError as error:
+            _raise_mistake(error)
             self.tell(actor, f"commit: {type(error).__name__}: {error.what}")
             definite = isinstance(error, CommitFailed | CommitRefused)
             if definite and judges.committers.get(job.job_id) == actor.name and not job.commits_twice:
@@ -543,7 +555,7 @@ class World:
         """Let go of actors that crashed, without letting their `finally` clauses do anything."""
         for actor in self.actors.values():
             actor.dead = True
-        for task in self.tasks:
+        for task in (*self.tasks, *asyncio.all_tasks(self.loop)):
             if not task.done():
                 coroutine = task.get_coro()
                 with contextlib.suppress(BaseException):

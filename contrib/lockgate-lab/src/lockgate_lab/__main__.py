@@ -7,11 +7,10 @@ input closes. Faults, latency and limits are set over its control routes while i
 from __future__ import annotations
 
 import argparse
-import asyncio
 from pathlib import Path
 
 from lockgate_lab import azure, gcs
-from lockgate_lab.announced_server import serve_until_told
+from lockgate_lab.announced_server import run_until_told
 from lockgate_lab.dialects import DIALECTS
 from lockgate_lab.fault_kinds import KINDS, FaultRates
 from lockgate_lab.fault_proxy import FaultProxy
@@ -53,10 +52,10 @@ def main() -> None:
     if arguments.server == "azure":
         settings = azure.AzureSettings(anonymous=arguments.anonymous, check_signatures=arguments.check_signatures)
         azure_server = azure.azure_server(settings, arguments.port)
-        asyncio.run(serve_until_told(azure_server, lambda: azure.announcement(azure_server.url())))
+        run_until_told(azure_server, lambda: azure.announcement(azure_server.url()))
     elif arguments.server == "gcs":
         gcs_server = gcs.gcs_server(port=arguments.port)
-        asyncio.run(serve_until_told(gcs_server, lambda: gcs.announcement(gcs_server.url())))
+        run_until_told(gcs_server, lambda: gcs.announcement(gcs_server.url()))
     else:
         proxy = FaultProxy(
             arguments.upstream,
@@ -65,7 +64,7 @@ def main() -> None:
             port=arguments.port,
             decisions=arguments.log,
         )
-        asyncio.run(serve_until_told(proxy, lambda: {"url": proxy.url(), "lab": f"{proxy.url()}/_lab"}))
+        run_until_told(proxy, lambda: {"url": proxy.url(), "lab": f"{proxy.url()}/_lab"})
 
 
 if __name__ == "__main__":

@@ -15,8 +15,7 @@ import struct
 import time
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import aiohttp
 from aiohttp import web
@@ -30,6 +29,7 @@ from lockgate_lab.dialects import PLAIN, Dialect, Headers, asks_for_a_later_page
 from lockgate_lab.fault_kinds import NOTHING, USUAL_SIZES, Decision, FaultSizes
 from lockgate_lab.fault_schedule import FaultSchedule, NoFaults, Normalise, as_is
 from lockgate_lab.lab import Lab
+from lockgate_lab.lifecycle import LoopServer
 from lockgate_lab.planned_faults import PlannedFault
 from lockgate_lab.request_log import LoggedRequest, without_signature
 from lockgate_lab.server import HEADER_BYTES_MAX
@@ -45,7 +45,7 @@ ORDERED_KINDS = {
 """What the ordered faults every server of the lab knows are called here."""
 
 
-class FaultProxy(Steered):
+class FaultProxy(Steered, LoopServer):
     """Stands in front of `upstream` (a URL without a path); an async context manager.
 
     `keep_host=False` sends the server's own host name instead of the client's, for servers that answer only to it;
@@ -78,17 +78,6 @@ class FaultProxy(Steered):
         self._outage: asyncio.Task[None] | None = None
         self._sequence = 0
         self._in_flight = 0
-
-    async def __aenter__(self) -> Self:
-        """Start listening."""
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop listening and close the connections."""
-        await self.stop()
 
     async def start(self) -> None:
         """Listen on loopback, on the wanted port or a free one."""

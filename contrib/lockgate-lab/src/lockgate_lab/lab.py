@@ -10,31 +10,16 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
+from lockgate_lab.lifecycle import LoopServer, Startable
 from lockgate_lab.server_process import LabControl
 
 Result = TypeVar("Result")
-
-
-class LoopServer(Protocol):
-    """What a `Lab` can run: started and stopped on one event loop, known by a URL in between."""
-
-    async def start(self) -> None:
-        """Begin to listen."""
-
-    async def stop(self) -> None:
-        """End, with every connection."""
-
-    def url(self) -> str:
-        """Return the URL, without a slash at its end."""
-
-
 Server = TypeVar("Server", bound=LoopServer)
 
 
-class Lab(Generic[Server]):
+class Lab(Startable, Generic[Server]):
     """Runs a server in a daemon thread from `start` to `stop`; a context manager.
 
     The server's state belongs to its loop: touch it through `on_loop`, or through the control routes (`control`).
@@ -44,17 +29,6 @@ class Lab(Generic[Server]):
         self.server = server
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> Self:
-        """Start the server."""
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop the server."""
-        self.stop()
 
     def start(self) -> None:
         """Start the thread and the server in it; raises what the server's start raised."""

@@ -13,13 +13,13 @@ import time
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import partial
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
 from lockgate_lab.control_routes import CONTROL_PREFIX, Steered, control_answer
+from lockgate_lab.lifecycle import LoopServer
 from lockgate_lab.planned_faults import ANSWER_LOST, ERROR_AFTER, ERROR_BEFORE, REQUEST_LOST
 from lockgate_lab.request_log import LoggedRequest, without_signature
 
@@ -73,7 +73,7 @@ class EmulatedStore(Protocol[Call]):
         """Forget all data."""
 
 
-class LabServer(Steered, Generic[Call]):
+class LabServer(Steered, LoopServer, Generic[Call]):
     """Runs one store on loopback ports of this event loop; an async context manager.
 
     `endpoints` names the ports to listen on: a store whose service has several host names can tell by it which one was
@@ -89,17 +89,6 @@ class LabServer(Steered, Generic[Call]):
         self._servers: list[web.Server] = []
         self._sequence = 0
         self._in_flight = 0
-
-    async def __aenter__(self) -> Self:
-        """Start listening."""
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop listening and close the connections."""
-        await self.stop()
 
     async def start(self) -> None:
         """Listen on loopback: the first endpoint on the wanted port, the others on free ones."""

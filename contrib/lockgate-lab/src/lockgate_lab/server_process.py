@@ -18,8 +18,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
+
+from lockgate_lab.lifecycle import Startable
 
 _LOOPBACK_ONLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -28,7 +29,7 @@ class ServerStartError(Exception):
     """The process ended, or said nothing, before it announced itself; the message carries what it wrote."""
 
 
-class ServerProcess:
+class ServerProcess(Startable):
     """Starts a command and reads its announcement; a context manager that ends the process, by its own pid."""
 
     def __init__(
@@ -70,17 +71,6 @@ class ServerProcess:
         return cls(
             tether, start_timeout_s=start_timeout_s + 5, error_log=error_log, working_directory=working_directory
         )
-
-    def __enter__(self) -> Self:
-        """Start the process and wait for its announcement."""
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End the process."""
-        self.stop()
 
     def start(self) -> None:
         """Start the process and wait for its announcement; raises ServerStartError."""

@@ -15,8 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from lockgate_lab import fault_kinds
 from lockgate_lab.control_routes import Steered
@@ -26,13 +25,14 @@ from lockgate_lab.fault_proxy import ORDERED_KINDS, reset_connection
 from lockgate_lab.fault_schedule import FaultSchedule, NoFaults
 from lockgate_lab.hdfs_rpc import FrameCutter, answered_call, request_call
 from lockgate_lab.lab import Lab
+from lockgate_lab.lifecycle import LoopServer
 from lockgate_lab.request_log import LoggedRequest
 
 CONNECTION_SETUP = "connection-setup"
 """The operation of what belongs to a connection and not to a call; no fault strikes it."""
 
 
-class TcpFaultProxy(Steered):
+class TcpFaultProxy(Steered, LoopServer):
     """Stands in front of `host:port`; an async context manager. It can be steered in-process only."""
 
     def __init__(
@@ -57,17 +57,6 @@ class TcpFaultProxy(Steered):
         self._outage: asyncio.Task[None] | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._sequence = 0
-
-    async def __aenter__(self) -> Self:
-        """Start listening."""
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop listening and close the connections."""
-        await self.stop()
 
     async def start(self) -> None:
         """Listen on loopback, on the wanted port or a free one."""

@@ -29,7 +29,7 @@ async def abort_job(run: JobRun) -> None:
         log = RecordLog(run)
         if record is None or record.phase is Phase.REFUSED:
             try:
-                claimed = await log.claim(Phase.ROLLING_BACK, reason="aborted")
+                claimed = await log.claim(Phase.ROLLING_BACK, record, reason="aborted")
             except JobNotFound:
                 return
             await delete_sources(run, claimed)

@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from lockgate.engine.answer_failure import Failure, answer_failure, roll_back
 from lockgate.engine.cleanup import clean_up
+from lockgate.engine.concurrency import both
 from lockgate.engine.conflicts import meet_directories, old_summary, resolve
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.load_manifests import find_pins, held_pins, load_plan
+from lockgate.engine.load_manifests import find_pins, load_plan, refuse_aborted
 from lockgate.engine.move_files import move_files
-from lockgate.engine.neighbours import take_ground
-from lockgate.engine.publish import publish, read_summary, write_summary
+from lockgate.engine.neighbours import ground_of, take_ground
+from lockgate.engine.publish import publish, read_summary, write_file_list, write_summary
 from lockgate.engine.record_log import RecordLog, has_predecessor, read_record
 from lockgate.engine.reports import report_success
 from lockgate.engine.setup import check_marker
@@ -36,9 +37,9 @@ from lockgate.model.layout import SUCCESS
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
-from lockgate.model.receipt import Pin, Receipt
-from lockgate.model.record import CommitRecord, digest_of, encode_set_aside
-from lockgate.model.summary import Summary
+from lockgate.model.receipt import Pin, Receipt, pins_of
+from lockgate.model.record import CommitRecord, Ground, digest_of, encode_set_aside
+from lockgate.model.summary import FileList, Summary
 
 Admission = Callable[[JobRun], Awaitable[Summary | None]]
 """Asked once the job is claimed: a summary says that its transaction id was committed by another job."""
@@ -57,39 +58,49 @@ async def commit_job(run: JobRun, receipts: Sequence[Receipt] | None, admit: Adm
     """
     log = RecordLog(run)
     try:
-        pins = await _claim(run, log, receipts)
-        summary = await commit_from_claim(run, log, pins, admit)
+        pins, plan = await _claim(run, log, receipts)
+        summary = await commit_from_claim(run, log, pins, admit, plan)
     except Failure as error:
         await answer_failure(run, log, error)
         raise
     return summary
 
 
-async def commit_from_claim(run: JobRun, log: RecordLog, pins: Sequence[Pin], admit: Admission) -> Summary:
-    """Go on from phase `claimed`: a driver, or the recoverer of one that died there."""
+async def commit_from_claim(
+    run: JobRun, log: RecordLog, pins: Sequence[Pin], admit: Admission, plan: CommitPlan | None = None
+) -> Summary:
+    """Go on from phase `claimed`: a driver, which may have its plan already, or the recoverer of a dead one."""
     earlier = await admit(run)
     if earlier is not None:
         run.log.info("the transaction id is committed already", by=earlier.job_id)
         await roll_back(run, log, reason=f"transaction committed by job {earlier.job_id}")
         await clean_up(run)
         return earlier
-    plan = await _plan(run, log, pins)
-    await _move(run, log, plan)
-    return await _publish(run, log, plan)
+    plan = await _plan(run, log, pins, plan)
+    return await _publish(run, log, plan, await _move(run, log, plan))
 
 
 async def plan_job(run: JobRun, receipts: Sequence[Receipt] | None) -> CommitPlan:
     """The plan of a commit, without touching anything: the first half of `commit_job`."""
-    pins = await find_pins(run) if receipts is None else await held_pins(run, receipts)
+    if receipts is None:
+        pins: Sequence[Pin] = await find_pins(run)
+    else:
+        pins = pins_of(receipts, run.layout.job_id)
+        await refuse_aborted(run, pins)
     return await _meet(run, await load_plan(run, pins))
 
 
-async def _claim(run: JobRun, log: RecordLog, receipts: Sequence[Receipt] | None) -> Sequence[Pin]:
-    pins = await find_pins(run) if receipts is None else await held_pins(run, receipts)
+async def _claim(
+    run: JobRun, log: RecordLog, receipts: Sequence[Receipt] | None
+) -> tuple[Sequence[Pin], CommitPlan | None]:
+    """Make the job this driver's; its pins, and its plan if the manifests could be read ahead of the claim."""
+    with run.stage("load_manifests"):
+        (pins, plan), earlier = await both(_read_ahead(run, receipts), read_record(run))
     options = run.options
     with run.stage("claim"):
         await log.claim(
             Phase.CLAIMED,
+            earlier,
             pins=pins,
             policy=options.conflict,
             on_failure=options.on_failure,
@@ -97,14 +108,37 @@ async def _claim(run: JobRun, log: RecordLog, receipts: Sequence[Receipt] | None
             marker=run.marker,
             marks_success=options.mark_success,
             options=_recorded_options(options),
+            # A job that has yet to wait for another of its transaction id must not stand in that one's way.
+            ground=Ground() if plan is None or options.txn_id else ground_of(run, plan),
         )
         await check_marker(run)
-    return pins
+    return pins, plan
 
 
-async def _plan(run: JobRun, log: RecordLog, pins: Sequence[Pin]) -> CommitPlan:
-    with run.stage("load_manifests"):
-        plan = await load_plan(run, pins)
+async def _read_ahead(run: JobRun, receipts: Sequence[Receipt] | None) -> tuple[Sequence[Pin], CommitPlan | None]:
+    """The pins and the plan, read while it is not known yet whether the job is this driver's to commit."""
+    if receipts is None:
+        pins: Sequence[Pin] = await find_pins(run)
+        plan = await _readable_plan(run, pins)
+    else:
+        pins = pins_of(receipts, run.layout.job_id)
+        _, plan = await both(refuse_aborted(run, pins), _readable_plan(run, pins))
+    return (pins, None) if plan is None else (plan.pins, plan)
+
+
+async def _readable_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan | None:
+    """What is wrong with a manifest is found again, and told, once the job is claimed: a driver that is late finds
+    none, and must hear why."""
+    try:
+        return await load_plan(run, pins)
+    except LockgateError:
+        return None
+
+
+async def _plan(run: JobRun, log: RecordLog, pins: Sequence[Pin], plan: CommitPlan | None) -> CommitPlan:
+    if plan is None:
+        with run.stage("load_manifests"):
+            plan = await load_plan(run, pins)
     # The destination is surveyed only once no other job can change what this one touches.
     await take_ground(run, log, plan)
     with run.stage("plan"):
@@ -132,7 +166,7 @@ async def _meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
     return plan
 
 
-async def _move(run: JobRun, log: RecordLog, plan: CommitPlan) -> None:
+async def _move(run: JobRun, log: RecordLog, plan: CommitPlan) -> FileList:
     """Write down what will be set aside, say so in the record, and only then move."""
     asides = encode_set_aside(plan.set_aside)
     digest = digest_of(asides) if plan.set_aside else ""
@@ -149,16 +183,21 @@ async def _move(run: JobRun, log: RecordLog, plan: CommitPlan) -> None:
         set_aside_digest=digest,
         made_directories=list(plan.missing_directories),
     )
-    await move_files(run, plan)
+    return await _move_and_list(run, plan)
 
 
-async def _publish(run: JobRun, log: RecordLog, plan: CommitPlan) -> Summary:
+async def _move_and_list(run: JobRun, plan: CommitPlan) -> FileList:
+    _, files = await both(move_files(run, plan), write_file_list(run, plan))
+    return files
+
+
+async def _publish(run: JobRun, log: RecordLog, plan: CommitPlan, files: FileList) -> Summary:
     nonce = log.nonce
-    summary = await write_summary(run, plan, nonce)
+    summary, waiting = await write_summary(run, plan, files, nonce)
     await save_for_outcome(run, summary, nonce)
     await log.advance(Phase.PUBLISHING, summary_nonce=nonce)
     # Without `_SUCCESS`, the version of the record that says `committed` is the commit point.
-    await record_commit(run, log, surely=run.options.mark_success and await publish(run, nonce))
+    await record_commit(run, log, surely=waiting is not None and await publish(run, nonce, waiting))
     return await wind_up(run, summary)
 
 
@@ -224,8 +263,7 @@ async def wind_up(run: JobRun, summary: Summary) -> Summary:
 
 async def finish_from(run: JobRun, log: RecordLog, plan: CommitPlan) -> Summary:
     """Recovery: go on from phase `moving`, over what was moved already, to the end."""
-    await move_files(run, plan)
-    return await _publish(run, log, plan)
+    return await _publish(run, log, plan, await _move_and_list(run, plan))
 
 
 _RECORDED = (

@@ -15,7 +15,7 @@ from lockgate.model.errors import ManifestInvalid, ReceiptUnmatched
 from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.plan import CommitPlan, PlanBuilder
-from lockgate.model.receipt import Pin, Receipt, pins_of
+from lockgate.model.receipt import Pin
 from lockgate.model.record import digest_of
 
 
@@ -48,20 +48,18 @@ async def _owner(run: JobRun, pin: Pin) -> str | None:
     return None if content is None else owner_of(content)
 
 
-async def held_pins(run: JobRun, receipts: Sequence[Receipt]) -> list[Pin]:
-    """The pins of the receipts that a driver holds.
+async def refuse_aborted(run: JobRun, pins: Sequence[Pin]) -> None:
+    """Make sure that no pinned attempt was aborted after it had committed.
 
     Raises:
-        ReceiptUnmatched: a receipt is of another job, or of an attempt that was aborted after it had committed.
+        ReceiptUnmatched: one was.
     """
-    pins = pins_of(receipts, run.layout.job_id)
     held = {pin.task_attempt_id: pin for pin in pins}
     async for page in run.store.list_directory(run.layout.manifests):
         for status in page:
             name = status.path.rpartition("/")[2]
             if name.endswith(ABORTED_SUFFIX) and (pin := held.get(name.removesuffix(ABORTED_SUFFIX))) is not None:
                 raise _unmatched(run, pin)
-    return pins
 
 
 async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
@@ -106,8 +104,8 @@ async def _pinned(run: JobRun, pin: Pin, path: str, content: bytes | None) -> tu
     if content is not None and (not pin.digest or digest_of(content) == pin.digest):
         return path, content
     if pin.task_attempt_id:
-        # A manifest only ever moves from the task's path to its attempt's temporary path, so this order cannot miss
-        # it; the attempt coming back a second time can make both looks fail, hence the search.
+        # A rival keeps a copy at the attempt's temporary path before it takes the task's path, so this order cannot
+        # miss it; the attempt coming back a second time can make both looks fail, hence the search.
         aside = run.layout.manifest_temporary(pin.task_attempt_id)
         (displaced,) = await run.store.read_files([aside], bytes_max=run.options.manifest_bytes_max)
         if displaced is not None and digest_of(displaced) == pin.digest:

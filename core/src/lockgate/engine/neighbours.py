@@ -60,7 +60,9 @@ async def take_ground(run: JobRun, log: RecordLog, plan: CommitPlan) -> None:
         ground = ground_of(run, plan)
         deadline = run.runtime.tick() + run.options.wait_seconds_max
         while True:
-            record = await log.advance(Phase.CLAIMED, ground=ground)
+            record = log.now
+            if record is None or record.ground != ground:
+                record = await log.advance(Phase.CLAIMED, ground=ground)
             rival = await _find_rival(run, record)
             if rival is None:
                 return
@@ -75,9 +77,7 @@ async def _find_rival(run: JobRun, mine: CommitRecord) -> Rival | None:
     pause = POLL_SECONDS
     while True:
         waiting_for: Rival | None = None
-        async for layout in job_layouts(run):
-            if layout.job_directory == run.layout.job_directory:
-                continue
+        async for layout in job_layouts(run, without=run.layout.job_directory):
             theirs = await _record_of(run, layout)
             if theirs is None or not _meet(mine.ground, theirs):
                 continue
@@ -107,11 +107,11 @@ async def _wait_for(run: JobRun, rival: Rival, ground: Ground, deadline: float) 
     raise _conflict(run, rival)
 
 
-async def job_layouts(run: JobRun) -> AsyncIterator[JobLayout]:
-    """Every job attempt that has a directory below this destination, Hadoop's too."""
+async def job_layouts(run: JobRun, *, without: str = "") -> AsyncIterator[JobLayout]:
+    """Every job attempt that has a directory below this destination, Hadoop's too, but for the job `without`."""
     async for page in run.store.list_directory(TEMPORARY):
         for job in page:
-            if not job.is_directory:
+            if not job.is_directory or job.path == without:
                 continue
             async for attempts in run.store.list_directory(job.path):
                 for attempt in attempts:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from lockgate.engine.job_run import JobRun, merged
 from lockgate.model.capabilities import WEAKENING, Capability
 from lockgate.model.errors import CommitFailed, CommitFenced, OutcomeUnknown, StoreError
-from lockgate.model.files import NotRenamed, Rename, Renamed
+from lockgate.model.files import FileStatus, NotRenamed, Rename, Renamed
 from lockgate.model.layout import BOOKKEEPING
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord, digest_of
@@ -37,18 +37,35 @@ PUBLISH_TRIES = 8
 """How often the commit point's rename is sent at most."""
 
 
-async def write_summary(run: JobRun, plan: CommitPlan, nonce: str) -> Summary:
-    """Write the summary to the temporary path of this nonce, and the list of files where it is too long for it."""
+async def write_file_list(run: JobRun, plan: CommitPlan) -> FileList:
+    """What the job commits, as the summary has it: in the summary itself, or, where it is too long for that, in a file
+    beside it, which is written here. Nobody looks for that file before a summary names it."""
+    if plan.files <= run.options.file_list_inline_max:
+        return FileList(plan.files, list(_committed(plan)))
+    content = encode_file_list(_committed(plan))
+    companion = run.layout.file_list
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        await run.store.make_directories([parent_of(companion)])
+    await run.store.write_file(companion, content)
+    assert companion.startswith(BOOKKEEPING)
+    return FileList(plan.files, companion=companion, digest=digest_of(content))
+
+
+async def write_summary(
+    run: JobRun, plan: CommitPlan, files: FileList, nonce: str
+) -> tuple[Summary, FileStatus | None]:
+    """Write the summary to the temporary path of this nonce, unless the job is to leave none; and what is there now."""
     with run.stage("save_summary"):
-        files = await _file_list(run, plan)
         summary = _summary(run, plan, files)
-        if run.options.mark_success:
-            await run.store.write_file(run.layout.summary_temporary(nonce), encode_summary(summary))
-        return summary
+        if not run.options.mark_success:
+            return summary, None
+        return summary, await run.store.write_file(run.layout.summary_temporary(nonce), encode_summary(summary))
 
 
-async def publish(run: JobRun, nonce: str) -> bool:
+async def publish(run: JobRun, nonce: str, waiting: FileStatus | None = None) -> bool:
     """Rename the summary to `_SUCCESS`: the commit point. Repeating it is no failure.
+
+    `waiting` is the summary as `write_summary` left it; without it, it is looked for.
 
     True: this call's rename took place. False: the summary waits no more, so the job is committed unless somebody
     has rolled it back and deleted every trace, which the commit record says.
@@ -63,14 +80,16 @@ async def publish(run: JobRun, nonce: str) -> bool:
         try:
             for _ in range(PUBLISH_TRIES):
                 # The source alone decides: another job's `_SUCCESS` may have replaced ours already.
-                (status,) = await run.store.stat_files([source])
-                if status is None:
+                if waiting is None:
+                    (waiting,) = await run.store.stat_files([source])
+                if waiting is None:
                     await _refuse_revoked(run, nonce)
                     return False
-                rename = Rename(source, run.layout.summary, status.length, status.identity, replace=True)
+                rename = Rename(source, run.layout.summary, waiting.length, waiting.identity, replace=True)
                 (outcome,) = await run.store.rename_files([rename])
                 if isinstance(outcome, Renamed):
                     return True
+                waiting = None
                 await asyncio.sleep(0.1)
         except StoreError as error:
             raise _unknown(run, source, error) from error
@@ -153,18 +172,6 @@ def failure_summary(run: JobRun, record: CommitRecord | None, error: BaseExcepti
             error=str(error),
         ),
     )
-
-
-async def _file_list(run: JobRun, plan: CommitPlan) -> FileList:
-    if plan.files <= run.options.file_list_inline_max:
-        return FileList(plan.files, list(_committed(plan)))
-    content = encode_file_list(_committed(plan))
-    companion = run.layout.file_list
-    if Capability.REAL_DIRECTORIES in run.store.capabilities:
-        await run.store.make_directories([parent_of(companion)])
-    await run.store.write_file(companion, content)
-    assert companion.startswith(BOOKKEEPING)
-    return FileList(plan.files, companion=companion, digest=digest_of(content))
 
 
 def _committed(plan: CommitPlan) -> Iterator[CommittedFile]:

@@ -26,12 +26,16 @@ CREATE_RETRY_SECONDS = 0.1
 async def read_record(run: JobRun, layout: JobLayout | None = None) -> CommitRecord | None:
     """The newest version of the record, None where the job commit has not begun; of `layout`'s job, or of this."""
     layout = layout or run.layout
-    highest = -1
+    newest = await _newest(run, layout)
+    return None if newest is None else await _read(run, layout, newest)
+
+
+async def _newest(run: JobRun, layout: JobLayout) -> int | None:
+    found: list[int] = []
     async for page in run.store.list_directory(layout.attempt_directory):
-        for status in page:
-            sequence = record_sequence(status.path.rpartition("/")[2])
-            highest = max(highest, -1 if sequence is None else sequence)
-    return None if highest < 0 else await _read(run, layout, highest)
+        sequences = (record_sequence(status.path.rpartition("/")[2]) for status in page)
+        found += [sequence for sequence in sequences if sequence is not None]
+    return max(found, default=None)
 
 
 async def _read(run: JobRun, layout: JobLayout, sequence: int) -> CommitRecord | None:
@@ -69,15 +73,16 @@ class RecordLog:
         """The phase of the version that this driver created last; None before it holds any."""
         return None if self.now is None else self.now.phase
 
-    async def claim(self, phase: Phase, **fields: Any) -> CommitRecord:
+    async def claim(self, phase: Phase, earlier: CommitRecord | None, **fields: Any) -> CommitRecord:
         """Create the record, or, where an earlier commit was refused before it moved anything, its next version.
+
+        `earlier` is the newest version as `read_record` has found it.
 
         Raises:
             CommitFenced: somebody else holds the job; the error names them.
             JobNotFound: the job's directory is gone.
         """
         run = self._run
-        earlier = await read_record(run)
         if earlier is not None:
             if earlier.phase is not Phase.REFUSED:
                 raise fenced(run, earlier)
@@ -154,13 +159,13 @@ class RecordLog:
         # Where a directory does not go as one act, a driver that slept until its job was cleaned up could still create
         # a version again: either the newest, which cleanup deletes last, is a later one, or the one before it is gone.
         run = self._run
-        newest = await read_record(run)
-        known = newest is not None and newest.sequence == record.sequence
-        has_head = await has_predecessor(run, record)
-        if not known or not has_head:
-            if not has_head:
-                await run.store.delete_files([run.layout.commit_record(record.sequence)])
-            raise fenced(run, newest if has_head else None)
+        # In this order: as long as the one before it is there, so is the newest, and the listing came earlier.
+        newest = await _newest(run, run.layout)
+        if not await has_predecessor(run, record):
+            await run.store.delete_files([run.layout.commit_record(record.sequence)])
+            raise fenced(run, None)
+        if newest != record.sequence:
+            raise fenced(run, await read_record(run))
 
 
 def fenced(run: JobRun, record: CommitRecord | None) -> CommitFenced:

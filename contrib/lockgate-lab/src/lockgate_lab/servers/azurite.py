@@ -9,10 +9,9 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from lockgate_lab.azure.account import ACCOUNT_KEY, ACCOUNT_NAME
+from lockgate_lab.lifecycle import Startable
 from lockgate_lab.server_process import ServerProcess, ServerStartError
 from lockgate_lab.servers.cache import fetched_once
 from lockgate_lab.servers.free_port import free_port
@@ -22,7 +21,7 @@ AZURITE_VERSION = "3.35.0"
 _REMEDY = "Node.js 20 or newer with npm, from https://nodejs.org or the system's packages"
 
 
-class Azurite:
+class Azurite(Startable):
     """One Azurite on a free loopback port; a context manager."""
 
     account_name = ACCOUNT_NAME
@@ -31,17 +30,6 @@ class Azurite:
     def __init__(self) -> None:
         self._process: ServerProcess | None = None
         self._directory: tempfile.TemporaryDirectory[str] | None = None
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End it."""
-        self.stop()
 
     def start(self) -> None:
         """Start it, fetched first if need be; raises MissingTool or ServerStartError."""

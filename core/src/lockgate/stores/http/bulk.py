@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
+
+from lockgate.engine.concurrency import together
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,25 +33,3 @@ async def for_each(
 
     await together(worker() for _ in range(min(at_once, len(items))))
     return results  # type: ignore[return-value]  # every place is filled by now
-
-
-async def together(work: Iterable[Awaitable[None]]) -> None:
-    """Await all; at the first error cancel the others, wait for them, and raise it."""
-    tasks = [asyncio.ensure_future(each) for each in work]
-    if not tasks:
-        return
-    try:
-        finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-    except asyncio.CancelledError:
-        await _cancel(tasks)
-        raise
-    error = next((task.exception() for task in finished if not task.cancelled() and task.exception()), None)
-    if error is not None:
-        await _cancel(tasks)
-        raise error
-
-
-async def _cancel(tasks: Sequence[asyncio.Future[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
