@@ -167,6 +167,23 @@ def test_gc_keeps_the_file_list_of_a_job_that_may_yet_publish_it(table) -> None:
     assert (table.root / files.companion).exists()
 
 
+def test_gc_keeps_the_file_list_of_a_summary_that_may_yet_come_back(table) -> None:
+    """A job died after it had set the old `_SUCCESS` aside; gc took that one's list, and then the job was undone."""
+    first = table.job(file_list_inline_max=0)
+    files = first.commit([table.task(first, {"p=1/old": b"old"})]).lockgate.files
+    job = table.job(conflict="replace", on_failure="leave")
+    receipt = table.task(job, {"p=1/new": b"new"})
+    make_faulty(job).fail_at = lambda name, subject: name == "rename_files" and "p=1/new" in str(subject)
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    assert not (table.root / "_SUCCESS").exists()
+    asyncio.run(collect_garbage(Job(str(table.root), alive_seconds=0.0)._run()))
+    twin = Job(job.url, job_id=job.job_id)
+    assert asyncio.run(recover_job(twin._run(), undo=True, force=True)).outcome == "undone"
+    assert (table.root / "_SUCCESS").exists()
+    assert (table.root / files.companion).exists()
+
+
 def test_a_recoverer_that_slept_takes_out_nothing_of_another_jobs(table) -> None:
     """It had looked, slept while the job was undone and another wrote the same names, and deleted them by name."""
     job = table.job(on_failure="leave")

@@ -18,7 +18,7 @@ from lockgate.engine.list_jobs import JobState, JobStatus, job_state
 from lockgate.engine.neighbours import job_layouts
 from lockgate.engine.publish import read_summary
 from lockgate.engine.recover import recover_job
-from lockgate.model.errors import LockgateError
+from lockgate.model.errors import LockgateError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import FILE_LISTS, SUCCESS, TEMPORARY, is_aside
 
@@ -106,24 +106,28 @@ async def _wrote_lately(run: JobRun, state: JobState) -> bool:
 
 
 async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:
-    """Lists that `_SUCCESS` does not name, of jobs that are gone: of commits since replaced.
+    """Lists that `_SUCCESS` does not name: of commits since replaced.
 
-    A job that may yet publish its list has a directory still. So the lists are looked for first, then the jobs, then
-    `_SUCCESS`: a job that ends meanwhile has published by then, or has deleted its list.
+    None goes while any job is in its commit, or died there: it may yet publish its own list, or bring back the
+    `_SUCCESS` that it has set aside. So the lists are looked for first, then the jobs, then `_SUCCESS`: a job that ends
+    meanwhile has published by then, or has deleted its list; and where there is no `_SUCCESS`, one that has begun
+    meanwhile may have set it aside.
     """
     lists = [status async for page in run.store.list_directory(FILE_LISTS) for status in page]
-    if not lists:
+    if not lists or any(state.phase or state.problem for state in await _states(run)):
         return []
-    kept = {layout.file_list async for layout in job_layouts(run)}
     try:
         summary = await read_summary(run, SUCCESS)
-    except LockgateError:
-        summary = None
-    if summary is not None and summary.lockgate:
-        kept.add(summary.lockgate.files.companion)
+        if summary is None:
+            return []
+        kept = summary.lockgate.files.companion if summary.lockgate else ""
+    except StoreError:
+        return []
+    except LockgateError:  # the empty `_SUCCESS` of another committer
+        kept = ""
     found: list[Garbage] = []
     for status in lists:
-        if status.path in kept or run.runtime.wall() - status.modified < run.options.alive_seconds:
+        if status.path == kept or run.runtime.wall() - status.modified < run.options.alive_seconds:
             continue
         if not dry_run:
             await run.store.delete_files([status.path])

@@ -375,26 +375,32 @@ class AbfsStore(Store):
             FileMissing: its directory is not.
             AnswerLost: it may have been created.
         """
-        check_relative(path)
+        return await self._write_aside(check_relative(path), content, replace=False)
+
+    async def write_file(self, path: str, content: bytes) -> FileStatus:
+        """In a job's directory, written aside and renamed into place: a plain write would bring the directory of a job
+        that is over back, and with it a driver that slept. Elsewhere one whole write, which is one act, after a look
+        at the directory, which it would make."""
+        if check_relative(path).startswith(f"{TEMPORARY}/"):
+            return await self._write_aside(path, content, replace=True)
+        parent = parent_of(path)
+        if parent and not await self._is_directory(parent):
+            raise FileMissing("the file's directory is not there", where=str(self.url.child(path)))
+        return FileStatus(path, len(content), await self._put(path, content))
+
+    async def _write_aside(self, path: str, content: bytes, *, replace: bool) -> FileStatus:
         aside = self._aside()
-        identity = await self._put(aside, content)
-        outcome = await self._put_in_place(Rename(aside, path, len(content), identity))
-        where = str(self.url.child(path))
+        rename = Rename(aside, path, len(content), await self._put(aside, content), replace=replace)
+        outcome = await self._put_in_place(rename)
         if isinstance(outcome, Renamed):
-            return FileStatus(path, len(content), identity, proof=self.transaction_id(Rename(aside, path)))
+            return FileStatus(path, len(content), rename.identity, proof=self.transaction_id(rename))
         await self._drop_aside(aside, recursive=False)
+        where = str(self.url.child(path))
         if outcome.reason is Refusal.TARGET_EXISTS:
             raise FileExists("a file is there already", where=where)
         if outcome.reason is Refusal.PARENT_MISSING:
             raise FileMissing("the file's directory is not there", where=where)
-        raise StoreError(f"the file was not created: {outcome.reason.value} {outcome.detail}".rstrip(), where=where)
-
-    async def write_file(self, path: str, content: bytes) -> FileStatus:
-        """One whole write, which is one act, after a look at the directory: the write would make it."""
-        parent = parent_of(check_relative(path))
-        if parent and not await self._is_directory(parent):
-            raise FileMissing("the file's directory is not there", where=str(self.url.child(path)))
-        return FileStatus(path, len(content), await self._put(path, content))
+        raise StoreError(f"the file was not written: {outcome.reason.value} {outcome.detail}".rstrip(), where=where)
 
     async def _put(self, path: str, content: bytes) -> str:
         call = self._calls.put_blob(path, content, absent=False)
