@@ -24,6 +24,7 @@ from collections.abc import Mapping
 import msgspec
 
 from lockgate.engine.job_run import JobRun
+from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, OutcomeUnknown, StoreUnavailable
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
 from lockgate.model.layout import TaskAttempt
@@ -93,6 +94,14 @@ async def _scan(run: JobRun, prefix: str) -> dict[str, FileStatus]:
     found: list[FileStatus] = []
     async for page in run.store.list_tree(prefix.rstrip("/")):
         found += page
+    if not found and Capability.REAL_DIRECTORIES in run.store.capabilities:
+        (directory,) = await run.store.stat_files([prefix.rstrip("/")])
+        if directory is None:
+            raise JobNotFound(
+                "the directory of this task attempt is gone",
+                where=run.url(prefix),
+                next_step="the attempt, or its job, was ended by somebody else; nothing of this attempt is committed",
+            )
     found.sort(key=lambda status: status.path)
     return {status.path[len(prefix) :]: status for status in found}
 
