@@ -40,3 +40,17 @@ def test_memory_of_job_commit_is_measured(tmp_path: Path) -> None:
     found = run("bench_memory.py", tmp_path / "figures.json", "--directory", str(tmp_path))
     assert [job["files"] for job in found["jobs"]] == [1_000, 3_000]
     assert all(job["peak_bytes"] >= job["before_bytes"] > 0 for job in found["jobs"])
+
+
+def test_requests_of_a_commit_far_away_are_measured(tmp_path: Path) -> None:
+    found = run("bench_remote_store.py", tmp_path / "figures.json", "--latency-ms", "1")
+    assert {row["store"] for row in found} == {"abfs", "gcs"}
+    for row in found:
+        assert row["renames_per_file"] < 1.1
+        assert row["others_per_file"] > 0
+
+
+def test_a_shared_limit_is_measured(tmp_path: Path) -> None:
+    (row,) = run("bench_shared_limit.py", tmp_path / "figures.json", "--processes", "2")
+    assert row["used"] > 0
+    assert row["least_share"] > 0
