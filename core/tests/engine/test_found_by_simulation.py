@@ -13,8 +13,10 @@ from faulty_store import FaultyStore, Stop, make_faulty
 from lockgate import Job
 from lockgate.engine.collect_garbage import collect_garbage
 from lockgate.engine.commit_once import commit_once
+from lockgate.engine.record_log import RecordLog
 from lockgate.engine.recover import Recovery, recover_job
-from lockgate.errors import CommitFailed, LockgateError, StoreUnavailable
+from lockgate.errors import CommitFailed, CommitFenced, LockgateError, StoreUnavailable
+from lockgate.model.phases import Phase
 
 
 def _recover(job: Job, **how: Any) -> Recovery:
@@ -212,3 +214,19 @@ def test_a_recoverer_that_slept_takes_out_nothing_of_another_jobs(table) -> None
         asyncio.run(recover_job(job._run(), undo=True, force=True))
     assert next(slept) > 0
     assert table.read() == {"p=1/f": b"2"}
+
+
+def test_a_driver_that_slept_does_not_go_on_in_another_late_drivers_record(table) -> None:
+    """It slept until its job was over and cleaned up; a second driver, late too, began a record there of its own."""
+    job = table.job()
+    run = job._run()
+    slept, late = RecordLog(run), RecordLog(run)
+
+    async def history() -> None:
+        await slept.claim(Phase.CLAIMED, None)
+        await run.store.delete_files([run.layout.commit_record(0)])
+        await late.claim(Phase.CLAIMED, None)
+        await slept.advance(Phase.MOVING)
+
+    with pytest.raises(CommitFenced):
+        asyncio.run(history())

@@ -86,7 +86,7 @@ class RecordLog:
         if earlier is not None:
             if earlier.phase is not Phase.REFUSED:
                 raise fenced(run, earlier)
-            return await self._create(earlier.succeeded_by(phase, self._holder, run.runtime.wall(), **fields))
+            return await self._succeed(earlier, phase, **fields)
         return await self._create(
             CommitRecord(
                 run.layout.job_id,
@@ -96,7 +96,8 @@ class RecordLog:
                 self._holder,
                 run.runtime.wall(),
                 **fields,
-            )
+            ),
+            None,
         )
 
     async def take_over(self, record: CommitRecord) -> CommitRecord:
@@ -105,7 +106,7 @@ class RecordLog:
         Raises:
             CommitFenced: the record has moved on since it was read.
         """
-        return await self._create(record.succeeded_by(record.phase, self._holder, self._run.runtime.wall()))
+        return await self._succeed(record, record.phase)
 
     async def advance(self, phase: Phase, **changes: Any) -> CommitRecord:
         """Go on to the next phase.
@@ -114,9 +115,12 @@ class RecordLog:
             CommitFenced: somebody took the job over; this driver must not touch the destination any more.
         """
         assert self.now is not None, "advance follows claim or take_over"
-        return await self._create(self.now.succeeded_by(phase, self._holder, self._run.runtime.wall(), **changes))
+        return await self._succeed(self.now, phase, **changes)
 
-    async def _create(self, record: CommitRecord) -> CommitRecord:
+    async def _succeed(self, before: CommitRecord, phase: Phase, **changes: Any) -> CommitRecord:
+        return await self._create(before.succeeded_by(phase, self._holder, self._run.runtime.wall(), **changes), before)
+
+    async def _create(self, record: CommitRecord, predecessor: CommitRecord | None) -> CommitRecord:
         run = self._run
         path = run.layout.commit_record(record.sequence)
         try:
@@ -130,7 +134,7 @@ class RecordLog:
         before, self.now = self.now, record
         if not run.store.capabilities >= _AS_ONE_ACT:
             try:
-                await self._check_head(record)
+                await self._check_head(record, predecessor)
             except CommitFenced:
                 self.now = before
                 raise
@@ -146,7 +150,7 @@ class RecordLog:
                 return
             except FileExists:
                 found = await _read(run, run.layout, record.sequence)
-                if found is None or found.holder.nonce != record.holder.nonce or found.phase is not record.phase:
+                if not _is(found, record):
                     raise fenced(run, found) from None
                 return
             except AnswerLost as error:
@@ -155,17 +159,25 @@ class RecordLog:
                 await asyncio.sleep(CREATE_RETRY_SECONDS)
         raise lost
 
-    async def _check_head(self, record: CommitRecord) -> None:
+    async def _check_head(self, record: CommitRecord, predecessor: CommitRecord | None) -> None:
         # Where a directory does not go as one act, a driver that slept until its job was cleaned up could still create
-        # a version again: either the newest, which cleanup deletes last, is a later one, or the one before it is gone.
+        # a version again: either the newest, which cleanup deletes last, is a later one, or the one before it is gone,
+        # or it is that of another late driver, which has begun a record of its own there.
         run = self._run
         # In this order: as long as the one before it is there, so is the newest, and the listing came earlier.
         newest = await _newest(run, run.layout)
-        if not await has_predecessor(run, record):
-            await run.store.delete_files([run.layout.commit_record(record.sequence)])
-            raise fenced(run, None)
+        if predecessor is not None:
+            found = await _read(run, run.layout, predecessor.sequence)
+            if found is None:
+                await run.store.delete_files([run.layout.commit_record(record.sequence)])
+            if not _is(found, predecessor):
+                raise fenced(run, found)
         if newest != record.sequence:
             raise fenced(run, await read_record(run))
+
+
+def _is(found: CommitRecord | None, version: CommitRecord) -> bool:
+    return found is not None and found.holder.nonce == version.holder.nonce and found.phase is version.phase
 
 
 def fenced(run: JobRun, record: CommitRecord | None) -> CommitFenced:
