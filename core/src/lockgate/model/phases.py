@@ -40,7 +40,7 @@ def _next(*phases: Phase) -> frozenset[Phase]:
 
 PHASES: dict[Phase, PhaseRule] = {
     Phase.CLAIMED: PhaseRule(
-        "one driver holds the job; the task attempts to commit are pinned; manifests are read and the plan is made",
+        "one driver holds the job; the attempts to commit are pinned; the plan meets other jobs and the destination",
         "the destination as before",
         _next(Phase.CLAIMED, Phase.MOVING, Phase.REFUSED, Phase.ROLLING_BACK),
         "finish",
