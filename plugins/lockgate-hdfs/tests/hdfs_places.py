@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +57,13 @@ def files_below(port: int, root: str) -> dict[str, bytes]:
             if each.isdir:
                 pending.append(each.path)
             else:
-                content = bytes(client.read(each.path).read()) if each.length else b""
-                found[each.path[len(root) + 1 :]] = content
+                found[each.path[len(root) + 1 :]] = _content_of(client, each.path) if each.length else b""
     return found
+
+
+def _content_of(client: Any, path: str) -> bytes:
+    for _ in range(2):
+        with contextlib.suppress(RuntimeError):  # a busy DataNode
+            return bytes(client.read(path).read())
+        time.sleep(0.5)
+    return bytes(client.read(path).read())

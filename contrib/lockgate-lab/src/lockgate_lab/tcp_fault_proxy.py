@@ -104,9 +104,16 @@ class TcpFaultProxy(Steered, LoopServer):
         assert task is not None
         self._connections.add(task)
         try:
+            # A connection may be cut while it comes up, or goes down by itself.
+            with suppress(asyncio.CancelledError):
+                await self._carry(reader, writer)
+        finally:
+            self._connections.discard(task)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
             server_reader, server_writer = await asyncio.open_connection(*self.upstream)
         except OSError:
-            self._connections.discard(task)
             reset_connection(writer.transport)
             return
         swallowed: set[int] = set()
@@ -126,7 +133,6 @@ class TcpFaultProxy(Steered, LoopServer):
             for side in (writer, server_writer):
                 with suppress(OSError):
                     side.close()
-            self._connections.discard(task)
 
     async def _requests(
         self,

@@ -75,6 +75,7 @@ async def take_ground(run: JobRun, log: RecordLog, plan: CommitPlan) -> None:
 async def _find_rival(run: JobRun, mine: CommitRecord) -> Rival | None:
     """Somebody to yield to; None once there is nobody."""
     pause = POLL_SECONDS
+    seen: dict[str, tuple[int, float]] = {}
     while True:
         waiting_for: Rival | None = None
         async for layout in job_layouts(run, without=run.layout.job_directory):
@@ -87,11 +88,21 @@ async def _find_rival(run: JobRun, mine: CommitRecord) -> Rival | None:
             waiting_for = rival
         if waiting_for is None:
             return None
-        if run.runtime.wall() - waiting_for.record.updated > run.options.alive_seconds:
+        if _stands_still(run, waiting_for, seen):
             # It announced and never went on: dead, but its record could still be finished by a recoverer.
             return waiting_for
         await asyncio.sleep(pause)
         pause = min(2 * pause, 10 * POLL_SECONDS)
+
+
+def _stands_still(run: JobRun, rival: Rival, seen: dict[str, tuple[int, float]]) -> bool:
+    """By its own clock, which may be wrong, or by ours since we saw its record first."""
+    now, sequence = run.runtime.tick(), rival.record.sequence
+    known, since = seen.setdefault(rival.layout.job_directory, (sequence, now))
+    if known != sequence:
+        seen[rival.layout.job_directory] = (sequence, now)
+        return False
+    return max(run.runtime.wall() - rival.record.updated, now - since) > run.options.alive_seconds
 
 
 async def _wait_for(run: JobRun, rival: Rival, ground: Ground, deadline: float) -> None:
