@@ -64,6 +64,13 @@ def test_continuity_when_a_driver_sleeps_at_any_operation_until_its_job_is_long_
     assert _all_hold(every_sleeping_driver(scenario)) > 20
 
 
+@pytest.mark.parametrize("scenario", SMALL_JOBS, ids=_named)
+def test_continuity_when_a_driver_and_an_attempt_sleep_until_their_job_is_long_over(scenario: Scenario) -> None:
+    """Where the attempt's data brings directories back, they must not be taken for the job's."""
+    scenario = and_then_another(scenario, undo=scenario.settle_undoes)
+    assert _all_hold(every_sleeping_driver(scenario, late_attempt=True)) > 20
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("scenario", SMALL_JOBS, ids=_named)

@@ -51,12 +51,14 @@ _BASE = frozenset(
 
 @dataclass(frozen=True)
 class StoreProfile:
-    """What kind of store is simulated. `remote`: answers can be lost, requests throttled and done late."""
+    """What kind of store is simulated. `remote`: answers can be lost, requests throttled and done late.
+    `data_makes_directories`: a task attempt's data brings back directories that are gone."""
 
     name: str
     capabilities: frozenset[Capability]
     identity_kind: str = "serial"
     remote: bool = True
+    data_makes_directories: bool = False
 
     @property
     def real_directories(self) -> bool:
@@ -71,6 +73,7 @@ PROFILES = {
         StoreProfile(
             "tree",
             _BASE | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE, Capability.PINNED_SOURCE},
+            data_makes_directories=True,
         ),
         StoreProfile("hdfs", _BASE | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE}),
         StoreProfile("flat", _BASE | {Capability.PINNED_SOURCE}, identity_kind="content+version"),
@@ -451,6 +454,10 @@ class SimulatedStore(Store):
 
     def write_output(self, path: str, content: bytes, label: object) -> FileStatus:
         """A task attempt's data, whole, at once; `label` says whose it is."""
+        if self.ether.profile.data_makes_directories:
+            above = path
+            while above := above.rpartition("/")[0]:
+                self._disk.directories.setdefault(above, self._disk.clock())
         status = self._put(path, content, replace=False, label=label)
         self._note("write output", path, status.identity)
         return status

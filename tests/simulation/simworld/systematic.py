@@ -124,13 +124,19 @@ def sleeping_points(items: list[int]) -> Iterator[tuple[int, Fault]]:
             yield number, Fault(Kind.SLEEP_BETWEEN, 1, SLEEPS)
 
 
-def every_sleeping_driver(scenario: Scenario) -> Iterator[History]:
+def every_sleeping_driver(scenario: Scenario, *, late_attempt: bool = False) -> Iterator[History]:
     """The driver falls asleep at each of its operations, its job is ended by another and followed by another, and then
-    it wakes up and goes on."""
-    recorder = Recorder()
+    it wakes up and goes on. `late_attempt`: so does a second attempt of a task, which wakes up first and writes."""
+    asleep: dict[tuple[str, int], Fault] = {}
+    if late_attempt:
+        job = scenario.jobs[0]
+        job = replace(job, attempts=(*job.attempts, AttemptPlan(0, 1, ("p=1/late",))))
+        scenario = replace(scenario, jobs=(job, *scenario.jobs[1:]))
+        asleep["job0.0.1", 0] = Fault(Kind.SLEEP_AFTER, 0, 0.8 * SLEEPS)
+    recorder = Recorder(asleep)
     World(0, scenario, recorder).play()
     for number, fault in sleeping_points(recorder.seen[DRIVER]):
-        yield World(0, scenario, PlannedFaults({(DRIVER, number): fault})).play()
+        yield World(0, scenario, PlannedFaults({**asleep, (DRIVER, number): fault})).play()
 
 
 def every_sleeping_recoverer(scenario: Scenario) -> Iterator[History]:

@@ -45,7 +45,7 @@ async def _read(run: JobRun, layout: JobLayout, sequence: int) -> CommitRecord |
 
 
 _AS_ONE_ACT = frozenset({Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE})
-"""Where a job's directory goes with all its records at once, and nothing can be created in it afterwards."""
+"""Where a job's directory goes with all its records at once."""
 
 
 async def has_predecessor(run: JobRun, record: CommitRecord) -> bool:
@@ -132,12 +132,11 @@ class RecordLog:
                 next_step="it was aborted, or finished, by somebody else; nothing was touched by this driver",
             ) from error
         before, self.now = self.now, record
-        if not run.store.capabilities >= _AS_ONE_ACT:
-            try:
-                await self._check_head(record, predecessor)
-            except CommitFenced:
-                self.now = before
-                raise
+        try:
+            await self._check_head(record, predecessor)
+        except CommitFenced:
+            self.now = before
+            raise
         run.emit("phase", phase=record.phase.value)
         run.log.info("commit record", phase=record.phase.value, sequence=record.sequence)
         return record
@@ -160,12 +159,15 @@ class RecordLog:
         raise lost
 
     async def _check_head(self, record: CommitRecord, predecessor: CommitRecord | None) -> None:
-        # Where a directory does not go as one act, a driver that slept until its job was cleaned up could still create
-        # a version again: either the newest, which cleanup deletes last, is a later one, or the one before it is gone,
-        # or it is that of another late driver, which has begun a record of its own there.
+        # A driver that slept until its job was cleaned up could still create a version: where directories are not
+        # real, or a late task attempt's data has brought them back, or where a directory does not go as one act. Then
+        # the version before it is gone, or is that of another late driver, which has begun a record of its own there.
+        # Where records go one by one, the newest goes last, so either that is a later one, or the one before is gone;
+        # as long as the one before is there, so is the newest: hence the listing comes first.
         run = self._run
-        # In this order: as long as the one before it is there, so is the newest, and the listing came earlier.
-        newest = await _newest(run, run.layout)
+        newest: int | None = record.sequence
+        if not run.store.capabilities >= _AS_ONE_ACT:
+            newest = await _newest(run, run.layout)
         if predecessor is not None:
             found = await _read(run, run.layout, predecessor.sequence)
             if found is None:

@@ -313,19 +313,17 @@ class GcsStore(Store):
 
     async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
         """What is listed below each, a page at a time, with the markers of directories that others make."""
-        outcomes = []
-        for path in paths:
+
+        async def delete(path: str) -> Deleted:
             outcome = Deleted.MISSING
             async for names, _ in self._pages(check_relative(path), delimiter=""):
                 if names:
                     calls = [self._calls.delete(status.path) for status in names]
                     await self._delete_all(calls, no_progress)
                     outcome = Deleted.DELETED
-            if await self._delete_folders(path):
-                outcome = Deleted.DELETED
-            outcomes.append(outcome)
-            progress(1)
-        return outcomes
+            return Deleted.DELETED if await self._delete_folders(path) else outcome
+
+        return await for_each(paths, delete, at_once=self.client.in_flight_max, done=progress)
 
     async def delete_empty_directories(self, paths: Sequence[str]) -> list[bool]:
         """True for all: a directory is nothing but the names of what is in it."""
