@@ -126,12 +126,13 @@ def tests(session: nox.Session) -> None:
     """Everything that CI runs: forty minutes at most on two cores."""
     _install(session, *TEST_TOOLS, *LINT_TOOLS)
     _lint(session)
-    # More workers than cores: tests of faults mostly wait.
-    _pytest(session, "core/tests", *_existing("contrib/*/tests", "plugins/*/tests"), workers=3)
+    # More workers than cores, and the plugins first: tests of faults take long, and mostly wait.
+    _pytest(session, *_existing("plugins/*/tests"), *_existing("contrib/*/tests"), "core/tests", workers=3)
     _pytest(session, "tests/simulation")
     others = [
         path for path in _existing("tests/*") if path != "tests/simulation" and list((ROOT / path).glob("test_*"))
     ]
+    others.sort(key=lambda path: path not in ("tests/kills", "tests/spark"))  # the long ones first
     _pytest(session, *others, workers=3)
 
 

@@ -52,7 +52,7 @@ def test_complete_and_exclusive_with_5_percent_of_each_fault_by_rpc(hdfs: MiniHd
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_complete_and_exclusive_with_5_percent_of_each_fault_by_rest(hdfs: MiniHdfs) -> None:
-    runs = run_seeds(seeds_of_faults(4), lambda seed: by_rest(hdfs, seed))
+    runs = run_seeds(seeds_of_faults(2), lambda seed: by_rest(hdfs, seed))
     assert sum(run.committed for run in runs) > 0
 
 
