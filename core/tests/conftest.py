@@ -6,7 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from lockgate import Job, JobOptions, Receipt
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 Files = Mapping[str, bytes]
 
@@ -48,8 +53,8 @@ class Table:
         return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in found}
 
     def left_over(self) -> list[str]:
-        """What is below `_temporary`."""
-        return [path for path in self.everything() if path.startswith("_temporary")]
+        """What is below `_temporary`, and what jobs have set aside."""
+        return [path for path in self.everything() if path.startswith(("_temporary", "_lockgate/replaced"))]
 
 
 @pytest.fixture

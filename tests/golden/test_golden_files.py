@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from lockgate.api.show import read_any
 from lockgate.errors import ManifestInvalid
@@ -89,7 +90,7 @@ def test_a_summary_of_hadoops_keeps_all_its_statistics() -> None:
     assert statistics.gauges == hadoops["gauges"]
     assert statistics.minimums == hadoops["minimums"]
     assert statistics.maximums == hadoops["maximums"]
-    assert statistics.meanstatistics == hadoops["meanstatistics"]
+    assert msgspec.to_builtins(statistics.meanstatistics) == hadoops["meanstatistics"]
     assert statistics.counters["committer_files_committed"] == 6
     assert statistics.counters["task_stage_commit"] == 2
 

@@ -36,7 +36,7 @@ def test_complete_all_files_of_hadoops_committed_tasks_are_in_place(hadoop: Hado
     tasks = [contents(), contents("year=2024/month=1/"), {f"p={p}/part-{p}": bytes([p]) for p in range(30)}]
     job_id = write_job(hadoop, destination, tasks)
 
-    summary = lockgate.commit(str(destination), job_id)
+    summary = lockgate.commit(str(destination), job_id, force=True)
 
     written = together(tasks)
     assert read_output(destination) == written
@@ -72,7 +72,7 @@ def test_complete_in_the_directory_name_of_the_protocols_text(hadoop: HadoopJvm,
         text = manifest.read_text().replace(f"/_temporary/{job_id}/", f"/_temporary/manifest_{job_id}/")
         manifest.write_text(text)
 
-    lockgate.commit(str(destination), job_id)
+    lockgate.commit(str(destination), job_id, force=True)
 
     assert read_output(destination) == together(tasks)
     assert not (destination / "_temporary").exists()
@@ -83,7 +83,7 @@ def test_exclusive_nothing_of_hadoops_uncommitted_attempts_is_committed(hadoop: 
     job_id = write_job(hadoop, destination, [{"a": b"committed"}])
     hadoop.write_task(job_id, 0, {"a": b"a second attempt", "b": b"never committed"}, attempt=1, commit=False)
     hadoop.write_task(job_id, 1, {"c": b"never committed"}, commit=False)
-    lockgate.commit(str(destination), job_id)
+    lockgate.commit(str(destination), job_id, force=True)
     assert read_output(destination) == {"a": b"committed"}
 
 
@@ -93,16 +93,16 @@ def test_exclusive_of_two_attempts_that_hadoop_committed_only_the_last_is_commit
     destination = tmp_path / "events"
     job_id = write_job(hadoop, destination, [{"first": b"1"}])
     hadoop.write_task(job_id, 0, {"last": b"2"}, attempt=1)
-    lockgate.commit(str(destination), job_id)
+    lockgate.commit(str(destination), job_id, force=True)
     assert read_output(destination) == {"last": b"2"}
 
 
 def test_replace_partitions_of_a_job_that_hadoop_wrote(hadoop: HadoopJvm, tmp_path: Path) -> None:
     destination = tmp_path / "events"
     first = write_job(hadoop, destination, [{"p=1/old": b"1", "p=2/old": b"2"}])
-    lockgate.commit(str(destination), first)
+    lockgate.commit(str(destination), first, force=True)
     second = write_job(hadoop, destination, [{"p=1/new": b"3"}])
-    lockgate.commit(str(destination), second, options=JobOptions(conflict="replace-partitions"))
+    lockgate.commit(str(destination), second, options=JobOptions(conflict="replace-partitions"), force=True)
     assert read_output(destination) == {"p=1/new": b"3", "p=2/old": b"2"}
 
 
@@ -112,7 +112,7 @@ def test_refused_when_a_file_that_hadoop_staged_is_gone(hadoop: HadoopJvm, tmp_p
     (gone,) = destination.glob("_temporary/*/00/tasks/*/b")
     gone.unlink()
     with pytest.raises(CommitRefused):
-        lockgate.commit(str(destination), job_id)
+        lockgate.commit(str(destination), job_id, force=True)
     assert read_output(destination) == {}
 
 
@@ -121,7 +121,7 @@ def test_a_summary_of_hadoops_own_job_names_what_lockgate_would(hadoop: HadoopJv
     name = NAMES[why]
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     hadoop.commit_job(write_job(hadoop, theirs, [{name: b"1"}]))
-    lockgate.commit(str(ours), write_job(hadoop, ours, [{name: b"1"}]))
+    lockgate.commit(str(ours), write_job(hadoop, ours, [{name: b"1"}]), force=True)
     assert read_output(theirs) == read_output(ours) == {name: b"1"}
     (their_name,) = hadoop.load_success(theirs / "_SUCCESS")["file_names"]
     (our_name,) = hadoop.load_success(ours / "_SUCCESS")["file_names"]

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from destinations import Destination
 from emulated_stores import STORES, destination_on
+from forked_drivers import ForkedDrivers
+from system_calls import need_strace
 
 
 @pytest.fixture(params=STORES)
@@ -37,6 +39,19 @@ def chance() -> random.Random:
 def kills() -> int:
     """How many kills: 20, or what the long session asks for."""
     return int(os.environ.get("TEST_KILLS", "20"))
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedDrivers]:
+    need_strace()
+    with ForkedDrivers(tmp_path_factory.mktemp("forks")) as server:
+        yield server
+
+
+@pytest.fixture
+def every() -> bool:
+    """Whether this is the long session."""
+    return "TEST_EVERY_CALL" in os.environ
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

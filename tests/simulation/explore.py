@@ -3,6 +3,7 @@
     python tests/simulation/explore.py --seconds 600            histories from a seed of its own choice
     python tests/simulation/explore.py --histories 100000 --seed 7
     python tests/simulation/explore.py --replay 12345           one history, printed
+    python tests/simulation/explore.py --features "equal contents,other committers"       or `all`, or `none`
     python tests/simulation/explore.py --write-docs             the list of mutants into docs/simulation.md
 
 The exit status is 0 if every guarantee held, 1 if one did not (the history is printed, its seed first and last), 2 for
@@ -24,6 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from simworld.features import ON, Feature, scenario_of
 from simworld.history import render
 from simworld.world import play
 
@@ -62,12 +64,19 @@ def first_seed(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
 
-def play_some(start: int, count: int) -> Tally:
+def features_of(text: str) -> frozenset[Feature]:
+    """The features that a command names, with commas between them; none named: those that are on."""
+    if text in ("all", "none", ""):
+        return {"all": frozenset(Feature), "none": frozenset[Feature](), "": ON}[text]
+    return frozenset(Feature(name.strip()) for name in text.split(","))
+
+
+def play_some(start: int, count: int, features: frozenset[Feature] = ON) -> Tally:
     """Play the histories of so many seeds; stop at the first that breaks a guarantee."""
     tally = Tally()
     for seed in range(start, start + count):
         try:
-            history = play(seed)
+            history = play(seed, scenario_of(seed, features))
         except BaseException as error:
             error.add_note(f"in the history of seed {seed}: python tests/simulation/explore.py --replay {seed}")
             raise
@@ -80,7 +89,12 @@ def play_some(start: int, count: int) -> Tally:
 
 
 def explore(
-    start: int, *, histories: int | None = None, seconds: float | None = None, workers: int = 1
+    start: int,
+    *,
+    histories: int | None = None,
+    seconds: float | None = None,
+    workers: int = 1,
+    features: frozenset[Feature] = ON,
 ) -> tuple[Tally, float]:
     """Play histories from seed `start` until there are enough, or the time is up, or one is bad; and how many seconds
     that took."""
@@ -100,14 +114,14 @@ def explore(
 
     if workers == 1:
         for chunk in chunks():
-            tally += play_some(*chunk)
+            tally += play_some(*chunk, features)
             if is_over():
                 break
     else:
         with ProcessPoolExecutor(workers) as pool:
             running = []
             for chunk in chunks():
-                running.append(pool.submit(play_some, *chunk))
+                running.append(pool.submit(play_some, *chunk, features))
                 if len(running) == 2 * workers:
                     tally += running.pop(0).result()
                     if is_over():
@@ -135,6 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", default="", help="a number, or any text")
     parser.add_argument("--workers", type=int, default=2, help="processes (2)")
     parser.add_argument("--replay", type=int, metavar="SEED", help="print the history of a seed")
+    parser.add_argument("--features", default="", help="what histories may have, by name; `all`; `none`")
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     parser.add_argument("--write-docs", action="store_true", help="bring docs/simulation.md up to date")
     chosen = parser.parse_args(arguments)
@@ -143,21 +158,26 @@ def main(arguments: list[str] | None = None) -> int:
 
         write_docs()
         return 0
+    features = features_of(chosen.features)
     if chosen.replay is not None:
-        history = play(chosen.replay)
+        history = play(chosen.replay, scenario_of(chosen.replay, features))
         print(render(history))
         return 1 if history.violations else 0
     if chosen.seconds is None and chosen.histories is None:
         chosen.seconds = 60.0
     start = first_seed(chosen.seed or str(secrets.randbelow(1 << 40)))
     print(f"seed {start}", flush=True)
-    tally, seconds = explore(start, histories=chosen.histories, seconds=chosen.seconds, workers=chosen.workers)
+    tally, seconds = explore(
+        start, histories=chosen.histories, seconds=chosen.seconds, workers=chosen.workers, features=features
+    )
     if chosen.json:
         print(json.dumps({**tally.__dict__, "seconds": round(seconds, 1), "seed": start}))
     else:
         print(describe(tally, seconds, start))
     if tally.bad_seed is not None:
-        print(render(play(tally.bad_seed)))
+        print(render(play(tally.bad_seed, scenario_of(tally.bad_seed, features))))
+        if chosen.features:
+            print(f"with --features {chosen.features!r}")
         return 1
     return 0
 

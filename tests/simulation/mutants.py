@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -23,6 +22,7 @@ from lockgate.engine import (
     move_files,
     publish,
     recover,
+    replaced_files,
     roll_back,
     task_commit,
 )
@@ -31,10 +31,11 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.files import Rename, Renamed, Unknown
 from lockgate.model.layout import SUCCESS, TEMPORARY
 from lockgate.model.phases import Phase
-from lockgate.model.record import digest_of, encode_record, encode_set_aside
+from lockgate.model.record import encode_record
 from simworld import world
 from simworld.faults import Kind
-from simworld.scenario import Scenario, Visitor, draw_scenario
+from simworld.features import Feature, scenario_of
+from simworld.scenario import Scenario, Visitor
 from simworld.world import History, play
 
 
@@ -58,6 +59,10 @@ class Mutant:
     histories_max: int = 600
     shape: Callable[[Scenario], Scenario] = _as_it_is
     """Makes a scenario one in which it shows soon."""
+    features: tuple[Feature, ...] = ()
+    """What every one of its histories has."""
+    mended: str = ""
+    """The fault of this engine, once mended, that it brings back."""
 
     @property
     def what(self) -> str:
@@ -74,13 +79,16 @@ def mutant(
     wants: Callable[[Scenario], bool] = _anything,
     histories_max: int = 600,
     shape: Callable[[Scenario], Scenario] = _as_it_is,
+    features: tuple[Feature, ...] = (),
+    mended: str = "",
 ) -> Callable[[Callable[[], Iterator[None]]], Callable[[], Iterator[None]]]:
     """Enter a mutant into the list."""
 
     def enter(function: Callable[[], Iterator[None]]) -> Callable[[], Iterator[None]]:
         name = function.__name__.replace("_", " ")
         manager = contextlib.contextmanager(function)
-        MUTANTS.append(Mutant(name, manager, caught_by, real_bug, wants, histories_max, shape))
+        entered = Mutant(name, manager, caught_by, real_bug, wants, histories_max, shape, features, mended)
+        MUTANTS.append(entered)
         return function
 
     return enter
@@ -90,7 +98,7 @@ def seeds_of(chosen: Mutant) -> Iterator[tuple[int, Scenario]]:
     """The seeds, and scenarios, on which a mutant is tried."""
     seed = 0
     while True:
-        scenario = draw_scenario(Random(f"scenario {seed}"))
+        scenario = scenario_of(seed, chosen.features, surely=True)
         if chosen.wants(scenario):
             yield seed, chosen.shape(scenario)
         seed += 1
@@ -206,20 +214,19 @@ def the_set_aside_list_is_written_after_the_move() -> Iterator[None]:
     """What is set aside is written down when it has been moved already."""
 
     async def move(run: Any, log: Any, plan: Any) -> Any:
-        asides = encode_set_aside(plan.set_aside)
-        digest = digest_of(asides) if plan.set_aside else ""
         if plan.set_aside and Capability.REAL_DIRECTORIES in run.store.capabilities:
-            await run.store.make_directories([run.layout.replaced], within=run.layout.attempt_directory)
+            await run.store.make_directories([run.layout.replaced_files(log.nonce)])
         await log.advance(
             Phase.MOVING,
             pins=list(plan.pins),
             files=plan.files,
-            set_aside_digest=digest,
+            set_aside_nonce=log.nonce,
+            set_aside_digest="not yet written" if plan.set_aside else "",
             made_directories=list(plan.missing_directories),
         )
-        await move_files.move_files(run, plan)
+        await move_files.move_files(run, plan, log.nonce)
         if plan.set_aside:
-            await run.store.write_file(run.layout.set_aside_list(digest), asides)
+            await replaced_files.write_replaced(run, plan, log.nonce)
         return await publish.write_file_list(run, plan)
 
     with patch.object(job_commit, "_move", move):
@@ -231,10 +238,10 @@ def success_is_written_early() -> Iterator[None]:
     """`_SUCCESS` appears before the files are renamed."""
     honest = move_files.move_files
 
-    async def move(run: Any, plan: Any) -> None:
+    async def move(run: Any, plan: Any, nonce: str, *, again: bool = False) -> None:
         await publish.write_summary(run, plan, await publish.write_file_list(run, plan), "early")
         await run.store.rename_files([Rename(run.layout.summary_temporary("early"), SUCCESS, replace=True)])
-        await honest(run, plan)
+        await honest(run, plan, nonce, again=again)
 
     with patch.object(job_commit, "move_files", move):
         yield
@@ -287,7 +294,7 @@ def cleanup_deletes_the_whole_of_temporary() -> Iterator[None]:
 )
 def a_rollback_brings_nothing_back() -> Iterator[None]:
     """What was set aside stays aside, and goes with the job's directory."""
-    with patch.object(roll_back, "_bring_back", _nothing), patch.object(roll_back, "_bring_back_summary", _nothing):
+    with patch.object(roll_back, "bring_back", _nothing), patch.object(roll_back, "bring_back_summary", _nothing):
         yield
 
 
@@ -339,15 +346,9 @@ def a_rename_replaces_what_is_there() -> Iterator[None]:
 @mutant("complete", wants=_all(REPLACING, lambda scenario: scenario.marked_before))
 def the_old_success_goes_last() -> Iterator[None]:
     """The old `_SUCCESS` is set aside with the data that it lists, not before it. (This engine had it.)"""
-    honest = move_files._set_aside
-
-    async def set_aside(run: Any, files: Sequence[Any]) -> None:
-        await honest(run, files)
-
     with (
         patch.object(move_files, "_set_aside_summary", _nothing),
-        patch.object(move_files, "_split", lambda plan: ([], list(plan.set_aside))),
-        patch.object(move_files, "_set_aside", set_aside),
+        patch.object(move_files, "_split", lambda plan, pending: ([], list(pending))),
     ):
         yield
 
@@ -357,15 +358,19 @@ def the_old_success_goes_last() -> Iterator[None]:
     "continuity",
     "complete",
     "exclusive",
+    "undoable",
     shape=_killed_between_two_files,
     histories_max=20_000,
 )
 def cleanup_deletes_the_record_in_any_order() -> Iterator[None]:
     """Cut short, cleanup leaves a record that says `moving` of a job that is committed. (This engine had it.)"""
-    with (
-        patch.object(cleanup, "_delete_all_but_newest_record", _nothing),
-        patch.object(recover, "_is_remainder", _false),
-    ):
+    honest = cleanup._contents
+
+    async def contents(run: Any) -> Any:
+        attempts, _ = await honest(run)
+        return attempts, []
+
+    with patch.object(cleanup, "_contents", contents), patch.object(recover, "_is_remainder", _false):
         yield
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mutants_museum  # noqa: F401  # enters its mutants into the list
+import mutants_mended  # noqa: F401  # enters its mutants into the list
+import mutants_museum  # noqa: F401
 from mutants import MUTANTS, Mutant
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "simulation.md"
@@ -12,13 +13,13 @@ BEGINS = "<!-- mutants: written by explore.py --write-docs -->"
 ENDS = "<!-- end of mutants -->"
 
 
-def table(chosen: list[Mutant], *, museum: bool) -> str:
-    """A table of mutants, as Markdown."""
-    head = ["real bug", "mutant"] if museum else ["mutant"]
+def table(chosen: list[Mutant], first: str = "") -> str:
+    """A table of mutants, as Markdown; `first` is the head of a column before the mutants' names."""
+    head = [first, "mutant"] if first else ["mutant"]
     lines = [f"| {' | '.join([*head, 'what is wrong', 'caught by', 'within'])} |"]
     lines.append("| " + " | ".join(["---"] * (len(head) + 3)) + " |")
     for each in chosen:
-        cells = [each.real_bug, each.name] if museum else [each.name]
+        cells = [each.real_bug or each.mended, each.name] if first else [each.name]
         cells += [each.what, ", ".join(each.caught_by), f"{each.histories_max:,} histories"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -26,11 +27,13 @@ def table(chosen: list[Mutant], *, museum: bool) -> str:
 
 def section() -> str:
     """What stands between the two marks."""
-    ours = [each for each in MUTANTS if not each.real_bug]
+    ours = [each for each in MUTANTS if not each.real_bug and not each.mended]
+    mended = [each for each in MUTANTS if each.mended]
     museum = [each for each in MUTANTS if each.real_bug]
     return (
-        f"{BEGINS}\n\n{table(ours, museum=False)}\n\n"
-        f"### The museum of real bugs\n\n{table(museum, museum=True)}\n\n{ENDS}"
+        f"{BEGINS}\n\n{table(ours)}\n\n"
+        f"### What this engine had, and was mended\n\n{table(mended, 'what was mended')}\n\n"
+        f"### The museum of real bugs\n\n{table(museum, 'real bug')}\n\n{ENDS}"
     )
 
 

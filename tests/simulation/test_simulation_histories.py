@@ -10,7 +10,7 @@ from simworld.history import render
 from simworld.world import play
 
 QUICK_SEEDS = 3_000
-HISTORIES = int(os.environ.get("TEST_SIMULATION_HISTORIES", "100000"))
+HISTORIES = int(os.environ.get("TEST_SIMULATION_HISTORIES", "15000"))
 WORKERS = int(os.environ.get("TEST_SIMULATION_WORKERS", "2"))
 SEED = os.environ.get("TEST_SIMULATION_SEED", "2026")
 
@@ -22,6 +22,9 @@ FOUND = {
     2050: "a driver that slept set data aside after its job had been rolled back, on a flat store",
     998: "a driver that slept created a version of the record again that cleanup had deleted",
     26576: "recovery finished an empty claim on a job that was over, and replaced everything by nothing",
+    67630: "an undoer that had looked for the record before the job began undid it as if the record were lost",
+    72887: "a driver was told that its own job is committed, since another of its transaction id was",
+    6598: "a driver that slept in its rollback took out what another had restored, of the same content",
     80707: "the old _SUCCESS came back before what a driver that slept had set aside",
 }
 """Seeds that broke this engine before it was mended. The scenarios have changed since; they are kept to be played."""
@@ -36,7 +39,7 @@ def test_every_guarantee_holds_in_every_history(start: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_every_guarantee_holds_in_a_hundred_thousand_histories(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_guarantee_holds_in_very_many_histories(capsys: pytest.CaptureFixture[str]) -> None:
     start = first_seed(SEED)
     tally, seconds = explore(start, histories=HISTORIES, workers=WORKERS)
     with capsys.disabled():

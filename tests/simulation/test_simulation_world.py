@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from simworld.features import Feature, scenario_of
 from simworld.history import fingerprint, render
 from simworld.world import play
 
@@ -58,6 +59,25 @@ def test_histories_are_rich() -> None:
     told = [line for history in histories for line in history.told]
     for expected in ("finished from", "undone from", "CommitFenced", "DestinationConflict", "JobNotFound", "restored"):
         assert any(expected in line for line in told), expected
+
+
+@pytest.mark.parametrize(
+    ("feature", "expected"),
+    [
+        (Feature.EQUAL, "committed by"),
+        (Feature.STRANGERS, "its directory is gone"),
+        (Feature.LINGERING, "aborted, since it was told to"),
+        (Feature.TRANSACTIONS, "holds the same transaction id"),
+        (Feature.ATTEMPTS, "takes over ['attempt"),
+        (Feature.LONG_MOVES, "may be at work"),
+        (Feature.NAMES, "finished from"),
+        (Feature.COPIES, "undone from"),
+        (Feature.FINISHING, "finished from"),
+    ],
+)
+def test_each_feature_makes_histories_of_its_own(feature: Feature, expected: str) -> None:
+    told = [line for seed in range(400) for line in play(seed, scenario_of(seed, {feature}, surely=True)).told]
+    assert any(expected in line for line in told)
 
 
 def test_the_command_replays_a_seed() -> None:

@@ -123,6 +123,33 @@ def test_abortable_when_the_job_is_cancelled(cluster, destination, told, left_ov
     assert_whole(cluster, destination, left_over)
 
 
+def test_abortable_when_the_job_is_cancelled_and_its_tasks_write_on(cluster, destination, told, left_over) -> None:
+    """Nobody interrupts them: they open file after file while the driver deletes where they write."""
+    write(rows_of(cluster), destination, partition_by="p")
+    df = troubled(cluster, told, {"0-0": "write on", "1-0": "write on"})
+    failure: list[BaseException] = []
+
+    def job() -> None:
+        cluster.sparkContext.setJobGroup("doomed too", "to be cancelled", interruptOnCancel=False)
+        try:
+            write(df, destination, mode="append", partition_by="p", maxRecordsPerFile=100)
+        except BaseException as error:
+            failure.append(error)
+
+    from pyspark import inheritable_thread_target
+
+    thread = threading.Thread(target=inheritable_thread_target(cluster)(job))
+    thread.start()
+    while sum("/tasks/" in path for path in left_over(destination)) < 20:
+        thread.join(0.2)
+        assert thread.is_alive(), failure
+    cluster.sparkContext.cancelJobGroup("doomed too")
+    thread.join(90)
+    assert failure, "the cancelled job must fail"
+    assert [state.status.value for state in lockgate.jobs(destination)] == ["committed"]
+    assert_whole(cluster, destination, left_over)
+
+
 def test_undoable_when_the_job_commit_fails(cluster, destination, left_over) -> None:
     write(rows_of(cluster), destination, partition_by="p")
     before = sorted(str(path) for path in Path(destination).rglob("*.parquet"))

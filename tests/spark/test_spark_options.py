@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from lockgate.errors import OptionError
+from lockgate.errors import DestinationConflict, OptionError
 from lockgate.spark import write
 
 
@@ -16,7 +16,7 @@ def save(df, destination: str, mode: str = "append", **options: object) -> None:
 
 def test_mode_error_refuses_a_destination_that_holds_data(spark, destination) -> None:
     write(spark.range(10), destination)
-    with pytest.raises(Exception, match="DestinationConflict"):
+    with pytest.raises(DestinationConflict, match="holds data"):
         write(spark.range(5), destination)
     assert spark.read.parquet(destination).count() == 10
 
@@ -97,17 +97,17 @@ def test_reading_says_how_to_read(spark, destination) -> None:
 
 def test_settings_of_the_session_count(spark, destination, tmp_path) -> None:
     spark.conf.set("spark.lockgate.summary_report_directory", str(tmp_path / "reports"))
-    spark.conf.set("spark.lockgate.conflict", "replace")
+    spark.conf.set("spark.lockgate.conflict", "replace-partitions")
     try:
-        save(spark.range(10), destination)
-        save(spark.range(5), destination)
+        save(spark.range(10), destination, conflict="append")
+        save(spark.range(5), destination, mode="overwrite")
         save(spark.range(3), destination, conflict="append")
     finally:
         spark.conf.unset("spark.lockgate.summary_report_directory")
         spark.conf.unset("spark.lockgate.conflict")
     assert spark.read.parquet(destination).count() == 8, "an option of the write goes before the session's setting"
     reports = [json.loads(path.read_text()) for path in (tmp_path / "reports").iterdir()]
-    assert sorted(report["lockgate"]["policy"] for report in reports) == ["append", "replace", "replace"]
+    assert sorted(report["lockgate"]["policy"] for report in reports) == ["append", "append", "replace-partitions"]
 
 
 def test_hadoops_names_are_understood(spark, destination) -> None:
@@ -118,7 +118,9 @@ def test_hadoops_names_are_understood(spark, destination) -> None:
 
 def test_a_transaction_id_takes_effect_once(spark, destination) -> None:
     first = write(spark.range(10), destination, mode="append", txn_id="run 7")
-    write(spark.range(10), destination, mode="append", txn_id="run 7")
+    second = write(spark.range(10), destination, mode="append", txn_id="run 7")
+    third = write(spark.range(10), destination, txn_id="run 7")
     assert first is not None
+    assert [each.job_id for each in (second, third) if each] == [first.job_id] * 2, "the first summary, in any mode"
     assert spark.read.parquet(destination).count() == 10
     assert len(list(Path(destination).glob("*.parquet"))) == first.files

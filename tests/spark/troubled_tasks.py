@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+WRITES_ON = 20_000
+"""So many batches an attempt writes that writes on: nobody waits for that."""
 
 Step = Callable[[Iterator[Any]], Iterator[Any]]
 
@@ -21,7 +25,8 @@ def attempt_name() -> str:
 
 def going_wrong(told: str, wrong: dict[str, str]) -> Step:
     """Attempts named in `wrong` do after their first batch what it says: `fail`, `hang`, `die` (their Python worker
-    is killed), or `kill` (their executor is); or, after their last one, are `late`: they wait for their rival."""
+    is killed), `kill` (their executor is), or `write on` with what they have, without an end to speak of; or, after
+    their last one, are `late`: they wait for their rival."""
 
     def step(batches: Iterator[Any]) -> Iterator[Any]:
         name = attempt_name()
@@ -30,6 +35,8 @@ def going_wrong(told: str, wrong: dict[str, str]) -> Step:
             if at == 1 and name in wrong:
                 _go_wrong(wrong[name])
             yield batch
+            if wrong.get(name) == "write on":
+                yield from itertools.repeat(batch, WRITES_ON)
         if wrong.get(name) == "late":
             _wait_for_rival(Path(told, f"{name.partition('-')[0]}-1"))
 

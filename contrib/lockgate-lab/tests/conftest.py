@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 
@@ -42,6 +42,7 @@ class Answer:
 
 
 Raw = Callable[..., Answer]
+VERSION = {"x-ms-version": "2024-11-04"}
 
 
 @pytest.fixture
@@ -68,6 +69,44 @@ def raw() -> Raw:
 def azure() -> Iterator[AzureLab]:
     with AzureLab(AzureSettings(check_signatures=True)) as lab:
         yield lab
+
+
+class Dfs:
+    """Raw requests to the filesystem `data`, each path encoded here and nowhere else."""
+
+    def __init__(self, endpoint: str, raw: Any) -> None:
+        self.endpoint, self.raw = endpoint, raw
+
+    def call(self, method: str, path: str, query: str = "", body: bytes = b"", **headers: str) -> Any:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        url = f"{self.endpoint}/data/{quote(path)}" + (f"?{query}" if query else "")
+        return self.raw(method, url, {**VERSION, **named}, body)
+
+    def make(self, path: str, kind: str = "file", **headers: str) -> Any:
+        return self.call("PUT", path, f"resource={kind}", **headers)
+
+    def write(self, path: str, content: bytes) -> Any:
+        self.make(path)
+        self.call("PATCH", path, "action=append&position=0", content)
+        return self.call("PATCH", path, f"action=flush&position={len(content)}")
+
+    def rename(self, source: str, target: str, query: str = "", **headers: str) -> Any:
+        return self.call("PUT", target, query, x_ms_rename_source=f"/data/{quote(source)}", **headers)
+
+    def status(self, path: str) -> Any:
+        return self.call("HEAD", path, "action=getStatus")
+
+    def names(self, directory: str = "", recursive: str = "true") -> list[str]:
+        query = f"resource=filesystem&recursive={recursive}&directory={quote(directory)}"
+        return [entry["name"] for entry in self.raw("GET", f"{self.endpoint}/data?{query}").json["paths"]]
+
+
+@pytest.fixture
+def dfs(azure: AzureLab, raw: Any) -> Dfs:
+    """The filesystem `data`, new."""
+    made = Dfs(azure.endpoint, raw)
+    assert raw("PUT", f"{azure.endpoint}/data?resource=filesystem").status == 201
+    return made
 
 
 @pytest.fixture(scope="session")

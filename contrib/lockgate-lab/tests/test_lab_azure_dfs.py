@@ -16,7 +16,6 @@ from azure.storage.filedatalake import DataLakeServiceClient, FileSystemClient
 from lockgate_lab.azure import AzureLab, AzureSettings
 
 NAMES = ["plain", "a b", "t=10%3A00", "x#1", "q?z", "s;t", "p+q", "ünï☃", "a&b=c", "100%", "l" * 200]
-VERSION = {"x-ms-version": "2024-11-04"}
 
 
 @pytest.fixture
@@ -26,45 +25,8 @@ def filesystem(azure: AzureLab) -> Iterator[FileSystemClient]:
         yield service.create_file_system("data")
 
 
-class Dfs:
-    """Raw requests to the filesystem `data`, each path encoded here and nowhere else."""
-
-    def __init__(self, endpoint: str, raw: Any) -> None:
-        self.endpoint, self.raw = endpoint, raw
-
-    def call(self, method: str, path: str, query: str = "", body: bytes = b"", **headers: str) -> Any:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        url = f"{self.endpoint}/data/{quote(path)}" + (f"?{query}" if query else "")
-        return self.raw(method, url, {**VERSION, **named}, body)
-
-    def make(self, path: str, kind: str = "file", **headers: str) -> Any:
-        return self.call("PUT", path, f"resource={kind}", **headers)
-
-    def write(self, path: str, content: bytes) -> Any:
-        self.make(path)
-        self.call("PATCH", path, "action=append&position=0", content)
-        return self.call("PATCH", path, f"action=flush&position={len(content)}")
-
-    def rename(self, source: str, target: str, **headers: str) -> Any:
-        return self.call("PUT", target, x_ms_rename_source=f"/data/{quote(source)}", **headers)
-
-    def status(self, path: str) -> Any:
-        return self.call("HEAD", path, "action=getStatus")
-
-    def names(self, directory: str = "", recursive: str = "true") -> list[str]:
-        query = f"resource=filesystem&recursive={recursive}&directory={quote(directory)}"
-        return [entry["name"] for entry in self.raw("GET", f"{self.endpoint}/data?{query}").json["paths"]]
-
-
-@pytest.fixture
-def dfs(azure: AzureLab, raw: Any) -> Dfs:
-    made = Dfs(azure.endpoint, raw)
-    assert raw("PUT", f"{azure.endpoint}/data?resource=filesystem").status == 201
-    return made
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_rename_keeps_content_and_etag_for_any_name(dfs: Dfs, name: str) -> None:
+def test_rename_keeps_content_and_etag_for_any_name(dfs: Any, name: str) -> None:
     dfs.make("to", "directory")
     etag = dfs.write(f"from/{name}", b"content").etag
     assert dfs.rename(f"from/{name}", f"to/{name}").status == 201
@@ -75,7 +37,7 @@ def test_rename_keeps_content_and_etag_for_any_name(dfs: Dfs, name: str) -> None
     assert dfs.names() == ["from", "to", f"to/{name}"]
 
 
-def test_listing_has_bare_etags_and_strings(dfs: Dfs, azure: AzureLab, raw: Any) -> None:
+def test_listing_has_bare_etags_and_strings(dfs: Any, azure: AzureLab, raw: Any) -> None:
     etag = dfs.write("d/f", b"abc").etag
     answer = raw("GET", f"{azure.endpoint}/data?resource=filesystem&recursive=true")
     directory, file = answer.json["paths"]
@@ -85,7 +47,7 @@ def test_listing_has_bare_etags_and_strings(dfs: Dfs, azure: AzureLab, raw: Any)
     assert dfs.status("d/f").headers["ETag"] == f'"{etag}"'
 
 
-def test_rename_without_overwrite_is_refused_with_the_target_kept(dfs: Dfs) -> None:
+def test_rename_without_overwrite_is_refused_with_the_target_kept(dfs: Any) -> None:
     dfs.write("a", b"a")
     dfs.write("b", b"b")
     refused = dfs.rename("a", "b", If_None_Match="*")
@@ -96,7 +58,7 @@ def test_rename_without_overwrite_is_refused_with_the_target_kept(dfs: Dfs) -> N
     assert dfs.call("GET", "b").body == b"a"
 
 
-def test_rename_pins_its_source(dfs: Dfs) -> None:
+def test_rename_pins_its_source(dfs: Any) -> None:
     etag = dfs.write("a", b"old").etag
     dfs.write("a", b"new")
     refused = dfs.rename("a", "b", x_ms_source_if_match=f'"{etag}"')
@@ -111,13 +73,11 @@ def test_rename_pins_its_source(dfs: Dfs) -> None:
         ("file", "nowhere/x", 404, "RenameDestinationParentPathNotFound"),
         ("file", "file", 409, "InvalidRenameSourcePath"),
         ("dir", "dir/inside", 409, "InvalidRenameSourcePath"),
-        ("file", "full", 409, "InvalidSourceOrDestinationResourceType"),
-        ("dir", "full", 409, "DirectoryNotEmpty"),
         ("dir", "file", 409, "InvalidSourceOrDestinationResourceType"),
         ("dir", "file/x", 409, "PathConflict"),
     ],
 )
-def test_rename_refusals(dfs: Dfs, source: str, target: str, status: int, code: str) -> None:
+def test_rename_refusals(dfs: Any, source: str, target: str, status: int, code: str) -> None:
     dfs.write("file", b"1")
     dfs.make("dir", "directory")
     dfs.write("full/f", b"2")
@@ -127,19 +87,19 @@ def test_rename_refusals(dfs: Dfs, source: str, target: str, status: int, code: 
     assert dfs.names() == before
 
 
-def test_a_missing_source_is_told_before_an_existing_target(dfs: Dfs) -> None:
+def test_a_missing_source_is_told_before_an_existing_target(dfs: Any) -> None:
     dfs.write("b", b"b")
     assert dfs.rename("gone", "b", If_None_Match="*").code == "SourcePathNotFound"
 
 
-def test_directory_rename_moves_everything_and_keeps_file_etags(dfs: Dfs) -> None:
+def test_directory_rename_moves_everything_and_keeps_file_etags(dfs: Any) -> None:
     etag = dfs.write("d/e/f", b"x").etag
     assert dfs.rename("d", "n", If_None_Match="*").status == 201
     assert dfs.names() == ["n", "n/e", "n/e/f"]
     assert dfs.status("n/e/f").etag == etag
 
 
-def test_one_of_many_renames_to_one_name_wins(dfs: Dfs) -> None:
+def test_one_of_many_renames_to_one_name_wins(dfs: Any) -> None:
     for number in range(16):
         dfs.write(f"s/{number}", str(number).encode())
     with ThreadPoolExecutor(16) as pool:
@@ -148,7 +108,7 @@ def test_one_of_many_renames_to_one_name_wins(dfs: Dfs) -> None:
     assert len(dfs.names("s")) == 15
 
 
-def test_a_transaction_id_is_kept_by_create_and_rename(dfs: Dfs, azure: AzureLab) -> None:
+def test_a_transaction_id_is_kept_by_create_and_rename(dfs: Any, azure: AzureLab) -> None:
     ours, theirs = str(uuid.uuid4()), str(uuid.uuid4())
     dfs.make("a", x_ms_client_transaction_id=theirs)
     assert dfs.status("a").headers["x-ms-client-transaction-id"] == theirs
@@ -159,12 +119,12 @@ def test_a_transaction_id_is_kept_by_create_and_rename(dfs: Dfs, azure: AzureLab
     assert "x-ms-client-transaction-id" not in dfs.status("c").headers
 
 
-def test_a_transaction_id_needs_the_version_that_knows_it(dfs: Dfs) -> None:
+def test_a_transaction_id_needs_the_version_that_knows_it(dfs: Any) -> None:
     dfs.make("a", x_ms_client_transaction_id="id", **{"x-ms-version": "2023-11-03"})
     assert "x-ms-client-transaction-id" not in dfs.status("a").headers
 
 
-def test_a_lost_rename_answer_leaves_the_rename_done(dfs: Dfs, azure: AzureLab) -> None:
+def test_a_lost_rename_answer_leaves_the_rename_done(dfs: Any, azure: AzureLab) -> None:
     etag = dfs.write("a", b"x").etag
     azure.control.fault("answer-lost", "RenamePath")
     with pytest.raises(ConnectionError):
@@ -174,7 +134,7 @@ def test_a_lost_rename_answer_leaves_the_rename_done(dfs: Dfs, azure: AzureLab) 
     assert azure.control.counts()["faults"] == {"answer-lost": 1}
 
 
-def test_a_spurious_missing_parent_can_be_ordered(dfs: Dfs, azure: AzureLab) -> None:
+def test_a_spurious_missing_parent_can_be_ordered(dfs: Any, azure: AzureLab) -> None:
     dfs.write("a", b"x")
     code = "RenameDestinationParentPathNotFound"
     azure.control.fault("error-before", "RenamePath", status=404, code=code)
@@ -182,7 +142,7 @@ def test_a_spurious_missing_parent_can_be_ordered(dfs: Dfs, azure: AzureLab) -> 
     assert dfs.rename("a", "b").status == 201
 
 
-def test_creation_makes_parents_and_conflicts_with_files(dfs: Dfs) -> None:
+def test_creation_makes_parents_and_conflicts_with_files(dfs: Any) -> None:
     assert dfs.make("a/b/c", "directory").status == 201
     assert dfs.make("a/b/f").status == 201
     assert dfs.make("a/b/f/below").code == "PathConflict"
@@ -195,7 +155,7 @@ def test_creation_makes_parents_and_conflicts_with_files(dfs: Dfs) -> None:
     assert dfs.names("a/b") == ["a/b/c", "a/b/f"]
 
 
-def test_appended_bytes_show_at_flush(dfs: Dfs) -> None:
+def test_appended_bytes_show_at_flush(dfs: Any) -> None:
     dfs.make("f")
     dfs.call("PATCH", "f", "action=append&position=0", b"abc")
     dfs.call("PATCH", "f", "action=append&position=3", b"def")
@@ -207,7 +167,7 @@ def test_appended_bytes_show_at_flush(dfs: Dfs) -> None:
     assert (part.status, part.body, part.headers["Content-Range"]) == (206, b"bcd", "bytes 1-3/6")
 
 
-def test_a_method_override_is_a_patch(dfs: Dfs) -> None:
+def test_a_method_override_is_a_patch(dfs: Any) -> None:
     dfs.make("f")
     override = {"X_HTTP_Method_Override": "PATCH"}
     assert dfs.call("PUT", "f", "action=append&position=0", b"abc", **override).status == 202
@@ -215,7 +175,7 @@ def test_a_method_override_is_a_patch(dfs: Dfs) -> None:
     assert dfs.call("GET", "f").body == b"abc"
 
 
-def test_the_two_apis_do_not_mix_on_one_file(dfs: Dfs) -> None:
+def test_the_two_apis_do_not_mix_on_one_file(dfs: Any) -> None:
     dfs.write("by-dfs", b"x")
     identity = quote(base64.b64encode(b"0").decode())
     assert dfs.call("PUT", "by-dfs", f"comp=block&blockid={identity}", b"y").code == "BlobOperationNotSupported"
@@ -223,13 +183,13 @@ def test_the_two_apis_do_not_mix_on_one_file(dfs: Dfs) -> None:
     assert dfs.call("PATCH", "by-dfs", "action=append&position=5", b"z").code == "InvalidFlushOperation"
 
 
-def test_rename_moves_what_the_blob_api_wrote_with_its_etag(dfs: Dfs) -> None:
+def test_rename_moves_what_the_blob_api_wrote_with_its_etag(dfs: Any) -> None:
     etag = dfs.call("PUT", "d/f", body=b"x", x_ms_blob_type="BlockBlob").etag
     dfs.rename("d/f", "d/g", x_ms_source_if_match=etag)
     assert dfs.status("d/g").etag == etag
 
 
-def test_listing_pages_by_the_header_token(azure: AzureLab, dfs: Dfs, raw: Any) -> None:
+def test_listing_pages_by_the_header_token(azure: AzureLab, dfs: Any, raw: Any) -> None:
     for number in range(7):
         dfs.make(f"d/{number % 3}/{number}")
     everything = dfs.names("d")
@@ -246,35 +206,13 @@ def test_listing_pages_by_the_header_token(azure: AzureLab, dfs: Dfs, raw: Any) 
     assert dfs.names("d", "false") == ["d/0", "d/1", "d/2"]
 
 
-def test_listing_what_is_not_there(azure: AzureLab, dfs: Dfs, raw: Any) -> None:
+def test_listing_what_is_not_there(azure: AzureLab, dfs: Any, raw: Any) -> None:
     url = f"{azure.endpoint}/data?resource=filesystem&recursive=false&directory=none"
     assert (raw("GET", url).status, raw("GET", url).code) == (404, "PathNotFound")
     assert raw("GET", f"{azure.endpoint}/none?resource=filesystem&recursive=false").code == "FilesystemNotFound"
 
 
-def test_recursive_delete_at_once_and_in_pages(azure: AzureLab, dfs: Dfs) -> None:
-    for number in range(7):
-        dfs.make(f"d/{number % 3}/{number}")
-    assert dfs.call("DELETE", "d", "recursive=false").code == "DirectoryNotEmpty"
-    azure.settings.delete_page_max = 4
-    token, calls = "", 0
-    while True:
-        more = f"&continuation={quote(token)}" if token else ""
-        answer = dfs.call("DELETE", "d", f"recursive=true&paginated=true{more}")
-        assert answer.status == 200
-        calls += 1
-        token = answer.headers.get("x-ms-continuation", "")
-        if not token:
-            break
-    assert calls == 3
-    assert dfs.names() == []
-    assert dfs.call("DELETE", "d", "recursive=true").code == "PathNotFound"
-    dfs.make("e/f/g")
-    assert dfs.call("DELETE", "e", "recursive=true").status == 200
-    assert dfs.names() == []
-
-
-def test_credentials_are_needed_unless_anonymous_is_on(azure: AzureLab, dfs: Dfs, raw: Any) -> None:
+def test_credentials_are_needed_unless_anonymous_is_on(azure: AzureLab, dfs: Any, raw: Any) -> None:
     url = f"{azure.endpoint}/data?resource=filesystem&recursive=false"
     assert raw("GET", url, {"Authorization": ""}).code == "NoAuthenticationInformation"
     assert raw("GET", f"{url}&sig=x&sp=r", {"Authorization": ""}).status == 200
@@ -293,7 +231,7 @@ def test_a_wrong_shared_key_signature_is_refused(azure: AzureLab) -> None:
     assert (refused.value.status_code, refused.value.error_code) == (403, "AuthenticationFailed")
 
 
-def test_a_long_name_is_refused(dfs: Dfs) -> None:
+def test_a_long_name_is_refused(dfs: Any) -> None:
     assert dfs.make("x" * 1024).status == 201
     assert (dfs.make("x" * 1025).status, dfs.make("x" * 1025).code) == (400, "OutOfRangeInput")
 

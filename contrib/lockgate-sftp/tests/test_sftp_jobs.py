@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lockgate import Job, JobOptions, LockgateError
-from lockgate.api.jobs import probe
+from lockgate.api.jobs import doctor
 from lockgate.model.errors import AccessDenied, DestinationConflict, OptionError
 from lockgate.plugins.registry import PluginRegistry
 
@@ -50,7 +50,7 @@ def test_a_job_of_every_policy(sftp: Any, sftp_options: JobOptions) -> None:
 
 
 def test_doctor_finds_every_claim_kept(sftp: Any, sftp_options: JobOptions) -> None:
-    assert [each for each in probe(f"{sftp.url}/probed", sftp_options) if each.verdict == "broken claim"] == []
+    assert [each for each in doctor(f"{sftp.url}/probed", sftp_options) if each.verdict == "broken claim"] == []
 
 
 def test_wrong_credentials_are_said_and_not_shown(sftp: Any, sftp_options: JobOptions) -> None:

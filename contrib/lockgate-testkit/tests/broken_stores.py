@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from lockgate.engine.store import OutputFile, Progress, no_progress
-from lockgate.model.errors import FileExists, FileMissing
+from lockgate.model.errors import FileExists, FileMissing, StoreError
 from lockgate.model.files import (
     Deleted,
     DirectoryOutcome,
@@ -23,10 +25,14 @@ from lockgate.model.files import (
     RenameOutcome,
     Unknown,
 )
+from lockgate.model.layout import is_unfinished
 from lockgate.model.urls import StoreUrl
 from lockgate.stores.local import LocalStore, identity_of
 
-PAUSE = 0.002
+PAUSE = 0.005
+"""Longer than a busy machine keeps a thread waiting, as a rule; each race has many rounds."""
+
+MEANWHILE_TRIES = 2_000
 
 
 class HonestStore(LocalStore):
@@ -54,6 +60,7 @@ class RenameCopies(HonestStore):
                 outcomes.append(NotRenamed(Refusal.TARGET_EXISTS))
             else:
                 with contextlib.suppress(FileNotFoundError):
+                    await asyncio.sleep(PAUSE)
                     shutil.copy2(source, target)
                     await asyncio.sleep(PAUSE)
                     os.unlink(source)
@@ -80,6 +87,36 @@ def _without_inode(status: FileStatus) -> FileStatus:
 def _with(status: FileStatus, **changes: Any) -> FileStatus:
     fields = {name: getattr(status, name) for name in status.__struct_fields__}
     return FileStatus(**{**fields, **changes})
+
+
+class RenameLinksAndUnlinks(HonestStore):
+    """A rename is a link and an unlink, undeclared: each is one act, and never replaces, but both are two."""
+
+    async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
+        outcomes: list[RenameOutcome] = []
+        for rename in renames:
+            if rename.replace:
+                outcomes += await super().rename_files([rename], progress)
+                continue
+            source, target = self.at(rename.source), self.at(rename.target)
+            try:
+                try:
+                    os.link(source, target, follow_symlinks=False)
+                except FileExistsError:
+                    if not os.path.samestat(os.lstat(source), os.lstat(target)):
+                        raise
+                await asyncio.sleep(PAUSE)
+                os.unlink(source)
+                outcomes.append(Renamed())
+            except FileExistsError:
+                outcomes.append(NotRenamed(Refusal.TARGET_EXISTS))
+            except FileNotFoundError:
+                missing = Refusal.PARENT_MISSING if os.path.exists(source) else Refusal.SOURCE_MISSING
+                outcomes.append(NotRenamed(missing))
+            except OSError as error:
+                outcomes.append(NotRenamed(Refusal.FAILED, str(error)))
+            progress(1)
+        return outcomes
 
 
 class RenameReplaces(HonestStore):
@@ -141,6 +178,15 @@ class RenameMovesInto(HonestStore):
         return await super().rename_files(moved, progress)
 
 
+class BatchMovesInto(RenameMovesInto):
+    """The same, hidden better: a rename by itself looks at its target first."""
+
+    async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
+        if len(renames) > 1:
+            return await super().rename_files(renames, progress)
+        return await HonestStore.rename_files(self, renames, progress)
+
+
 class RenameLosesItsAnswer(HonestStore):
     """A rename sends again what it had done, and tells that the source was not there."""
 
@@ -199,6 +245,24 @@ class IdentityIsTheLength(HonestStore):
 
     async def stat_files(self, paths: Sequence[str]) -> list[FileStatus | None]:
         return [each and _with(each, identity=f"{each.length}") for each in await super().stat_files(paths)]
+
+
+class IdentityIsTheContent(HonestStore):
+    """Files of one content are taken for one."""
+
+    def _by_content(self, status: FileStatus) -> FileStatus:
+        if status.is_directory:
+            return status
+        with contextlib.suppress(FileNotFoundError):
+            return _with(status, identity=hashlib.sha256(Path(self.at(status.path)).read_bytes()).hexdigest())
+        return status
+
+    async def stat_files(self, paths: Sequence[str]) -> list[FileStatus | None]:
+        return [each and self._by_content(each) for each in await super().stat_files(paths)]
+
+    async def list_directory(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
+        async for page in super().list_directory(path):
+            yield [self._by_content(each) for each in page]
 
 
 class EmptyIsTheSame(HonestStore):
@@ -322,6 +386,14 @@ class WriteMakesParents(HonestStore):
         return await super().write_file(path, content)
 
 
+class WriteMovesInto(HonestStore):
+    """A write puts its temporary file into a directory that has the file's name."""
+
+    async def write_file(self, path: str, content: bytes) -> FileStatus:
+        into = os.path.isdir(self.at(path))
+        return await super().write_file(f"{path}/{os.path.basename(path)}.tmp" if into else path, content)
+
+
 class WriteLeavesScraps(HonestStore):
     """A write leaves its temporary file behind."""
 
@@ -377,8 +449,27 @@ class TreeGoesFileByFile(HonestStore):
             async for page in self.list_tree(path):
                 for status in page:
                     await self.delete_files([status.path])
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(PAUSE)
         return await super().delete_directories(paths, progress)
+
+
+class TreeIsHeldUp(HonestStore):
+    """Deletes what it has listed, and gives up where somebody has written meanwhile."""
+
+    async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
+        for path in paths:
+            listed = [status.path async for page in self.list_tree(path) for status in page]
+            # Who loses the file that it is writing aside takes its directory for gone, and writes no more.
+            await self.delete_files([each for each in listed if not is_unfinished(each)])
+            for _ in range(MEANWHILE_TRIES):  # whoever writes on will have written
+                if any(files for _, _, files in os.walk(self.at(path))):
+                    break
+                await asyncio.sleep(PAUSE)
+            for directory, _, files in os.walk(self.at(path), topdown=False):
+                if files:
+                    raise StoreError("cannot delete: Directory not empty", where=directory)
+                os.rmdir(directory)
+        return [Deleted.DELETED for _ in paths]
 
 
 class WithinIsMade(HonestStore):

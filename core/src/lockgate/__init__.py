@@ -3,12 +3,16 @@
 What it promises, and how, is in the documentation; the public names are these.
 """
 
+from lockgate.api.destination import forget_transactions
 from lockgate.api.job import Job, TaskAttempt
-from lockgate.api.jobs import abort, collect_garbage, commit, jobs, plan, recover, verify
+from lockgate.api.jobs import abort, collect_garbage, commit, doctor, jobs, plan, recover, verify
+from lockgate.api.outside import VERSION
 from lockgate.model.errors import LockgateError
 from lockgate.model.options import JobOptions
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
+
+__version__ = VERSION
 
 __all__ = [
     "Job",
@@ -17,9 +21,12 @@ __all__ = [
     "Receipt",
     "Summary",
     "TaskAttempt",
+    "__version__",
     "abort",
     "collect_garbage",
     "commit",
+    "doctor",
+    "forget_transactions",
     "jobs",
     "plan",
     "recover",

@@ -10,47 +10,8 @@ import sys
 import time
 
 import pytest
-from lockgate.api.job import Job
-from lockgate.cli.main import app
+from command_line import crashed, run, run_json
 from lockgate.model.options import JobOptions
-from typer.testing import CliRunner
-
-
-def run(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, list(arguments))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.exit_code, result.stdout, result.stderr
-
-
-def run_json(*arguments: str) -> tuple[int, object]:
-    status, out, _ = run(*arguments, "--json")
-    return status, json.loads(out)
-
-
-def crashed(table, **options: object) -> Job:
-    """A job that stands in the middle of its commit, its driver gone."""
-    code = f"""
-import os, sys
-from lockgate import Job, JobOptions
-from lockgate.stores.local import LocalStore
-job = Job({str(table.root)!r}, JobOptions(**{options!r}))
-job.setup()
-attempt = job.task_attempt(0); attempt.setup()
-for name in ("p=1/new", "p=2/new"):
-    with attempt.open(name) as file: file.write(b"new")
-receipt = attempt.commit()
-print(job.job_id, flush=True)
-write = LocalStore.write_file
-async def stop(self, path, content):
-    if "_SUCCESS" in path: os._exit(9)
-    return await write(self, path, content)
-LocalStore.write_file = stop
-job.commit([receipt])
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 9, done.stderr
-    return done.stdout.strip()
 
 
 def test_plugins_lists_versions_and_capabilities() -> None:
@@ -59,7 +20,7 @@ def test_plugins_lists_versions_and_capabilities() -> None:
     local = next(plugin for plugin in found["plugins"] if plugin["name"] == "local")
     assert local["schemes"] == ["file"]
     assert "atomic-rename" in local["capabilities"]
-    assert found["policies"] == ["append", "fail", "replace", "replace-partitions"]
+    assert found["policies"] == ["append", "fail", "fail-partitions", "replace", "replace-partitions"]
     status, out, _ = run("plugins")
     assert status == 0
     assert "local\tlockgate" in out
@@ -79,7 +40,7 @@ def test_show_prints_summaries_manifests_and_records(table) -> None:
         assert found["jobId"] == job.job_id
     status, out, _ = run("show", str(table.root))
     assert "rows\t7" in out
-    record = max((table.root / job.layout.attempt_directory).glob("commit-*"))
+    record = max((table.root / job.layout.job_directory).glob("commit-*"))
     status, found = run_json("show", str(record))
     assert found["phase"] == "committed"
 
@@ -126,7 +87,7 @@ def test_plan_touches_nothing_and_predicts(table) -> None:
 def test_commit_commits_what_the_tasks_left(table) -> None:
     job = table.job()
     table.task(job, {"a": b"1"})
-    status, found = run_json("commit", str(table.root), job.job_id)
+    status, found = run_json("commit", str(table.root), job.job_id, "--force")
     assert status == 0
     assert found["jobId"] == job.job_id
     assert table.read() == {"a": b"1"}
@@ -169,7 +130,7 @@ def test_gc_leaves_what_may_be_alive_and_what_crashed(table) -> None:
     for path in [table.root / old.layout.attempt_directory, *(table.root / old.layout.attempt_directory).rglob("*")]:
         os.utime(path, (1, 1))
     marker = table.root / old.layout.job_marker
-    marker.write_text(json.dumps(json.loads(marker.read_text()) | {"created": 1.0}))
+    marker.write_text(json.dumps(json.loads(marker.read_text()) | {"created": 1.0, "process": 2**22 - 1}))
     os.utime(marker, (1, 1))
     os.utime(marker.parent, (1, 1))
     dead = crashed(table)
@@ -314,6 +275,6 @@ def test_options_of_the_environment_count(table, monkeypatch) -> None:
     job = table.job()
     table.task(job, {"a": b"1"})
     (table.root / "there").write_bytes(b"x")
-    status, _, err = run("commit", str(table.root), job.job_id)
+    status, _, err = run("commit", str(table.root), job.job_id, "--force")
     assert status == 1
     assert "DestinationConflict" in err

@@ -13,9 +13,10 @@ from faulty_store import FaultyStore, Stop, make_faulty
 from lockgate import Job
 from lockgate.engine.collect_garbage import collect_garbage
 from lockgate.engine.commit_once import commit_once
+from lockgate.engine.committed_tasks import committed_tasks
 from lockgate.engine.record_log import RecordLog
 from lockgate.engine.recover import Recovery, recover_job
-from lockgate.errors import CommitFailed, CommitFenced, LockgateError, StoreUnavailable
+from lockgate.errors import CommitFailed, CommitFenced, LockgateError, OutcomeUnknown, StoreUnavailable
 from lockgate.model.phases import Phase
 
 
@@ -230,3 +231,93 @@ def test_a_driver_that_slept_does_not_go_on_in_another_late_drivers_record(table
 
     with pytest.raises(CommitFenced):
         asyncio.run(history())
+
+
+def _undone_or_kept(job: Job, **how: Any) -> Recovery:
+    twin = Job(job.url, job_id=job.job_id)
+    return asyncio.run(recover_job(twin._run(), force=True, **how))
+
+
+def test_what_is_set_aside_comes_back_though_another_committer_has_deleted_the_marker(table) -> None:
+    """The record was still there, and looked like what a cleanup leaves: recovery deleted the replaced files too."""
+    table.write({"p=1/old": b"old"})
+    job = table.job(conflict="replace", on_failure="leave")
+    receipt = table.task(job, {"p=1/new": b"new"})
+    make_faulty(job).fail_at = lambda name, subject: name == "rename_files" and "p=1/new" in str(subject)
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    (table.root / job.layout.job_marker).unlink()
+    with pytest.raises(OutcomeUnknown, match="kept"):
+        _undone_or_kept(job)
+    assert _undone_or_kept(job, undo=True).outcome == "undone"
+    assert table.read() == {"p=1/old": b"old"}
+    assert not table.left_over()
+
+
+def test_abort_keeps_what_a_job_without_a_record_has_set_aside(table) -> None:
+    """It took the job for one that had not begun its commit."""
+    table.write({"p=1/old": b"old"})
+    job = table.job(conflict="replace", on_failure="leave")
+    receipt = table.task(job, {"p=1/new": b"new"})
+    make_faulty(job).fail_at = lambda name, subject: name == "rename_files" and "p=1/new" in str(subject)
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    for record in (table.root / job.layout.job_directory).glob("commit*.json"):
+        record.unlink()
+    with pytest.raises(OutcomeUnknown, match="kept"):
+        Job(job.url, job_id=job.job_id).abort()
+    assert _undone_or_kept(job, undo=True).outcome == "undone"
+    assert table.read() == {"p=1/old": b"old"}
+
+
+def _while_the_driver_sleeps(table: Any, job: Job, at: str) -> None:
+    """Before the driver writes the file `at`, a recoverer finishes its job, and another job replaces a partition."""
+
+    def meanwhile() -> None:
+        assert _undone_or_kept(job).outcome == "finished"
+        table.write({"p=9/other": b"other"}, conflict="replace-partitions")
+
+    slept = count()
+
+    def before(name: str, subject: object) -> None:
+        if name == "write_file" and at in str(subject) and next(slept) == 0:
+            thread = Thread(target=meanwhile)
+            thread.start()
+            thread.join()
+
+    make_faulty(job).before = before
+
+
+def test_a_list_of_replaced_files_that_came_late_undoes_nothing(table) -> None:
+    """A driver that slept wrote it after its job was committed and cleaned up; undoing took the committed files out."""
+    table.write({"p=1/old": b"old"})
+    job = table.job(conflict="replace-partitions")
+    receipt = table.task(job, {"p=1/new": b"new"})
+    _while_the_driver_sleeps(table, job, ".list")
+    with pytest.raises(OutcomeUnknown, match="taken over"):
+        asyncio.run(commit_once(job._run(), [receipt]))
+    assert _undone_or_kept(job, undo=True).outcome == "nothing"
+    assert table.read() == {"p=1/new": b"new", "p=9/other": b"other"}
+    asyncio.run(collect_garbage(Job(str(table.root))._run()))
+    assert not table.left_over()
+
+
+def test_a_driver_whose_job_was_finished_by_another_is_not_told_that_it_failed(table) -> None:
+    """It met the end of its job as an error of the store, tried to roll back, and said that both had failed."""
+    job = table.job()
+    receipt = table.task(job, {"p=1/f": b"f"})
+    _while_the_driver_sleeps(table, job, "_SUCCESS-")
+    with pytest.raises(OutcomeUnknown, match="taken over"):
+        asyncio.run(commit_once(job._run(), [receipt]))
+    assert table.read() == {"p=1/f": b"f", "p=9/other": b"other"}
+
+
+def test_the_next_attempt_is_offered_no_tasks_of_an_attempt_that_was_ended(table) -> None:
+    """On a flat store its tasks save manifests even then; their files are deleted, and the commit came to no end."""
+    first = table.job()
+    table.task(first, {"f": b"f"})
+    second = Job(first.url, job_id=first.job_id, job_attempt=1)
+    second.setup()
+    assert [receipt.task_id for receipt in asyncio.run(committed_tasks(second._run()))] == ["task_000000"]
+    (table.root / first.layout.job_marker).unlink()
+    assert asyncio.run(committed_tasks(second._run())) == []

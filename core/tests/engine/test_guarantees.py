@@ -252,7 +252,9 @@ def test_undoable_a_failure_restores_what_was_replaced(table) -> None:
             before = table.everything()
             for wanted in ("p=3/new", "p=1/new"):
                 job = table.job(conflict=policy, replace_order=order)
-                receipt = table.task(job, {"p=1/new": b"n", "p=3/new": b"n", "blocked/new": b"n"})
+                # An append would be refused before it moves anything: a file stands in the way of a directory.
+                blocked = {} if policy == "append" else {"blocked/new": b"n"}
+                receipt = table.task(job, {"p=1/new": b"n", "p=3/new": b"n", **blocked})
                 make_faulty(job).fail_at = lambda name, subject: name == "write_file" and "_SUCCESS" in str(subject)
                 with pytest.raises(CommitFailed, match="restored"):
                     job.commit([receipt])
@@ -419,3 +421,15 @@ def test_undoable_when_success_cannot_be_put_in_place(table) -> None:
         job.commit([table.task(job, {"p=1/new": b"2"})])
     assert table.read() == before
     assert table.left_over() == []
+
+
+@pytest.mark.parametrize("name", ["n" * 256, "p=1/" + "\u00fc" * 128 + "/f"])
+def test_abortable_a_name_that_is_too_long_is_refused_before_anything_moves(table, name) -> None:
+    table.write({"p=1/old": b"old"})
+    before = table.everything()
+    job = table.job(conflict="replace")
+    receipt = table.task(job, {"p=1/new": b"new", name: b"new"})
+    with pytest.raises(CommitRefused, match="longer than 255 bytes"):
+        job.commit([receipt])
+    job.abort()
+    assert table.everything() == before

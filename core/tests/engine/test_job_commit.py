@@ -78,10 +78,11 @@ def test_an_empty_replace_empties_the_destination(table) -> None:
     assert table.read() == {}
 
 
-def test_a_file_where_a_directory_must_be_gives_way(table) -> None:
-    table.write({"a": b"file"})
-    table.write({"a/b/c": b"x"})
-    assert table.read() == {"a/b/c": b"x"}
+def test_a_file_where_a_directory_must_be_gives_way_to_a_job_that_replaces(table) -> None:
+    for name, policy in (("a", "replace"), ("d", "replace-partitions")):
+        table.write({name: b"file"}, conflict="replace")
+        table.write({f"{name}/b/c": b"x"}, conflict=policy)
+        assert table.read() == {f"{name}/b/c": b"x"}
 
 
 def test_cleanup_is_skipped_by_option(table) -> None:
@@ -269,7 +270,7 @@ def test_a_transaction_whose_first_driver_died_is_finished_by_the_second(table) 
 
 def _as_if_gone(job: Job) -> None:
     """Rewrite the holder's process in the record to one that does not run."""
-    for path in (Path(job.url.removeprefix("file://")) / job.layout.attempt_directory).glob("commit*"):
+    for path in (Path(job.url.removeprefix("file://")) / job.layout.job_directory).glob("commit*"):
         record = json.loads(path.read_text())
         record["holder"]["process"] = 2**22 - 1
         path.write_text(json.dumps(record))
@@ -344,4 +345,4 @@ def test_on_failure_leave_keeps_everything_for_recovery(table) -> None:
     with pytest.raises(CommitFailed, match="lockgate recover") as caught:
         job.commit([receipt])
     assert isinstance(caught.value.__cause__, Stop)
-    assert any("replaced/p=1/old" in path for path in table.left_over())
+    assert any(path.endswith("/_0") and job.layout.replaced in path for path in table.left_over())

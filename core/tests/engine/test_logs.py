@@ -25,8 +25,8 @@ def test_job_task_attempt_and_stage_are_bound(table, caplog) -> None:
     with caplog.at_level(logging.DEBUG, logger="lockgate"):
         job = table.write({"a": b"1"})
     text = caplog.text
-    assert f"event='job committed' job='{job.job_id}'" in text
-    assert "task_attempt='attempt_000000_0' stage='commit_task'" in text
+    assert f'event="job committed" job={job.job_id}' in text
+    assert "task_attempt=attempt_000000_0 stage=commit_task" in text
 
 
 def test_secrets_are_redacted_in_values_and_by_name(caplog) -> None:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from typing import get_args, get_type_hints
 
 import pytest
 from lockgate import JobOptions
 from lockgate.model.errors import OptionError
-from lockgate.model.options import HADOOP_WITHOUT_EFFECT, option_table
+from lockgate.model.options import HADOOP_WITHOUT_EFFECT, OptionFields, option_table
 
 
 def test_precedence_is_python_then_spark_option_then_spark_conf_then_environment_then_hadoop() -> None:
@@ -56,7 +57,7 @@ BAD: dict[str, list[object]] = {
 
 @pytest.mark.parametrize("spec", dataclasses.fields(JobOptions), ids=lambda spec: spec.name)
 def test_every_option_refuses_a_bad_value_and_says_what_it_takes(spec: dataclasses.Field) -> None:
-    for value in BAD[str(spec.type)]:
+    for value in BAD.get(str(spec.type), BAD["str"]):
         with pytest.raises(OptionError) as caught:
             JobOptions.resolve({spec.name: value})
         assert spec.name in str(caught.value)
@@ -83,6 +84,34 @@ def test_hadoops_options_without_effect_are_no_errors() -> None:
     assert JobOptions.resolve(spark_conf=dict.fromkeys(HADOOP_WITHOUT_EFFECT, "1")) == JobOptions()
 
 
+@pytest.mark.parametrize("prefix", ["", "spark.hadoop."])
+@pytest.mark.parametrize(
+    ("hadoop", "value", "option"),
+    [
+        ("mapreduce.manifest.committer.io.rate", "500", "requests_per_second_max"),
+        ("fs.azure.io.rate.limit", "500", "requests_per_second_max"),
+        ("mapreduce.manifest.committer.io.thread.count", "7", "requests_in_flight"),
+        ("mapreduce.manifest.committer.prepare.target.files", "true", "delete_target_files"),
+        ("mapreduce.manifest.committer.cleanup.parallel.delete.attempt.directories", "true", "cleanup_parallel_delete"),
+    ],
+)
+def test_names_that_only_hadoops_documentation_has_are_understood(
+    prefix: str, hadoop: str, value: str, option: str
+) -> None:
+    resolved = JobOptions.resolve(spark_conf={prefix + hadoop: value})
+    assert str(getattr(resolved, option)).lower() == value
+
+
+def test_of_two_names_of_hadoops_the_committers_own_counts() -> None:
+    conf = {"mapreduce.manifest.committer.io.rate": "500", "fs.azure.io.rate.limit": "1000"}
+    assert JobOptions.resolve(spark_conf=conf).requests_per_second_max == 500
+    assert JobOptions.resolve(spark_conf=dict(reversed(conf.items()))).requests_per_second_max == 500
+
+
+def test_other_settings_of_azures_connector_are_not_ours() -> None:
+    assert JobOptions.resolve(spark_conf={"spark.hadoop.fs.azure.io.retry.max.retries": "3"}) == JobOptions()
+
+
 def test_sizes_may_have_units() -> None:
     assert JobOptions.resolve({"manifest_bytes_max": "16MB"}).manifest_bytes_max == 16 << 20
 
@@ -107,3 +136,43 @@ def test_options_survive_pickling() -> None:
 def test_the_table_has_a_row_for_every_option() -> None:
     assert [row.name for row in option_table()] == [spec.name for spec in dataclasses.fields(JobOptions)]
     assert all(row.meaning for row in option_table())
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        *[("90", 90), ("90s", 90), ("1.5h", 5400), ("5m", 300), ("5 min", 300), ("2 Hours", 7200), ("1d", 86400)],
+        *[("250ms", 0.25), (".5s", 0.5), ("1 day", 86400), ("3 seconds", 3)],
+    ],
+)
+def test_lengths_of_time_are_taken_wherever_seconds_are(text: str, seconds: float) -> None:
+    for spec in dataclasses.fields(JobOptions):
+        if spec.metadata["unit"] != "s":
+            continue
+        assert getattr(JobOptions(**{spec.name: text}), spec.name) == seconds
+        assert getattr(JobOptions.resolve({spec.name: text}), spec.name) == seconds
+        conf = {f"spark.lockgate.{spec.name}": text}
+        assert getattr(JobOptions.resolve(spark_conf=conf), spec.name) == seconds
+
+
+@pytest.mark.parametrize("text", ["5x", "m", "", "-5m", "5 5m", "1e3", "inf", "nan", "5mm", "s5"])
+def test_what_is_no_length_of_time_is_refused_and_told_what_is(text: str) -> None:
+    for make in (lambda: JobOptions(alive_seconds=text), lambda: JobOptions.resolve({"alive_seconds": text})):
+        with pytest.raises(OptionError, match="alive_seconds") as caught:
+            make()
+        assert "5m" in caught.value.next_step
+
+
+def test_type_checkers_know_every_option_as_it_is() -> None:
+    """`Job(url, conflict=...)` is typed by `OptionFields`; a new option must be in both."""
+    fields = get_type_hints(JobOptions)
+    assert get_type_hints(OptionFields) == fields
+    for spec in dataclasses.fields(JobOptions):
+        if spec.metadata["choices"]:
+            assert get_args(fields[spec.name]) == spec.metadata["choices"]
+
+
+def test_help_says_what_each_option_means() -> None:
+    told = " ".join((JobOptions.__doc__ or "").split())
+    for row in option_table():
+        assert f"{row.name} ({row.default}): {row.meaning}" in told

@@ -117,11 +117,26 @@ def test_delete_target_files_sets_aside_only_files_of_the_same_name() -> None:
     assert [aside.path for aside in answer.set_aside] == ["x=1/new"]
 
 
-def test_a_file_in_the_way_of_a_directory_is_set_aside_and_the_missing_ones_are_made() -> None:
-    plan = plan_of(["a/b/c/f"])
-    met = plan.meeting({"a": FileStatus("a", is_directory=True), "a/b": FileStatus("a/b", 3, "i"), "a/b/c": None})
+IN_THE_WAY = {"a": FileStatus("a", is_directory=True), "a/b": FileStatus("a/b", 3, "i"), "a/b/c": None}
+
+
+@pytest.mark.parametrize("policy", ["replace", "replace-partitions"])
+def test_a_file_in_the_way_of_a_directory_is_set_aside_and_the_missing_ones_are_made(policy: str) -> None:
+    plan = POLICIES[policy](plan_of(["a/b/c/f"]), [])
+    assert isinstance(plan, CommitPlan)
+    met = plan.meeting(IN_THE_WAY)
     assert [aside.path for aside in met.set_aside] == ["a/b"]
     assert list(met.missing_directories) == ["a/b/c", "a/b"]
+
+
+def test_a_file_in_the_way_of_a_directory_is_a_conflict_where_nothing_is_replaced() -> None:
+    plan = plan_of(["a/b/c/f"])
+    for unasked in (plan, plan.replacing([status("a/other")]), append_over_targets(plan, [])):
+        assert isinstance(unasked, CommitPlan)
+        with pytest.raises(DestinationConflict, match="a/b"):
+            unasked.meeting(IN_THE_WAY)
+    # A policy that has chosen that very file may.
+    assert [a.path for a in plan.replacing([status("a/b")]).meeting(IN_THE_WAY).set_aside] == ["a/b"]
 
 
 def test_a_spool_is_all_that_holds_entries() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import random
 from decimal import Decimal
 
 import pyarrow as pa
@@ -11,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lockgate.errors import OptionError
 from lockgate.spark.formats.file_format import FormatOptions
-from lockgate.spark.partition_path import NULL_PARTITION, escape, partition_directory, value_text
+from lockgate.spark.partition_path import NULL_PARTITION, escape, partition_directory, value_texts
 from lockgate.spark.split_partitions import PartitionSplitter
 from lockgate.spark.task_write import TaskWrite
 from lockgate.spark.write_options import WriteOptions
@@ -65,6 +67,48 @@ def test_little_memory_makes_more_files_and_loses_nothing(table) -> None:
     assert len(found) > 50
 
 
+class CountedAttempt:
+    """A task attempt that counts the files which are open at once."""
+
+    def __init__(self, attempt) -> None:
+        self._attempt = attempt
+        self.open_now = self.open_most = 0
+
+    def open(self, path: str):
+        file = self._attempt.open(path)
+        close = file.close
+
+        def closed() -> None:
+            close()
+            self.open_now -= 1
+
+        file.close = closed
+        self.open_now += 1
+        self.open_most = max(self.open_most, self.open_now)
+        return file
+
+
+@pytest.mark.parametrize("options", [{}, {"maxRecordsPerFile": "7"}])
+def test_no_more_files_are_open_at_once_than_the_limit_allows(table, options) -> None:
+    job = table.job()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    counted = CountedAttempt(attempt)
+    given_options = {"partitionBy": "p", "maxOpenFiles": "4", "writeMemoryBytes": "4k", **options}
+    parsed = WriteOptions.parse({"path": str(table.root), **given_options})
+    data = pa.table({"a": range(10_000), "p": [n % 500 for n in range(10_000)]})
+    task = TaskWrite(counted, parsed, data.schema, FormatOptions("snappy"), "part-00000")
+    task.write(data.to_batches(max_chunksize=1000))
+    task.close(at_least_one=True)
+    job.commit([attempt.commit(scan=False)])
+    assert counted.open_most == 4
+    assert counted.open_now == 0
+    rows = [pq.read_metadata(path).num_rows for path in table.root.rglob("*.parquet")]
+    assert sum(rows) == 10_000
+    assert max(rows) <= 20
+    assert not options or max(rows) <= 7
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(["a", "b=c", "", None, "x/y"]), st.one_of(st.none(), st.integers(-2, 2))), max_size=60
@@ -84,9 +128,31 @@ def test_splitting_loses_no_row_and_mixes_none(rows) -> None:
         assert part.schema.names == ["n"]
         for number in part["n"].to_pylist():
             text, value = rows[number]
-            assert directory == partition_directory(["s", "i"], [text, value_text(value)])
+            assert directory == partition_directory(["s", "i"], [text, None if value is None else str(value)])
             seen.append(number)
     assert sorted(seen) == list(range(len(rows)))
+
+
+def test_many_columns_of_many_values_leave_every_row_in_its_partition() -> None:
+    """A number for each combination of values leaves 64 bits long before a batch has so many rows."""
+    names = [f"p{n}" for n in range(10)]
+    order = random.Random(5).sample(range(101), 101)
+    columns = {name: [(row * (n + 1)) % 101 for row in order] for n, name in enumerate(names)}
+    batch = pa.record_batch({"n": order, **columns})
+    seen = []
+    for directory, rows in PartitionSplitter(batch.schema, names).split(batch):
+        for row in rows["n"].to_pylist():
+            assert directory == "/".join(f"p{n}={(row * (n + 1)) % 101}" for n in range(10))
+            seen.append(row)
+    assert sorted(seen) == list(range(101))
+
+
+def test_combinations_beyond_64_bits_do_not_split_a_partition() -> None:
+    names = [f"p{n}" for n in range(12)]
+    batch = pa.record_batch({"n": range(600), **{name: [row % 300 for row in range(600)] for name in names}})
+    parts = list(PartitionSplitter(batch.schema, names).split(batch))
+    assert len(parts) == len({directory for directory, _ in parts}) == 300
+    assert all(rows.num_rows == 2 for _, rows in parts)
 
 
 def test_nested_columns_come_along() -> None:
@@ -123,14 +189,19 @@ def test_bad_partition_columns(columns, message) -> None:
         (123456789.125, "1.23456789125E8"),
         (float("nan"), "NaN"),
         (float("-inf"), "-Infinity"),
+        (4.9e-324, "4.9E-324"),
+        (1e23, "1.0E23"),
         (True, "true"),
+        (datetime.timedelta(days=-1, microseconds=500000), "INTERVAL '-0 23:59:59.5' DAY TO SECOND"),
+        (datetime.time(1, 2, 3, 40), "01:02:03.00004"),
         (Decimal("1E-10"), "0.0000000001"),
         (b"ab", "ab"),
         (None, None),
     ],
 )
 def test_partition_values_as_java_prints_them(value, text) -> None:
-    assert value_text(value) == text
+    values = pa.array([value])
+    assert value_texts(values, pa.field("p", values.type)) == [text]
 
 
 @given(st.text(max_size=20))

@@ -32,10 +32,10 @@ def test_the_options_of_a_format_go_to_the_format_and_the_rest_to_the_job() -> N
 
 
 def test_overwrite_is_the_policy_replace_unless_a_policy_is_named() -> None:
-    assert WriteOptions.parse({"path": "/x"}, overwrite=True).job_options({}, {}).conflict == "replace"
-    named = WriteOptions.parse({"path": "/x", "conflict": "replace-partitions"}, overwrite=True)
+    assert WriteOptions.parse({"path": "/x"}, mode="overwrite").job_options({}, {}).conflict == "replace"
+    named = WriteOptions.parse({"path": "/x", "conflict": "replace-partitions"}, mode="overwrite")
     assert named.job_options({}, {}).conflict == "replace-partitions"
-    by_conf = WriteOptions.parse({"path": "/x"}, overwrite=True)
+    by_conf = WriteOptions.parse({"path": "/x"}, mode="overwrite")
     assert by_conf.job_options({"spark.lockgate.conflict": "replace-partitions"}, {}).conflict == "replace-partitions"
 
 
@@ -64,3 +64,31 @@ def test_secrets_are_not_shown() -> None:
     options = WriteOptions.parse({"path": "/x", "store.account_key": "c2VjcmV0LXNlY3JldA=="})
     assert "c2VjcmV0" not in repr(options)
     assert "c2VjcmV0" not in repr(options.job_options({}, {}))
+
+
+def test_what_the_write_does_not_say_the_sessions_settings_say() -> None:
+    session = {
+        "spark.sql.parquet.compression.codec": "ZSTD",
+        "spark.sql.orc.compression.codec": "none",
+        "spark.sql.files.maxRecordsPerFile": "7",
+        "spark.sql.jsonGenerator.ignoreNullFields": "false",
+    }
+    silent = WriteOptions.parse({"path": "/x"}).with_session(session)
+    assert (silent.compression, silent.max_records_per_file, silent.settings) == ("zstd", 7, {})
+    said = WriteOptions.parse({"path": "/x", "compression": "gzip", "maxRecordsPerFile": "0"}).with_session(session)
+    assert (said.compression, said.max_records_per_file) == ("gzip", 0)
+    assert WriteOptions.parse({"path": "/x", "format": "orc"}).with_session(session).compression == "none"
+    assert WriteOptions.parse({"path": "/x", "format": "csv"}).with_session(session).compression == "none"
+    assert WriteOptions.parse({"path": "/x", "format": "json"}).with_session(session).settings == {
+        "ignorenullfields": "false"
+    }
+    kept = WriteOptions.parse({"path": "/x", "format": "json", "ignoreNullFields": "true"}).with_session(session)
+    assert kept.settings == {"ignorenullfields": "true"}
+    assert WriteOptions.parse({"path": "/x"}).with_session({"spark.sql.files.maxRecordsPerFile": "-1"}) == (
+        WriteOptions.parse({"path": "/x"})
+    )
+
+
+def test_a_setting_of_the_session_that_is_not_possible_here_is_named() -> None:
+    with pytest.raises(OptionError, match=r"spark\.sql\.parquet\.compression\.codec cannot be 'lzo'"):
+        WriteOptions.parse({"path": "/x"}).with_session({"spark.sql.parquet.compression.codec": "lzo"})

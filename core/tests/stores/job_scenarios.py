@@ -30,6 +30,15 @@ def append_keeps_what_is_there_and_refuses_a_taken_name(table: RemoteTable) -> N
     assert table.read() == _files("one") | _files("two") | {"p=0/one.bin": b"taken"}
 
 
+def a_refused_job_of_equal_names_and_bytes_takes_nothing_out(table: RemoteTable) -> None:
+    """Where identity is content, what stands at a target looks like the job's own file."""
+    table.write(_files("one"))
+    with pytest.raises(LockgateError):
+        table.write({"p=9/new.bin": b"new", **_files("one")}, conflict="append")
+    assert table.read() == _files("one")
+    assert not verify(table.url, table.job_options()).findings
+
+
 def fail_refuses_a_destination_that_holds_data(table: RemoteTable) -> None:
     table.write(_files("one"), conflict="fail")
     with pytest.raises(DestinationConflict):
@@ -115,6 +124,7 @@ def a_late_task_of_a_finished_job_is_told(table: RemoteTable) -> None:
 
 SCENARIOS: tuple[Scenario, ...] = (
     append_keeps_what_is_there_and_refuses_a_taken_name,
+    a_refused_job_of_equal_names_and_bytes_takes_nothing_out,
     fail_refuses_a_destination_that_holds_data,
     replace_leaves_nothing_old,
     replace_partitions_leaves_the_other_partitions,

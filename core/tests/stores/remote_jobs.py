@@ -71,8 +71,8 @@ class RemoteTable:
         return {path: content for path, content in self.server_files().items() if not path.startswith(("_", "."))}
 
     def left_over(self) -> list[str]:
-        """What is below `_temporary`."""
-        return sorted(path for path in self.server_files() if path.startswith("_temporary"))
+        """What is below `_temporary`, and what jobs have set aside."""
+        return sorted(path for path in self.server_files() if path.startswith(("_temporary", "_lockgate/replaced")))
 
     def through(self, url: str, store: Mapping[str, str], **options: Any) -> RemoteTable:
         """The same destination by another way, such as a proxy's."""

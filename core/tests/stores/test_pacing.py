@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import heapq
 import random
 from dataclasses import dataclass, field
@@ -171,3 +172,72 @@ def test_retry_after_holds_all_only_while_nothing_is_accepted() -> None:
     for _ in range(20):
         stopped.refused(stopped.take(), retry_after_s=30.0)
     assert stopped.delay() > 29.0
+
+
+class Clock:
+    """A time that only `sleep` moves on."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class User:
+    """Somebody who sets a ceiling."""
+
+
+def admitted(pacer: Pacer, clock: Clock, seconds: float, cost: int = 1) -> int:
+    """How many requests are let through in so many seconds, when there are always more."""
+
+    async def work() -> int:
+        count, end = 0, clock.now + seconds
+        while clock.now < end:
+            pacer.accepted(await pacer.admit(cost, clock.sleep))
+            count += cost
+        return count
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("cost", [1, 100])
+@pytest.mark.parametrize("rate", [10, 250, 5000])
+def test_a_ceiling_is_never_exceeded_and_is_reached(rate: int, cost: int) -> None:
+    clock, user = Clock(), User()
+    pacer = Pacer(clock)
+    pacer.limit(user, rate)
+    count = admitted(pacer, clock, 20)
+    assert 20 * rate * 0.98 - cost <= count <= 20 * rate * 1.02 + 2 * cost
+    assert pacer.rate is None  # nothing was learnt of the store
+
+
+def test_below_the_ceiling_the_stores_limit_counts_and_a_ceiling_never_raises_the_rate() -> None:
+    clock, user = Clock(), User()
+    pacer = Pacer(clock)
+    pacer.limit(user, 1000)
+    for _ in range(40):
+        pacer.refused(pacer.take())
+    assert pacer.rate is not None
+    assert pacer.rate < 1000
+    assert admitted(pacer, clock, 0.5) < 500
+    # Nothing is refused any more: the rate grows, and no further than the ceiling.
+    assert admitted(pacer, clock, 60) <= 60 * 1000 * 1.02
+    assert pacer.rate <= 1000
+    assert 990 <= admitted(pacer, clock, 1) <= 1020
+
+
+def test_the_lowest_ceiling_counts_for_as_long_as_its_user_lives() -> None:
+    clock, high, low = Clock(), User(), User()
+    pacer = Pacer(clock)
+    assert pacer.ceiling is None
+    pacer.limit(high, 500)
+    pacer.limit(low, 20)
+    assert pacer.ceiling == 20
+    del low
+    gc.collect()
+    assert pacer.ceiling == 500
+    assert 480 <= admitted(pacer, clock, 1) <= 520

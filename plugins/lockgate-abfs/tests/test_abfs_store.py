@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from lockgate.engine.store import Store
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AnswerLost, CapabilityMissing, FileExists
+from lockgate.model.errors import AccessDenied, AnswerLost, CapabilityMissing, FileExists
 from lockgate.model.files import Deleted, FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
@@ -27,7 +27,7 @@ def test_contract_with_the_account_key(check: Check, make_abfs: Callable[..., St
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_contract_with_a_signature_of_a_user(check: Check, azure: AzureLab, make_abfs: Callable[..., Store]) -> None:
-    # Signed with a user's key, so trees are deleted page by page.
+    # Signed with a user's key, so a tree's deletion takes as many requests as the service has pages.
     text = f"AccountName=devstoreaccount1;BlobEndpoint={azure.endpoint};SharedAccessSignature={SAS}&skoid=user"
     run_check(check, lambda: make_abfs(connection_string=text, block_bytes="65536"))
 
@@ -36,15 +36,26 @@ def use(make: Callable[[], Store], work: Check) -> None:
     run_check(work, make)
 
 
-def test_a_tree_is_declared_to_go_at_once_only_for_owners(azure: AzureLab, make_abfs: Callable[..., Store]) -> None:
-    at_once = Capability.CONSTANT_TIME_DIRECTORY_DELETE
-    assert at_once in make_abfs().capabilities
-    endpoint = f"AccountName=devstoreaccount1;BlobEndpoint={azure.endpoint};"
-    assert at_once in make_abfs(connection_string=f"{endpoint}SharedAccessSignature={SAS}").capabilities
-    user = make_abfs(connection_string=f"{endpoint}SharedAccessSignature={SAS}&skoid=user")
-    assert at_once not in user.capabilities
-    assert not plugin.lockgate_cleanup(user, JobOptions()).base_first
-    assert plugin.lockgate_cleanup(make_abfs(), JobOptions()).base_first
+def test_a_tree_goes_at_once_whoever_deletes_it(azure: AzureLab, make_abfs: Callable[..., Store]) -> None:
+    # For a user's identity the service checks rights page by page, and deletes with the last page.
+    text = f"AccountName=devstoreaccount1;BlobEndpoint={azure.endpoint};SharedAccessSignature={SAS}&skoid=user"
+    azure.settings.delete_page_max = 2
+
+    async def work(store: Store) -> None:
+        assert Capability.CONSTANT_TIME_DIRECTORY_DELETE in store.capabilities
+        assert plugin.lockgate_cleanup(store, JobOptions()).base_first
+        await store.make_directories(["d/e"])
+        for number in range(7):
+            await store.write_file(f"d/e/{number}", b"x")
+        azure.control.fault("error-before", "DeletePath", skip=2, status=403, code="AuthorizationPermissionMismatch")
+        with pytest.raises(AccessDenied):
+            await store.delete_directories(["d"])
+        assert len([each async for page in store.list_tree("d") for each in page]) == 7
+        assert await store.delete_directories(["d"]) == [Deleted.DELETED]
+        assert await store.stat_files(["d"]) == [None]
+
+    use(lambda: make_abfs(connection_string=text), work)
+    assert azure.control.counts()["operations"]["DeletePath"] == 3 + 4
 
 
 def test_an_account_without_hierarchical_namespace_is_refused(

@@ -35,11 +35,18 @@ def renames_by(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def gcs(renames_by: str) -> Iterator[GcsLab]:
+def batches() -> int:
+    """What batches are answered with: 200, or a refusal by a service that takes none."""
+    return 200
+
+
+@pytest.fixture
+def gcs(renames_by: str, batches: int) -> Iterator[GcsLab]:
     """An emulator with small pages and the bucket `data`."""
     with GcsLab() as lab:
         lab.service.settings.list_page_max = 100
         lab.service.settings.move = renames_by == "move"
+        lab.service.settings.batch_status = batches
         lab.on_loop(lambda: lab.service.buckets.__setitem__("data", Bucket("data")))
         yield lab
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after
+from lockgate import recover
+from lockgate.engine.rename_files import TRIES
+from lockgate.errors import CommitFailed, CommitFenced, LockgateError, OutcomeUnknown
 from lockgate_lab.dialects import GCS
 from lockgate_lab.fault_kinds import FaultRates, FaultSizes
 from lockgate_lab.fault_proxy import FaultProxyLab
@@ -31,6 +34,103 @@ def test_a_job_commit_that_stopped_half_way_is_recovered(undo: bool, gcs: GcsLab
             gcs.control.fault("error-before", operation, target="*/tasks/*", skip=13, times=10_000, status=403)
 
     recover_after(gcs_table, stop, lambda: gcs.control.call("DELETE", "faults"), undo=undo)
+
+
+def test_undoable_an_overwrite_with_equal_bytes_that_fails_before_its_first_set_aside(
+    gcs: GcsLab, gcs_table: RemoteTable
+) -> None:
+    """What stands at the targets is the old data, of the same names and bytes as what the job has staged."""
+    files = {f"p={n}/same.bin": b"same" for n in range(20)}
+    gcs_table.write(files)
+    before = gcs_table.server_files()
+    job = gcs_table.job(conflict="replace")
+    receipt = gcs_table.task(job, files)
+    for operation in ("objects.move", "objects.rewrite"):
+        gcs.control.fault("error-before", operation, target="*/p=0/same.bin", times=TRIES, status=403)
+    with pytest.raises(CommitFailed, match="restored"):
+        job.commit([receipt])
+    assert gcs_table.server_files() == before
+
+
+def test_undoable_an_overwrite_with_equal_bytes_that_fails_half_way(gcs: GcsLab, gcs_table: RemoteTable) -> None:
+    files = {f"p={n}/same.bin": b"same" for n in range(20)}
+    gcs_table.write(files)
+    before = gcs_table.server_files()
+    job = gcs_table.job(conflict="replace", patience_seconds=0.2)
+    receipt = gcs_table.task(job, files)
+    for operation in ("objects.move", "objects.rewrite"):
+        gcs.control.fault("error-before", operation, target="*/tasks/*", skip=7, times=13 * TRIES, status=403)
+    with pytest.raises(CommitFailed, match="restored"):
+        job.commit([receipt])
+    assert gcs_table.server_files() == before
+
+
+@pytest.mark.parametrize("renames_by", ["copy"])
+def test_exclusive_an_undo_takes_out_copies_whose_sources_were_not_deleted(gcs: GcsLab, gcs_table: RemoteTable) -> None:
+    """A driver died between copy and deletion: the staged file was there, and its copy was taken for another's."""
+    gcs_table.write({"p=0/old.bin": b"old"})
+    before = gcs_table.read()
+    job = gcs_table.job(on_failure="leave", patience_seconds=0.2)
+    receipt = gcs_table.task(job, {f"p={n}/new.bin": b"new" for n in range(5)})
+    gcs.control.fault("error-before", "objects.delete", target="*/tasks/*", times=1_000, status=503)
+    with pytest.raises(LockgateError):
+        job.commit([receipt])
+    gcs.control.call("DELETE", "faults")
+    assert gcs_table.read() != before
+    recover(gcs_table.url, job.job_id, undo=True, force=True, options=gcs_table.job_options())
+    assert gcs_table.read() == before
+
+
+NO_BATCHES = pytest.mark.parametrize("batches", [501, 404, 405])
+
+
+@NO_BATCHES
+@pytest.mark.parametrize("renames_by", ["move", "copy"], indirect=True)
+def test_where_no_batches_are_taken_large_jobs_commit_by_single_calls(
+    batches: int, gcs: GcsLab, gcs_table: RemoteTable
+) -> None:
+    old = {f"p={n}/old-{n}.bin": b"old" for n in range(200)}
+    new = {f"p={n}/new-{n}.bin": b"new" for n in range(200)}
+    gcs_table.write(old)
+    gcs_table.write(new, conflict="replace")
+    assert gcs_table.read() == new
+    assert gcs_table.left_over() == []
+    assert gcs.server.log.operations["batch"] > 0, "nothing here was sent as a batch"
+
+
+@NO_BATCHES
+@pytest.mark.parametrize("renames_by", ["move", "copy"], indirect=True)
+def test_undoable_where_no_batches_are_taken(batches: int, gcs: GcsLab, gcs_table: RemoteTable) -> None:
+    old = {f"p={n}/old-{n}.bin": b"old" for n in range(100)}
+    gcs_table.write(old)
+    job = gcs_table.job(conflict="replace", patience_seconds=0.2)
+    receipt = gcs_table.task(job, {f"p={n}/new-{n}.bin": b"new" for n in range(100)})
+    operation = "objects.move" if gcs.service.settings.move else "objects.rewrite"
+    gcs.control.fault("error-before", operation, target="*/tasks/*", skip=60, times=10_000, status=403)
+    with pytest.raises(CommitFailed, match="restored"):
+        job.commit([receipt])
+    assert gcs_table.read() == old
+    gcs.control.call("DELETE", "faults")
+    job.abort()
+    assert gcs_table.left_over() == []
+
+
+@pytest.mark.parametrize("renames_by", ["copy"], indirect=True)
+def test_fenced_where_a_rename_is_a_copy_what_was_published_is_not_undone(gcs: GcsLab, gcs_table: RemoteTable) -> None:
+    """A driver dies between the copy to `_SUCCESS` and the deletion of the summary that waited: it is committed."""
+    gcs_table.write({"p=1/old.bin": b"old"})
+    job = gcs_table.job(conflict="replace", on_failure="leave", patience_seconds=0.2)
+    receipt = gcs_table.task(job, {"p=1/new.bin": b"new"})
+    gcs.control.fault("error-before", "objects.delete", target="*/_SUCCESS-*", times=10_000, status=403)
+    with pytest.raises(OutcomeUnknown):
+        job.commit([receipt])
+    gcs.control.call("DELETE", "faults")
+    options = gcs_table.job_options()
+    with pytest.raises(CommitFenced, match="committed"):
+        recover(gcs_table.url, job.job_id, undo=True, force=True, options=options)
+    recover(gcs_table.url, job.job_id, force=True, options=options)
+    assert gcs_table.read() == {"p=1/new.bin": b"new"}
+    assert gcs_table.left_over() == []
 
 
 def under_faults(lab: GcsLab, seed: int) -> FaultyRun:

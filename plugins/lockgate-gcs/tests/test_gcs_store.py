@@ -44,6 +44,27 @@ def test_many_renames_alone_and_in_batches(batch_calls: str, gcs: GcsLab, make_g
     assert (counted["batch"] > 0) == (batch_calls == "100")
 
 
+@pytest.mark.parametrize("batches", [501, 404, 405])
+def test_a_service_that_takes_no_batches_is_asked_once_and_then_by_single_calls(
+    batches: int, gcs: GcsLab, make_gcs: Callable[..., Store]
+) -> None:
+    async def work(store: Store) -> None:
+        names = [f"{n}" for n in range(200)]
+        await asyncio.gather(*(store.write_file(f"from/{name}", b"x") for name in names))
+        for ends in (("from", "to"), ("to", "from")):
+            outcomes = await store.rename_files([Rename(f"{ends[0]}/{name}", f"{ends[1]}/{name}") for name in names])
+            assert all(isinstance(outcome, Renamed) for outcome in outcomes)
+        asked = gcs.server.log.operations["batch"]
+        assert await store.delete_files([f"from/{name}" for name in [*names, "none"]]) == [
+            *[Deleted.DELETED] * 200,
+            Deleted.MISSING,
+        ]
+        # Those of the first call were on their way together; none has followed.
+        assert gcs.server.log.operations["batch"] == asked <= 8
+
+    run_check(work, make_gcs)
+
+
 @pytest.mark.parametrize("renames_by", ["copy"], indirect=True)
 def test_renames_by_copy_are_a_weaker_capability_that_shows(make_gcs: Callable[..., Store]) -> None:
     async def work(store: Store) -> None:
@@ -188,6 +209,7 @@ def test_options_are_checked() -> None:
         identity_is_kept_by_a_rename_and_shown_alike_everywhere,
         listings_come_in_pages_and_miss_nothing,
         data_is_streamed_whole_and_empty_files_are_files,
+        many_renames_answer_in_order,
     ],
     ids=lambda check: check.__name__,
 )

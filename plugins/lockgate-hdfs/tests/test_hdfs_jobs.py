@@ -8,7 +8,7 @@ import pytest
 from hdfs_places import client_of
 from hdfs_tables import HdfsTable
 from lockgate import recover
-from lockgate.api.jobs import jobs, probe, verify
+from lockgate.api.jobs import doctor, jobs, verify
 from lockgate.model.errors import CommitFailed, CommitFenced, DestinationConflict, FileExists, JobNotFound
 from lockgate_lab.servers import MiniHdfs
 
@@ -133,6 +133,6 @@ def test_a_file_is_opened_once(table: HdfsTable) -> None:
 
 
 def test_doctor_finds_every_claim_kept(table: HdfsTable) -> None:
-    found = probe(table.url, table.job_options())
+    found = doctor(table.url, table.job_options())
     assert {each.name: each.verdict for each in found if each.verdict == "broken claim"} == {}
     assert sum(each.verdict == "ok" for each in found) >= 8

@@ -17,9 +17,13 @@ from lockgate.model.urls import check_relative
 class Stored:
     """One file. Its content never changes; a write makes another. `identity` is the store's measure of sameness."""
 
-    __slots__ = ("content", "identity", "label", "modified", "serial")
+    __slots__ = ("content", "identity", "label", "modified", "proof", "serial")
 
-    def __init__(self, content: bytes, serial: int, identity: str, label: object, modified: float) -> None:
+    def __init__(
+        self, content: bytes, serial: int, identity: str, label: object, modified: float, proof: str = ""
+    ) -> None:
+        self.proof = proof
+        """Which copying put it there, where a rename is a copy and a deletion."""
         self.content = content
         self.serial = serial
         self.modified = modified
@@ -36,6 +40,9 @@ class Observer(Protocol):
 
     def saw_move(self, actor: str, source: str, target: str, moved: Stored, old: Stored | None) -> None:
         """A file was renamed, over `old` if that is not None."""
+
+    def saw_copy(self, actor: str, source: str, target: str, copied: Stored, old: Stored | None) -> None:
+        """A file was copied, over `old` if that is not None: the first half of a rename that is two acts."""
 
     def saw_removal(self, actor: str, path: str, gone: Stored) -> None:
         """A file was deleted."""
@@ -63,13 +70,15 @@ class Disk:
     def _identity(self, content: bytes, serial: int) -> str:
         if self.identity_kind == "content+version":
             return f"{hash_of(content):x}-{len(content)}#{serial}"
+        if self.identity_kind == "length+time":
+            return f"{len(content)}@{self.clock():.0f}"
         return f"{serial:x}-{len(content)}"
 
     def status(self, path: str) -> FileStatus | None:
         """What is at a path."""
         found = self.files.get(path)
         if found is not None:
-            return FileStatus(path, len(found.content), found.identity, modified=found.modified)
+            return FileStatus(path, len(found.content), found.identity, modified=found.modified, proof=found.proof)
         if self.real_directories and path in self.directories:
             return FileStatus(path, is_directory=True, modified=self.directories[path])
         return None
@@ -105,6 +114,17 @@ class Disk:
             moved = Stored(moved.content, moved.serial, identity, moved.label, self.clock())
         self.files[target] = moved
         self.observer.saw_move(actor, source, target, moved, old)
+
+    def copy(self, actor: str, source: str, target: str, proof: str) -> None:
+        """Make a file's copy, which says of itself how it came about."""
+        check_relative(target)
+        self.touch(target)
+        found, old = self.files[source], self.files.get(target)
+        self._serial += 1
+        identity = self._identity(found.content, self._serial)
+        copied = Stored(found.content, found.serial, identity, found.label, self.clock(), proof)
+        self.files[target] = copied
+        self.observer.saw_copy(actor, source, target, copied, old)
 
     def remove(self, actor: str, path: str) -> None:
         """Delete a file."""

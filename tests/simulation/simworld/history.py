@@ -27,6 +27,7 @@ def render(history: History) -> str:
     for job in scenario.jobs:
         lines += _job(job)
     lines += [f"  visitor {visitor}" for visitor in scenario.visitors]
+    lines += [f"  {stranger}" for stranger in scenario.strangers]
     lines.append(f"  chance  {_chance(scenario)}")
     lines += ["", *_lines(history), ""]
     lines += [f"{'VIOLATED' if history.violations else 'no violation'}"]
@@ -40,15 +41,19 @@ def _job(job: JobPlan) -> list[str]:
         f"  {job.run}    id {job.job_id}, {job.options!r}, starts at {job.start:.1f} s, "
         f"{'its receipts' if job.with_receipts else 'the manifests found'}"
         + (f", a second driver {job.twin:.1f} s later" if job.twin is not None else "")
-        + (", aborts" if job.aborts else "")
+        + ((", aborts early" if job.aborts_early else ", aborts") if job.aborts else "")
+        + (f", attempt {job.job_attempt} at the job of {job.attempt_of}" if job.attempt_of else "")
+        + (", takes over its tasks" if job.takes_over else "")
         + (", commits twice" if job.commits_twice else "")
+        + (", the same bytes as others" if job.same_bytes else "")
+        + ("" if job.shows_identities else ", manifests without identities")
     ]
     lines += [f"    {dataclasses.asdict(attempt)}" for attempt in job.attempts]
     return lines
 
 
 def _chance(scenario: Scenario) -> str:
-    skipped = {"store", "before", "marked_before", "jobs", "visitors"}
+    skipped = {"store", "before", "marked_before", "jobs", "visitors", "strangers"}
     shown = {
         spec.name: getattr(scenario, spec.name) for spec in dataclasses.fields(scenario) if spec.name not in skipped
     }

@@ -27,9 +27,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
-from lockgate.model.layout import is_reserved
+from lockgate.model.layout import REPLACED, JobLayout, is_reserved, ordinal_in
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, digest_of
+from lockgate.model.replaced import decode_replaced
 from lockgate.model.summary import Summary, decode_file_list, decode_summary
 
 from simworld.disk import Disk, Stored
@@ -38,7 +39,6 @@ MOMENT = 60.0
 """Seconds: what happens within them may go unseen by somebody who looks at one thing after the other."""
 
 _record = msgspec.json.Decoder(CommitRecord).decode
-_set_aside = msgspec.json.Decoder(list[tuple[str, int, str]]).decode
 
 
 class Written(NamedTuple):
@@ -52,6 +52,13 @@ class Written(NamedTuple):
 class Before(NamedTuple):
     """The label of a file that was there before the history began."""
 
+    path: str
+
+
+class Strange(NamedTuple):
+    """The label of a file that another committer, which knows nothing of Lockgate, has written."""
+
+    actor: str
     path: str
 
 
@@ -82,10 +89,19 @@ class JobTruth:
     sequence: int = -1
     record: CommitRecord | None = None
     files: dict[str, bytes] = field(default_factory=dict)
+    owners: dict[str, Written] = field(default_factory=dict)
+    """Whose file is to be at each target: bytes may be equal, this is not."""
+    runs: set[str] = field(default_factory=set)
+    """The runs whose attempts it has pinned."""
     pinned: bool = False
     set_aside: dict[str, str] = field(default_factory=dict)
+    holders: set[str] = field(default_factory=set)
+    """The actors that have held its record."""
     committed: bool = False
+    committed_at: float = 0.0
     over: bool = False
+    robbed: bool = False
+    """Whether another committer has deleted something of its directory."""
     blocks: bool = True
     """Whether a file can stand where a directory must be, on this store."""
 
@@ -93,6 +109,10 @@ class JobTruth:
     def phase(self) -> Phase | None:
         """The newest phase."""
         return None if self.record is None else self.record.phase
+
+    def owns(self, path: str, stored: Stored | None) -> bool:
+        """Whether what is at a path is this job's own file of that target."""
+        return stored is not None and stored.label is not None and stored.label == self.owners.get(path)
 
     def moves_in_order(self, order: str) -> bool:
         """Whether it is moving, and is to keep this order."""
@@ -104,11 +124,11 @@ class JobTruth:
         record = self.record
         if record is None:
             return False
-        if path == "_SUCCESS" or (self.blocks and any(target.startswith(path + "/") for target in self.files)):
-            return True
-        if record.policy == "replace":
+        if path == "_SUCCESS" or record.policy == "replace":
             return True
         if record.policy == "replace-partitions":
+            if self.blocks and any(target.startswith(path + "/") for target in self.files):
+                return True
             leaf = path.rpartition("/")[0]
             return any(target.rpartition("/")[0] == leaf for target in self.files)
         if record.policy == "append" and record.options.get("delete_target_files") == "True":
@@ -131,6 +151,8 @@ class Judges:
         """What each task attempt's actor writes: run, task, attempt id, target to content."""
         self.offered: dict[str, list[frozenset[tuple[str, str]] | None]] = {}
         """For each job id, the receipts that a driver committed with (attempt and digest); None: those found."""
+        self.job_of_run: dict[str, str] = {}
+        """Which run began the job that a run is an attempt at: itself, mostly."""
         self.reported: dict[str, dict[int, str]] = {}
         """For each run, the tasks whose commit had been reported before a driver without receipts began."""
         self.allowed: dict[str, set[str]] = {}
@@ -143,6 +165,18 @@ class Judges:
         self.committers: dict[str, str] = {}
         """Which actor passed the commit point of a job id."""
         self.same_txn: dict[str, str] = {}
+        self.strangers: set[str] = set()
+        """The actors that are other committers."""
+        self.unforced: set[str] = set()
+        """The recoverers that must not take a job from a driver that is at work."""
+        self.is_at_work: Callable[[str], bool] = _nobody
+        """Whether an actor lives, and has never been silent."""
+        self.asides: dict[str, tuple[str, JobTruth]] = {}
+        """What is set aside now: where it waits, to where it was and which job replaces it."""
+        self.came_back_late: set[str] = set()
+        """What was brought back of a job whose record was lost: another may have replaced its partition meanwhile."""
+        self.copies: dict[str, str] = {}
+        """Where a rename is two acts: what a reader still sees, to where its copy waits."""
         self.visible: dict[str, Stored] = {}
         self.expected: dict[str, bytes] = {}
         self.marked: dict[str, bytes] | None = None
@@ -150,6 +184,8 @@ class Judges:
         self.expected_mark = ""
         self.mark_holds = True
         self.job_of_mark = ""
+        self.marked_before = ""
+        """Whose `_SUCCESS` it was that the one in place has replaced."""
         self.changes = 0
 
     def begin(self, disk: Disk, files: dict[str, Stored], mark: bytes | None) -> None:
@@ -177,26 +213,40 @@ class Judges:
 
     def truth(self, path: str) -> JobTruth | None:
         """The job in whose directory a path lies."""
-        parts = path.split("/", 3)
-        if len(parts) < 4 or parts[0] != "_temporary":
+        directory = directory_of(path)
+        if directory is None:
             return None
-        directory = parts[1]
         found = self.jobs.get(directory)
         if found is None:
             found = self.jobs[directory] = JobTruth(directory, blocks=self.disk.real_directories)
         return found
+
+    def was_committed(self, job_id: str) -> bool:
+        """Whether a job of this id has passed its commit point."""
+        directory = f"manifest_{job_id}"
+        known = [*self.ended, *self.jobs.values()]
+        return any(job.committed for job in known if job.directory == directory)
 
     # What the disk tells.
 
     def saw_put(self, actor: str, path: str, new: Stored, old: Stored | None) -> None:
         self.changes += 1
         top = path.split("/", 1)[0]
+        if actor in self.strangers:
+            if path == "_SUCCESS":
+                # Another committer's: it lists nothing.
+                self.marked, self.expected_mark, self.job_of_mark = {}, "", ""
+            return
         if top == "_temporary":
             job = self.truth(path)
             self._within(actor, path)
             name = path.rpartition("/")[2]
             if job is None:
                 return
+            if name == "commit.json" and job.robbed and job.record is not None:
+                # Another committer has deleted the record: who comes now begins anew.
+                self.ended.append(job)
+                job = self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks, robbed=True)
             if name.startswith("commit") and name.endswith(".json"):
                 self._saw_record(actor, job, new.content)
             elif name == "job.json" and job.over:
@@ -206,19 +256,27 @@ class Judges:
             elif "-manifest.json" in name and actor in self.attempts:
                 run, task, attempt, files = self.attempts[actor]
                 self.manifests.setdefault(digest_of(new.content), ManifestTruth(run, task, attempt, files))
+        elif top == "_lockgate":
+            self._within(actor, path)
         elif top == "_SUCCESS":
             self.accuse("complete", f"_SUCCESS was written in place by {actor}, not renamed")
-        elif top != "_lockgate":
+        else:
             self.accuse("abortable", f"{path} was written in place by {actor}")
 
     def saw_move(self, actor: str, source: str, target: str, moved: Stored, old: Stored | None) -> None:
         self.changes += 1
-        from_here, to_here = not source.startswith("_temporary/"), not target.startswith("_temporary/")
+        from_here, to_here = not is_internal(source), not is_internal(target)
+        if actor in self.strangers:
+            self._strange_move(actor, source, target, moved, old)
+            return
         if not from_here:
             self._within(actor, source)
         if not to_here:
             self._within(actor, target)
         if not from_here and not to_here:
+            waiting = self.asides.pop(source, None)
+            if waiting is not None:
+                self.asides[target] = waiting
             return
         if source == "_SUCCESS":
             self._mark_goes(actor, target)
@@ -229,13 +287,51 @@ class Judges:
         elif to_here and not is_reserved(target):
             self._appears(actor, source, target, moved, old)
 
+    def saw_copy(self, actor: str, source: str, target: str, copied: Stored, old: Stored | None) -> None:
+        self.changes += 1
+        from_here, to_here = not is_internal(source), not is_internal(target)
+        for internal in [*([] if from_here else [source]), *([] if to_here else [target])]:
+            self._within(actor, internal)
+        if from_here:
+            self.copies[source] = target
+        elif not to_here:
+            if source in self.asides:
+                self.asides[target] = self.asides[source]
+        elif target == "_SUCCESS":
+            self._mark_comes(actor, source, copied)
+        else:
+            self._appears(actor, source, target, copied, old)
+
+    def _is_back(self, path: str, gone: Stored) -> bool:
+        back = self.disk.files.get(path)
+        return back is not None and back.serial == gone.serial
+
+    def _gone_after_copy(self, actor: str, path: str, gone: Stored) -> bool:
+        """Whether a removal is the second half of a rename, which is judged here."""
+        copy = self.disk.files.get(self.copies.get(path, ""))
+        if copy is None or copy.serial != gone.serial:
+            return False
+        target = self.copies.pop(path)
+        if path == "_SUCCESS":
+            self._mark_goes(actor, target)
+        else:
+            self._goes_aside(actor, path, target, gone)
+        return True
+
     def saw_removal(self, actor: str, path: str, gone: Stored) -> None:
         self.changes += 1
-        if path.startswith("_temporary/"):
+        if not is_internal(path) and self._gone_after_copy(actor, path, gone):
+            return
+        if is_internal(path):
             job = self.truth(path)
             self._within(actor, path)
-            superseded = path.endswith("/_SUCCESS.returning") and self.marked is not None
-            if job is not None and _is_set_aside(path) and not job.committed and not superseded:
+            if actor in self.strangers and job is not None:
+                job.robbed = True
+            waiting = self.asides.pop(path, None)
+            if waiting is not None and (waiting in self.asides.values() or self._is_back(waiting[0], gone)):
+                return
+            superseded = waiting is not None and waiting[0] == "_SUCCESS" and self.marked is not None
+            if waiting is not None and not waiting[1].committed and not superseded:
                 self.accuse("undoable", f"{actor} deleted {path}, set aside by a job that is not committed")
         elif path == "_SUCCESS":
             self.accuse("undoable", f"{actor} deleted _SUCCESS")
@@ -245,12 +341,16 @@ class Judges:
             self.accuse("undoable", f"{actor} deleted {path}: {gone.label}")
 
     def _within(self, actor: str, path: str) -> None:
-        directory = path.split("/", 2)[1]
+        directory = directory_of(path)
+        if directory is None or actor in self.strangers:
+            return
         if actor in self.collectors:
             job = self.jobs.get(directory)
             alive, touched = self.collectors[actor]
             idle = self.disk.clock() - touched.get(directory, 0.0)
-            if idle < alive and not (job is not None and job.over):
+            # An abort that was cut short is ended at once where its driver is known to be dead.
+            doomed = job is not None and job.phase is Phase.ROLLING_BACK and not job.pinned
+            if idle < alive and not doomed and not (job is not None and (job.over or job.robbed)):
                 self.accuse("contained", f"gc touched {path} of a job that was at work {idle:.0f} s ago")
             return
         now = self.disk.clock()
@@ -266,18 +366,28 @@ class Judges:
         record = _record(content)
         if record.sequence <= job.sequence:
             return
+        before = job.record
+        if before is not None and actor in self.unforced and before.holder.nonce != record.holder.nonce:
+            self._took_over(actor, job, before)
         job.sequence, job.record = record.sequence, record
+        job.holders.add(actor)
         if record.phase is Phase.MOVING and not job.pinned:
             self._pin(job, record)
         if record.phase is Phase.MOVING and record.set_aside_digest:
             self._read_set_aside(job, record)
         if record.phase is Phase.COMMITTED:
-            if not record.marks_success and not job.committed:
+            # Where another committer has deleted the waiting summary, the record alone can say it; the data is there.
+            if not job.committed and (not record.marks_success or job.robbed):
                 self._commit_point(actor, job, None)
             elif not job.committed:
                 self.accuse("complete", f"{actor} recorded {job.directory} as committed before its commit point")
         if record.phase in (Phase.COMMITTED, Phase.ROLLED_BACK):
             job.over = True
+
+    def _took_over(self, actor: str, job: JobTruth, before: CommitRecord) -> None:
+        at_work = self.is_at_work(actor) and self.is_at_work(before.holder.user)
+        if at_work and before.phase in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING):
+            self.accuse("fenced", f"{actor} took {job.directory} from {before.holder.user}, which is at work")
 
     def _pin(self, job: JobTruth, record: CommitRecord) -> None:
         job.pinned = True
@@ -295,25 +405,28 @@ class Judges:
                 runs.add(manifest.run)
             tasks.add(manifest.task)
             job.files.update(manifest.files)
-        if len(runs) > 1:
+            for target in manifest.files:
+                job.owners[target] = Written(manifest.run, manifest.attempt, target)
+        job.runs |= runs
+        if len({self.job_of_run.get(run, run) for run in runs}) > 1:
             self.accuse("exclusive", f"{job.directory} pins attempts of several jobs: {sorted(runs)}")
         offered = self.offered.get(record.job_id, [])
         pins = frozenset((pin.task_attempt_id, pin.digest) for pin in record.pins)
-        if None in offered:
+        if None in offered and not job.robbed:
             for run in runs or self.reported:
                 missing = set(self.reported.get(run, ())) - tasks
                 if missing and (runs or (f"manifest_{record.job_id}" == job.directory and len(self.reported) == 1)):
                     self.accuse("complete", f"{job.directory} leaves out committed tasks {sorted(missing)}")
-        elif pins not in offered:
+        elif None not in offered and pins not in offered:
             self.accuse("pinned", f"{job.directory} pins {sorted(a for a, _ in pins)}, no driver's receipts")
 
     def _read_set_aside(self, job: JobTruth, record: CommitRecord) -> None:
-        path = f"_temporary/{job.directory}/{record.job_attempt:02d}/set-aside-{record.set_aside_digest[:16]}.json"
+        path = JobLayout(record.job_id).replaced_list(record.set_aside_nonce)
         stored = self.disk.files.get(path)
         if stored is None or digest_of(stored.content) != record.set_aside_digest:
             self.accuse("undoable", f"{job.directory} moves before the list of what it sets aside is written")
             return
-        job.set_aside = {aside[0]: aside[2] for aside in _set_aside(stored.content)}
+        job.set_aside = {aside.path: aside.identity for aside in decode_replaced(stored.content, name=path).files}
 
     # What a reader sees.
 
@@ -326,16 +439,21 @@ class Judges:
         if job is None:
             self.accuse("contained", f"{actor} renamed {source} to {target}")
             return
-        if "/replaced/" in source:
-            if job.phase is not Phase.ROLLING_BACK:
+        waiting = self.asides.pop(source, None)
+        if waiting is not None:
+            if waiting[0] != target:
+                self.accuse("undoable", f"{actor} brought {waiting[0]} back as {target}")
+            elif job.committed or (job.phase is not Phase.ROLLING_BACK and not job.robbed):
                 self.accuse("undoable", f"{actor} brought {target} back in phase {job.phase}")
+            elif job.robbed:
+                self.came_back_late.add(target)
             return
         label = moved.label
         if job.over:
             self.accuse("continuity", f"{actor} added {target} after {job.directory} was over")
         elif job.phase not in (Phase.MOVING, Phase.ROLLING_BACK, Phase.PUBLISHING):
             self.accuse("abortable", f"{actor} made {target} visible in phase {job.phase}")
-        elif job.files.get(target) != moved.content:
+        elif not job.owns(target, moved):
             self.accuse("exclusive", f"{target} became visible with the content of {label}, not of a pinned attempt")
         elif job.moves_in_order("old-first"):
             both = [path for path in job.set_aside if self._is_old(path, job)]
@@ -344,19 +462,21 @@ class Judges:
 
     def _is_old(self, path: str, job: JobTruth) -> bool:
         found = self.visible.get(path)
-        return found is not None and found.content != job.files.get(path)
+        return found is not None and not job.owns(path, found)
 
     def _goes_aside(self, actor: str, source: str, target: str, moved: Stored) -> None:
         self.visible.pop(source, None)
         job = self.truth(target)
-        if job is not None and "/withdrawn/" in target:
-            if job.phase is not Phase.ROLLING_BACK or moved.content != job.files.get(source):
+        if job is not None and "withdrawn/" in target:
+            in_order = job.phase is Phase.ROLLING_BACK or (job.robbed and not job.committed)
+            if not in_order or not job.owns(source, moved):
                 self.accuse("undoable", f"{actor} took out {source}, which is not its own: {moved.label}")
             self._check_mark(f"{actor} took out {source}")
             return
-        if job is None or "/replaced/" not in target:
+        if job is None or ordinal_in(target) is None:
             self.accuse("contained", f"{actor} renamed {source} to {target}")
             return
+        self.asides[target] = (source, job)
         if job.over:
             self.accuse("continuity", f"{actor} set {source} aside after {job.directory} was over")
         elif job.phase not in (Phase.MOVING, Phase.ROLLING_BACK):
@@ -387,20 +507,23 @@ class Judges:
     def _mark_goes(self, actor: str, target: str) -> None:
         job = self.truth(target)
         self.marked = None
-        if job is None or "/replaced/" not in target:
+        if job is None or ordinal_in(target) is None:
             self.accuse("contained", f"{actor} renamed _SUCCESS to {target}")
-        elif job.over:
+            return
+        self.asides[target] = ("_SUCCESS", job)
+        if job.over:
             self.accuse("continuity", f"{actor} set _SUCCESS aside after {job.directory} was over")
         elif job.phase not in (Phase.MOVING, Phase.ROLLING_BACK) or "_SUCCESS" not in job.set_aside:
             self.accuse("undoable", f"{actor} set _SUCCESS aside in phase {job.phase}")
 
     def _mark_comes(self, actor: str, source: str, moved: Stored) -> None:
         job = self.truth(source)
-        summary = decode_summary(moved.content, name=source)
+        summary = decode_summary(moved.content, name=source) if moved.content else Summary()
+        self.marked_before = self.job_of_mark if self.marked is not None else ""
         self.job_of_mark = summary.job_id
         listed = self._listed(summary)
-        if job is not None and _is_set_aside(source):
-            if job.phase is not Phase.ROLLING_BACK:
+        if job is not None and self.asides.pop(source, None) is not None:
+            if job.committed or (job.phase is not Phase.ROLLING_BACK and not job.robbed):
                 self.accuse("undoable", f"{actor} brought _SUCCESS back in phase {job.phase}")
             self.marked = listed
             # Another job that is half way planned without it: until its own comes, this one may be over its data.
@@ -438,9 +561,8 @@ class Judges:
             visible = self.visible.get(file.path)
             if visible is None:
                 found[file.path] = b"nothing"
-            elif (
-                len(visible.content) != file.length
-                or visible.identity.partition("#")[0] != file.identity.partition("#")[0]
+            elif len(visible.content) != file.length or (
+                file.identity and visible.identity.partition("#")[0] != file.identity.partition("#")[0]
             ):
                 found[file.path] = b"another identity"
             else:
@@ -450,10 +572,11 @@ class Judges:
         return found
 
     def _commit_point(self, actor: str, job: JobTruth, summary: Summary | None) -> None:
-        job.committed = True
+        job.committed, job.committed_at = True, self.disk.clock()
         record = job.record
         assert record is not None
         self.committers[record.job_id] = actor
+        self._refuse_second_commit(job, record)
         if record.txn_id:
             other = self.same_txn.setdefault(record.txn_id, record.job_id)
             if other != record.job_id:
@@ -462,7 +585,7 @@ class Judges:
             self.expected_mark = record.job_id
         else:
             self.expected_mark = self.job_of_mark if self.marked is not None else ""
-        replaced = [path for path in self.expected if path not in job.files and job.replaces(path)]
+        replaced = [path for path in self.expected if path not in job.files and self._is_replaced_by(job, path)]
         replaced += [path for path in self.expected if path in job.files]
         for path in replaced:
             if path in job.files and not job.replaces(path):
@@ -479,19 +602,64 @@ class Judges:
                 self.accuse("complete", f"{job.directory} is committed and {path}, which it replaces, is still there")
                 return
 
+    def _refuse_second_commit(self, job: JobTruth, record: CommitRecord) -> None:
+        """Two attempts at one job: the later is refused, as long as there is anything that says so."""
+        jobs = {self.job_of_run.get(run, run) for run in job.runs}
+        for other in self.ended:
+            same = other.directory == job.directory and jobs & {self.job_of_run.get(run, run) for run in other.runs}
+            if same and other.committed and self.marked_before == record.job_id:
+                self.accuse("fenced", f"two attempts at {record.job_id} committed")
+
+    def _is_replaced_by(self, job: JobTruth, path: str) -> bool:
+        # What another committer put there after the look at the destination is not seen, and stays.
+        seen = self.visible.get(path)
+        unseen = seen is not None and isinstance(seen.label, Strange) and path not in job.set_aside
+        return job.replaces(path) and not unseen
+
+    def _strange_move(self, actor: str, source: str, target: str, moved: Stored, old: Stored | None) -> None:
+        if not is_internal(source) or is_internal(target):
+            return
+        if old is not None:
+            self.accuse("undoable", f"the simulation itself: {actor} overwrote {target}")
+        self.visible[target] = moved
+        self.expected[target] = moved.content
+
     # At the end.
+
+    def withheld(self) -> dict[str, JobTruth]:
+        """What was visible and is still set aside, by a job that never committed: where it was, and by whom."""
+        return {path: job for path, job in self.asides.values() if not job.committed and path != "_SUCCESS"}
+
+    def _may_differ(self, path: str) -> bool:
+        """Whether a job whose directory another committer has deleted accounts for what is at a path: its own files,
+        which nobody can tell from others any more, may stay, and what it has set aside may wait beside them."""
+        found = self.visible.get(path)
+        if path in self.came_back_late and found is not None:
+            return True
+        robbed = [job for job in (*self.ended, *self.jobs.values()) if job.robbed and not job.committed]
+        if found is not None and not any(job.owns(path, found) for job in robbed):
+            return False
+        if path not in self.expected:
+            return found is not None
+        aside = self.withheld().get(path)
+        return aside is not None and aside.robbed
 
     def judge_end(self, *, settled: bool) -> None:
         """Nothing is at work any more: the destination is the serial result of the committed jobs, byte for byte."""
         seen = {path: stored.content for path, stored in self.disk.files.items() if not is_reserved(path)}
         for path in sorted(seen.keys() | self.expected.keys()):
-            if seen.get(path) != self.expected.get(path):
+            if seen.get(path) != self.expected.get(path) and not self._may_differ(path):
                 guarantee = "complete" if path in self.expected else "exclusive"
                 self.accuse(
                     guarantee,
                     f"in the end {path} is {_short(seen.get(path))}, and should be {_short(self.expected.get(path))}",
                 )
                 return
+        for place, (path, job) in self.asides.items():
+            if not job.robbed:
+                self.accuse("undoable", f"in the end {path} is still set aside, at {place}")
+        if self.strangers:
+            return
         mark = self.disk.files.get("_SUCCESS")
         found = decode_summary(mark.content, name="_SUCCESS").job_id if mark is not None else ""
         # Where jobs on disjoint partitions meet, one that is undone may bring back a `_SUCCESS` that is too old: of
@@ -501,17 +669,34 @@ class Judges:
         if found != self.expected_mark and certain:
             self.accuse("complete", f"in the end _SUCCESS is of {found!r}, and should be of {self.expected_mark!r}")
         if settled:
-            left = self.disk.below("_temporary")
-            if left or "_temporary" in self.disk.directories:
+            left = [*self.disk.below("_temporary"), *self.disk.below(REPLACED)]
+            # Where another committer has deleted a manifest, and not the record, nobody can tell what was moved.
+            left = [path for path in left if not ((job := self.truth(path)) is not None and job.robbed)]
+            if left or ("_temporary" in self.disk.directories and not self.strangers):
                 self.accuse("resumable", f"after recovery there is left: {left[:3] or '_temporary'}")
+
+
+def directory_of(path: str) -> str | None:
+    """The name of the job's directory in which a path lies, or to which it belongs; None for any other path."""
+    parts = path.split("/", 3)
+    if parts[0] == "_temporary" and len(parts) > 2:
+        return parts[1] if parts[1].startswith("manifest_") else None
+    if parts[0] == "_lockgate" and parts[1] == "replaced" and len(parts) > 3 and not parts[2].startswith(".aside-"):
+        return f"manifest_{parts[2]}"
+    return None
+
+
+def is_internal(path: str) -> bool:
+    """Whether no reader looks there: what committers keep, but for `_SUCCESS`."""
+    return path != "_SUCCESS" and is_reserved(path)
+
+
+def _nobody(name: str) -> bool:
+    return False
 
 
 def _carry_on() -> None:
     """Judge on."""
-
-
-def _is_set_aside(path: str) -> bool:
-    return "/replaced/" in path or path.endswith("/_SUCCESS.returning")
 
 
 def _short(content: bytes | None) -> str:

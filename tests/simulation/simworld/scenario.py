@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
+from lockgate.model.layout import JobLayout
 from lockgate.model.options import JobOptions
 
 from simworld.faults import Kind
@@ -35,6 +36,10 @@ class AttemptPlan:
     """It gives up before its commit, and aborts."""
     given_up: bool = False
     """It commits, but its driver has given it up, and it is told to abort."""
+    lingers: int = 0
+    """How many files more it writes, one by one, before it commits, whatever has become of its job meanwhile."""
+    pause: float = 0.0
+    """Virtual seconds between two of those; 0: whenever its turn comes."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +56,29 @@ class JobPlan:
     """A second driver of the same job, from the same pickle, commits this long after the first began to."""
     aborts: bool = False
     """The driver gives the job up instead of committing it."""
+    aborts_early: bool = False
+    """And does not wait for its tasks, as one that is cancelled."""
+    same_bytes: bool = False
+    """What its attempts write depends on the target alone."""
+    shows_identities: bool = True
+    job_attempt: int = 0
+    attempt_of: str = ""
+    """The run whose job this is a further attempt at."""
+    takes_over: bool = False
+    """It commits the tasks that earlier attempts at the job have left committed, and runs only the others."""
+    calls_it: int = 0
+    """By which of the destination's names its driver and its tasks know it."""
+    """Its manifests state the identities of files; Hadoop's do so only on ABFS."""
     commits_twice: bool = False
+    commits_again_after: float = 0.0
+    """Virtual seconds between the two."""
     gives_up: bool = False
     """After a failed commit the driver aborts, as Spark does."""
+
+    @property
+    def layout(self) -> JobLayout:
+        """The paths of this attempt at its job."""
+        return JobLayout(self.job_id, self.job_attempt)
 
 
 @dataclass(frozen=True)
@@ -64,6 +89,17 @@ class Visitor:
     job: int
     at: float
     force: bool = True
+    calls_it: int = 0
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """Another committer, as plain Spark's: it writes its files by way of `_temporary/0`, deletes `_temporary` whole,
+    and leaves an empty `_SUCCESS`; or it aborts, and only deletes."""
+
+    at: float
+    targets: tuple[str, ...]
+    aborts: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,10 +123,23 @@ class Scenario:
     sees_processes: bool = False
     settle_before_sleepers_wake: bool = False
     settle_undoes: bool = False
-    notes: tuple[str, ...] = field(default=())
+    operators_call_it: int = 0
+    strangers: tuple[Stranger, ...] = ()
+    coarse_identities: bool = False
+    """On HDFS, files of one length and of one second are not told apart."""
+    seconds_per_rename: float = 0.0
+    """How long the store takes for each file that a driver or a recoverer renames, in virtual seconds."""
+    renames_away: bool = False
+    """A local disk renames a tree away before it deletes it, file by file; where that cannot be, it goes in place."""
+    forgets: bool = False
+    """In the end, before the last operator comes, the transaction id is forgotten."""
+    judges_finishing: bool = False
+    """What recovery could finish, it must finish, and what anybody is told must be so."""
 
 
 _OPTIONS: dict[tuple[tuple[str, object], ...], JobOptions] = {}
+_GIVEN: dict[int, dict[str, object]] = {}
+"""By the identity of options, which live as long as the process: what they were made of."""
 
 
 def options(**given: object) -> JobOptions:
@@ -99,6 +148,20 @@ def options(**given: object) -> JobOptions:
     found = _OPTIONS.get(key)
     if found is None:
         found = _OPTIONS[key] = JobOptions(**given)  # type: ignore[arg-type]
+        _GIVEN[id(found)] = given
+    return found
+
+
+_CHANGED: dict[tuple[int, str, object], JobOptions] = {}
+
+
+def changed(given: JobOptions, **one: object) -> JobOptions:
+    """Options that `options` has made, with one of them changed; each made once."""
+    ((name, value),) = one.items()
+    key = (id(given), name, value)
+    found = _CHANGED.get(key)
+    if found is None:
+        found = _CHANGED[key] = options(**{**_GIVEN[id(given)], name: value})
     return found
 
 
@@ -199,7 +262,7 @@ def _draw_job(random: Random, number: int, policy: str, *, same_transaction: boo
             conflict=policy,
             replace_order="new-first" if chance() < 0.3 else "old-first",
             on_failure="leave" if chance() < 0.3 else "rollback",
-            txn_id="txn 1/ü" if same_transaction else "",
+            txn_id="txn 1/ü/7" if same_transaction else "",
             when_jobs_meet="wait" if chance() < 0.4 else "fail",
             wait_seconds_max=random.choice((0.0, 5.0, 300.0)),
             mark_success=chance() < 0.9,

@@ -28,13 +28,21 @@ from lockgate.model.files import (
     RenameOutcome,
     Unknown,
 )
+from lockgate.model.layout import doomed
 from lockgate.model.urls import StoreUrl
+from msgspec import structs
 
-from simworld.disk import Disk
+from simworld.disk import Disk, Stored
 from simworld.event_loop import SimulatedLoop
 from simworld.faults import Fault, Faults, Kind
 
-URL = StoreUrl("sim", "", "/lake/dataset1")
+NAMES = (
+    StoreUrl("sim", "", "/lake/dataset1"),
+    StoreUrl("sim", "host:8020", "/lake/dataset1"),
+    StoreUrl("sims", "host", "/lake/dataset1"),
+    StoreUrl("sim", "", "/link/dataset1"),
+)
+"""What the destination is called; most people use the first."""
 
 _BASE = frozenset(
     {
@@ -65,14 +73,21 @@ class StoreProfile:
         """Whether directories exist by themselves."""
         return Capability.REAL_DIRECTORIES in self.capabilities
 
+    @property
+    def deletes_at_once(self) -> bool:
+        """Whether a tree goes as one act."""
+        return Capability.CONSTANT_TIME_DIRECTORY_DELETE in self.capabilities
+
 
 PROFILES = {
     profile.name: profile
     for profile in (
-        StoreProfile("disk", _BASE | {Capability.REAL_DIRECTORIES}, remote=False),
+        StoreProfile("disk", _BASE | {Capability.REAL_DIRECTORIES, Capability.UNIQUE_IDENTITY}, remote=False),
         StoreProfile(
             "tree",
-            _BASE | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE, Capability.PINNED_SOURCE},
+            _BASE
+            | {Capability.UNIQUE_IDENTITY}
+            | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE, Capability.PINNED_SOURCE},
             data_makes_directories=True,
         ),
         StoreProfile("hdfs", _BASE | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE}),
@@ -80,6 +95,18 @@ PROFILES = {
     )
 }
 """In kind: a local disk; ABFS with a hierarchical namespace; HDFS; a flat object store with a move of its own (GCS)."""
+
+COPYING = StoreProfile(
+    "copy",
+    (_BASE - {Capability.ATOMIC_RENAME}) | {Capability.PINNED_SOURCE, Capability.RENAME_BY_COPY},
+    identity_kind="content+version",
+)
+"""GCS where it has no moves: a rename is a copy and a deletion, each pinned, and says so."""
+
+
+def profile_of(name: str) -> StoreProfile:
+    """The kind of store of that name."""
+    return COPYING if name == COPYING.name else PROFILES[name]
 
 
 @types.coroutine
@@ -98,6 +125,13 @@ class Actor:
     dead: bool = False
     operations: int = 0
     crashed_at: str = ""
+    asleep_until: float = 0.0
+    seen_at: float = 0.0
+    """When it looked at the store last, by the store's clock."""
+    busy: bool = False
+    """Whether it is committing or recovering a job now."""
+    slept: bool = False
+    """Whether it has ever been asleep, or its clock has jumped: then others may take it for dead."""
 
 
 @dataclass
@@ -112,6 +146,7 @@ class Ether:
     trace: list[tuple[float, str, str, Any, Any]] = field(default_factory=list)
     reads_at_once_max: int = 0
     split_listings: bool = False
+    renames_away: bool = False
 
 
 class SimulatedStore(Store):
@@ -119,8 +154,18 @@ class SimulatedStore(Store):
 
     name: ClassVar[str] = "simulated"
 
-    def __init__(self, ether: Ether, actor: Actor) -> None:
-        self.url = URL
+    def __init__(
+        self,
+        ether: Ether,
+        actor: Actor,
+        *,
+        url: StoreUrl = NAMES[0],
+        shows_identities: bool = True,
+        seconds_per_rename: float = 0.0,
+    ) -> None:
+        self.seconds_per_rename = seconds_per_rename
+        self.shows_identities = shows_identities
+        self.url = url
         self.ether = ether
         self.actor = actor
         self._disk = ether.disk
@@ -137,6 +182,9 @@ class SimulatedStore(Store):
     async def _begin(self, operation: str, subject: Any, items: int = 1) -> Fault | None:
         """Before the operation: others run, then the fault of this moment strikes. Returns the fault still to come."""
         actor, ether = self.actor, self.ether
+        if actor.asleep_until > ether.loop.now:
+            # A process sleeps as a whole: what it does at once sleeps too.
+            await asyncio.sleep(actor.asleep_until - ether.loop.now)
         if actor.dead:
             await self._never()
         number = actor.operations
@@ -158,8 +206,9 @@ class SimulatedStore(Store):
             await self._crash(f"before {operation}")
         elif kind is Kind.CLOCK_JUMP:
             actor.skew_seconds += fault.seconds
+            actor.slept = True
         elif kind is Kind.SLEEP_BEFORE:
-            await asyncio.sleep(fault.seconds)
+            await self._sleep(fault.seconds)
         elif kind is Kind.UNAVAILABLE:
             self._note(operation, subject, "unavailable")
             raise StoreUnavailable("planned: unavailable", where=operation)
@@ -171,25 +220,31 @@ class SimulatedStore(Store):
             if fault.kind is Kind.CRASH_BETWEEN:
                 await self._crash(f"between files of {operation}")
             elif fault.kind is Kind.SLEEP_BETWEEN:
-                await asyncio.sleep(fault.seconds)
+                await self._sleep(fault.seconds)
         if self.ether.split_batches:
             await turn()
 
     async def _end(self, fault: Fault | None, operation: str, subject: Any, outcome: Any) -> None:
         """After the operation: it took place; the fault of this moment strikes."""
+        self.actor.seen_at = self._disk.clock()
         self.ether.trace.append((self.ether.loop.now, self.actor.name, operation, subject, outcome))
         if fault is None:
             return
         if fault.kind is Kind.CRASH_AFTER:
             await self._crash(f"after {operation}")
         elif fault.kind is Kind.SLEEP_AFTER:
-            await asyncio.sleep(fault.seconds)
+            await self._sleep(fault.seconds)
 
     async def _crash(self, where: str) -> None:
         self.actor.dead = True
         self.actor.crashed_at = where
         self._note("crashes", where, "")
         await self._never()
+
+    async def _sleep(self, seconds: float) -> None:
+        self.actor.slept = True
+        self.actor.asleep_until = max(self.actor.asleep_until, self.ether.loop.now + seconds)
+        await asyncio.sleep(seconds)
 
     async def _never(self) -> None:
         await self.ether.loop.create_future()
@@ -225,11 +280,14 @@ class SimulatedStore(Store):
         return wrong
 
     async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
+        if Capability.RENAME_BY_COPY in self.capabilities:
+            return await self._copy_and_delete(renames)
         fault = await self._begin("rename", renames, len(renames))
         outcomes: list[RenameOutcome] = []
         for index, rename in enumerate(renames):
             if index:
                 await self._between(fault, index, "rename")
+            await self._take_time()
             struck = fault is not None and index >= fault.item
             if struck and fault is not None and fault.kind is Kind.THROTTLED:
                 outcomes.append(NotRenamed(Refusal.FAILED, "planned: throttled"))
@@ -247,6 +305,56 @@ class SimulatedStore(Store):
 
     def _late_rename(self, rename: Rename) -> None:
         self._note("late rename", rename, self._rename(rename))
+
+    async def _take_time(self) -> None:
+        if self.seconds_per_rename:
+            await asyncio.sleep(self.seconds_per_rename)
+            if self.actor.dead:
+                await self._never()
+
+    async def _copy_and_delete(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        """Each rename as two acts, with others, and faults, between them."""
+        fault = await self._begin("rename", renames, 2 * len(renames))
+        outcomes: list[RenameOutcome] = []
+        for index, rename in enumerate(renames):
+            if index:
+                await self._between(fault, 2 * index, "rename")
+            await self._take_time()
+            struck = fault is not None and index == fault.item // 2
+            if struck and fault is not None and fault.kind is Kind.THROTTLED:
+                outcomes.append(NotRenamed(Refusal.FAILED, "planned: throttled"))
+                continue
+            source = self._disk.files.get(rename.source)
+            outcome = self._copy(rename, source)
+            if isinstance(outcome, Renamed) and source is not None:
+                if fault is not None:
+                    await self._between(fault, 2 * index + 1, "rename")
+                else:
+                    await turn()
+                if struck and fault is not None and fault.kind is Kind.LOST:
+                    outcomes.append(Unknown("planned: copied, and the deletion was not answered"))
+                    continue
+                now = self._disk.files.get(rename.source)
+                if now is not None and now.identity == source.identity:
+                    self._disk.remove(self.actor.name, rename.source)
+            outcomes.append(outcome)
+        await self._end(fault, "rename", renames, outcomes)
+        return outcomes
+
+    def _copy(self, rename: Rename, source: Stored | None) -> RenameOutcome:
+        disk = self._disk
+        if source is None:
+            return NotRenamed(Refusal.SOURCE_MISSING)
+        if rename.identity not in ("", source.identity):
+            return NotRenamed(Refusal.SOURCE_CHANGED)
+        proof = proof_of_copy(rename, source.identity)
+        there = disk.files.get(rename.target)
+        if there is not None and there.proof == proof:
+            return Renamed(there.identity)
+        if there is not None and not rename.replace:
+            return NotRenamed(Refusal.TARGET_EXISTS)
+        disk.copy(self.actor.name, rename.source, rename.target, proof)
+        return Renamed(disk.files[rename.target].identity)
 
     def _rename(self, rename: Rename) -> RenameOutcome:
         disk = self._disk
@@ -286,13 +394,16 @@ class SimulatedStore(Store):
         return Deleted.MISSING
 
     async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
-        at_once = Capability.CONSTANT_TIME_DIRECTORY_DELETE in self.ether.profile.capabilities
+        at_once = self.ether.profile.deletes_at_once
         files = 0 if at_once else sum(len(self._disk.below(path)) for path in paths)
         fault = await self._begin("delete tree", paths, max(len(paths), files))
         self._lost(fault, "delete tree", paths, lambda: [self._delete_tree(path) for path in paths])
         outcomes = []
         index = 0
+        renames_away = self.ether.renames_away and self._disk.real_directories
         for path in paths:
+            if not at_once and renames_away:
+                path = self._rename_away(path)
             if not at_once:
                 for below in self._shuffled(self._disk.below(path)):
                     if index:
@@ -308,6 +419,18 @@ class SimulatedStore(Store):
         progress(len(paths))
         await self._end(fault, "delete tree", paths, outcomes)
         return outcomes
+
+    def _rename_away(self, path: str) -> str:
+        """The local store's way: what is written by the old path from now on is refused."""
+        disk = self._disk
+        if path not in disk.directories:
+            return path
+        away = doomed(path, f"{len(self.ether.trace):x}")
+        for directory in (*disk.directories_below(path), path):
+            disk.directories[away + directory[len(path) :]] = disk.directories.pop(directory)
+        for file in disk.below(path):
+            disk.move(self.actor.name, file, away + file[len(path) :])
+        return away
 
     def _shuffled(self, paths: list[str]) -> list[str]:
         return paths if len(self.ether.trace) % 2 else paths[::-1]
@@ -378,7 +501,7 @@ class SimulatedStore(Store):
         for index, path in enumerate(paths):
             if index:
                 await self._between(fault, index, "stat")
-            found.append(self._disk.status(path))
+            found.append(self._shown(self._disk.status(path)))
         await self._end(fault, "stat", paths, found)
         return found
 
@@ -397,7 +520,9 @@ class SimulatedStore(Store):
 
     async def list_tree(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
         fault = await self._begin("list tree", path)
-        found = [status for below in self._disk.below(path) if (status := self._disk.status(below)) is not None]
+        found = [
+            status for below in self._disk.below(path) if (status := self._shown(self._disk.status(below))) is not None
+        ]
         await self._end(fault, "list tree", path, found)
         if found and self.ether.split_listings:
             for status in found:
@@ -460,7 +585,13 @@ class SimulatedStore(Store):
                 self._disk.directories.setdefault(above, self._disk.clock())
         status = self._put(path, content, replace=False, label=label)
         self._note("write output", path, status.identity)
-        return status
+        return self._shown(status) or status
+
+    def _shown(self, status: FileStatus | None) -> FileStatus | None:
+        # A client that knows no identities, as Hadoop's but for ABFS.
+        if status is None or self.shows_identities:
+            return status
+        return structs.replace(status, identity="")
 
 
 class _Output(OutputFile):
@@ -482,6 +613,11 @@ class _Output(OutputFile):
 
     def discard(self) -> None:
         self._stream.close()
+
+
+def proof_of_copy(rename: Rename, identity: str) -> str:
+    """What a copy says of itself: both ends, and the version that was copied."""
+    return f"{rename.source} {rename.target} {identity}"
 
 
 def _quietly(effect: Callable[[], object]) -> object:

@@ -61,6 +61,7 @@ def small_job(store: str, policy: str, order: str = "old-first", *, undo: bool =
         (job,),
         settle_undoes=undo,
         stickiness=1.0,
+        judges_finishing=True,
     )
 
 
@@ -201,7 +202,7 @@ def two_attempts(
         ),
         with_receipts=with_receipts,
     )
-    return Scenario(store, {}, False, (job,))
+    return Scenario(store, {}, False, (job,), judges_finishing=True)
 
 
 def play_schedule(scenario: Scenario) -> Callable[[Schedule], History]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import functools
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -12,15 +13,18 @@ from typing import Any
 
 from lockgate.engine.collect_garbage import collect_garbage
 from lockgate.engine.commit_once import commit_once
+from lockgate.engine.committed_tasks import committed_tasks
 from lockgate.engine.hooks import CleanupPlan
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.neighbours import job_layouts
-from lockgate.engine.recover import recover_job
+from lockgate.engine.recover import Recovery, recover_job
 from lockgate.engine.runtime import Event, Runtime
 from lockgate.engine.setup import setup_job, setup_task
 from lockgate.engine.store import Store
 from lockgate.engine.task_commit import abort_task, commit_task
+from lockgate.engine.transactions import forget_outcomes
+from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
     CommitFailed,
     CommitRefused,
@@ -29,7 +33,7 @@ from lockgate.model.errors import (
     StoreError,
     UsageError,
 )
-from lockgate.model.files import FileStatus, Mismatch, Rename, RenameOutcome
+from lockgate.model.files import FileStatus, Mismatch, NotRenamed, Refusal, Rename, RenameOutcome
 from lockgate.model.layout import JobLayout, TaskAttempt
 from lockgate.model.options import JobOptions
 from lockgate.model.plan import CommitPlan, Survey
@@ -47,12 +51,24 @@ from lockgate.plugins.builtin.file_validation import lockgate_validate_file
 from lockgate.plugins.builtin.job_cleanup import lockgate_cleanup
 from lockgate.plugins.builtin.rename_recovery import lockgate_recover_rename
 
+from simworld.answers import (
+    judge_abort,
+    judge_abort_error,
+    judge_commit_error,
+    judge_failure_event,
+    judge_garbage,
+    judge_offer,
+    judge_recovery,
+    why_finishable,
+)
 from simworld.disk import Disk
 from simworld.event_loop import ACTOR, simulated_loop
 from simworld.faults import Faults, Kind, NoFaults, RandomFaults
-from simworld.judges import Before, Judges, Violation, Written
-from simworld.scenario import AttemptPlan, JobPlan, Scenario, Visitor, draw_scenario, options
-from simworld.store import PROFILES, Actor, Ether, SimulatedStore, turn
+from simworld.features import same_bytes, scenario_of
+from simworld.judges import MOMENT, Before, Judges, Violation, Written
+from simworld.scenario import AttemptPlan, JobPlan, Scenario, Stranger, Visitor, options
+from simworld.store import NAMES, Actor, Ether, SimulatedStore, profile_of, proof_of_copy, turn
+from simworld.strangers import commit_or_abort
 
 EPOCH = 1_800_000_000.0
 """The wall clock at virtual second 0."""
@@ -62,6 +78,9 @@ TURNS_MAX = 60_000
 
 ALIVE = 900.0
 """For how many seconds after its last sign of life gc takes a job for alive."""
+
+LAST = "last operator"
+"""Who comes when all others have come to an end, and nothing goes wrong any more."""
 
 SETTLE_AT = 1_500.0
 WAKE_BY = 20_000.0
@@ -74,6 +93,10 @@ class PlainHooks:
     def recover_rename(
         self, store: Store, rename: Rename, outcome: RenameOutcome, source: FileStatus | None, target: FileStatus | None
     ) -> RenameOutcome:
+        copies = Capability.RENAME_BY_COPY in store.capabilities and source is not None
+        if copies and target is not None and target.proof == proof_of_copy(rename, source.identity):
+            # As the plugin of Cloud Storage answers.
+            return NotRenamed(Refusal.FAILED, "copied, and the source not deleted yet")
         return lockgate_recover_rename(store, rename, outcome, source, target)
 
     def validate_file(self, store: Store, expected: FileStatus, found: FileStatus | None) -> Mismatch | None:
@@ -136,9 +159,11 @@ class World:
         self.loop = simulated_loop(Random(random.getrandbits(64)), scenario.stickiness, scenario.hurry)
         self.judges = Judges()
         self.judges.stop = self._halt
-        profile = PROFILES[scenario.store]
+        self.judges.is_at_work = self._is_at_work
+        profile = profile_of(scenario.store)
         loop = self.loop
-        disk = Disk(profile.real_directories, profile.identity_kind, self.judges, lambda: EPOCH + loop.now)
+        identities = "length+time" if scenario.coarse_identities and profile.name == "hdfs" else profile.identity_kind
+        disk = Disk(profile.real_directories, identities, self.judges, lambda: EPOCH + loop.now)
         if faults is None:
             faults = (
                 RandomFaults(
@@ -158,10 +183,12 @@ class World:
             faults,
             scenario.split_batches,
             split_listings=scenario.split_listings,
+            renames_away=scenario.renames_away,
         )
         self.random = random
         self.actors: dict[str, Actor] = {}
         self.tasks: list[asyncio.Task[Any]] = []
+        self.wake_by = WAKE_BY * (5 if scenario.seconds_per_rename else 1)
         self.markers: dict[str, str] = {}
         self.begun: dict[str, float] = {}
         self.receipts: dict[str, dict[int, Receipt]] = {}
@@ -211,6 +238,8 @@ class World:
         marker: str = "",
         attempt: str = "",
         alive_seconds: float = 0.0,
+        shows_identities: bool = True,
+        calls_it: int = 0,
     ) -> JobRun:
         """The engine's view of a job from one process."""
         loop, scenario = self.loop, self.scenario
@@ -218,7 +247,7 @@ class World:
             wall=lambda: EPOCH + loop.now + actor.skew_seconds,
             tick=loop.time,
             random=Random(self.random.getrandbits(64)),
-            emit=_ignore,
+            emit=functools.partial(self._hear, actor) if scenario.judges_finishing else _ignore,
             host="host",
             process=actor.process,
             user=actor.name,
@@ -227,13 +256,30 @@ class World:
         return JobRun(
             layout=layout,
             options=job.options if job else options(requests_in_flight=2, alive_seconds=alive_seconds),
-            store=SimulatedStore(self.ether, actor),
+            store=SimulatedStore(
+                self.ether,
+                actor,
+                url=NAMES[calls_it],
+                shows_identities=shows_identities,
+                # A task renames one manifest: only those who move many files take long.
+                seconds_per_rename=0.0 if attempt else scenario.seconds_per_rename,
+            ),
             hooks=HOOKS,
             runtime=runtime,
             open_store=_elsewhere,
             marker=marker,
             task_attempt_id=attempt,
         )
+
+    def _hear(self, actor: Actor, event: Event) -> None:
+        # A driver that commits twice hears of its second commit that it has failed.
+        twice = any(job.commits_twice and actor.name.startswith(f"{job.run}.") for job in self.scenario.jobs)
+        if event.name == "job-fails" and not actor.dead and not twice:
+            judge_failure_event(self.judges, actor.name, event.job_id)
+
+    def _is_at_work(self, name: str) -> bool:
+        actor = self.actors.get(name)
+        return actor is not None and actor.busy and not actor.dead and not actor.slept
 
     def _is_gone(self, holder: Holder) -> bool:
         for actor in self.actors.values():
@@ -259,9 +305,9 @@ class World:
     async def drive(self, job: JobPlan, actor: Actor) -> None:
         """A driver: set up, start task attempts, collect receipts, commit."""
         await asyncio.sleep(job.start)
-        layout = JobLayout(job.job_id)
+        layout = job.layout
         marker = self.markers[job.run]
-        run = self.run_of(actor, job, layout, marker=marker)
+        run = self.run_of(actor, job, layout, marker=marker, calls_it=job.calls_it)
         for left in (2, 1, 0):
             try:
                 await setup_job(run)
@@ -274,9 +320,13 @@ class World:
                 self.tell(actor, f"setup refused: {error.what}")
                 return
         self.set_up.add(job.run)
+        if job.takes_over and not await self._take_over_tasks(job, actor, run):
+            return
         for plan in job.attempts:
-            self._start_attempt(job, plan)
-        await self._await_receipts(job)
+            if plan.task not in self.receipts[job.run]:
+                self._start_attempt(job, plan)
+        if not job.aborts_early:
+            await self._await_receipts(job)
         # Unless it is asleep for ever, a driver begins to commit at a time that its twin knows.
         self.begun[job.run] = self.loop.now
         if job.twin is not None:
@@ -284,9 +334,23 @@ class World:
             self.start(twin, self._drive_late(job, twin, job.twin))
         await self._finish(job, actor, run)
 
+    async def _take_over_tasks(self, job: JobPlan, actor: Actor, run: JobRun) -> bool:
+        try:
+            earlier = await committed_tasks(run)
+        except LockgateError as error:
+            self.tell(actor, f"takes over no tasks: {type(error).__name__}: {error.what}")
+            return False
+        if self.scenario.judges_finishing:
+            judge_offer(self.judges, actor.name, run.layout, earlier)
+        numbers = {TaskAttempt(plan.task, plan.attempt).task_id: plan.task for plan in job.attempts}
+        self.receipts[job.run] = {numbers[receipt.task_id]: receipt for receipt in earlier}
+        self.tell(actor, f"takes over {[receipt.task_attempt_id for receipt in earlier]}")
+        return True
+
     async def _drive_late(self, job: JobPlan, actor: Actor, delay: float) -> None:
         await asyncio.sleep(delay)
-        await self._finish(job, actor, self.run_of(actor, job, JobLayout(job.job_id), marker=self.markers[job.run]))
+        layout, marker = job.layout, self.markers[job.run]
+        await self._finish(job, actor, self.run_of(actor, job, layout, marker=marker, calls_it=job.calls_it))
 
     async def _await_receipts(self, job: JobPlan) -> None:
         tasks = {plan.task for plan in job.attempts}
@@ -306,7 +370,9 @@ class World:
             await self._give_up(actor, run, "it was told to" if job.aborts else "tasks failed")
             return
         given = list(receipts.values()) if job.with_receipts else None
-        for _ in range(2 if job.commits_twice else 1):
+        await self._commit(job, actor, run, given)
+        if job.commits_twice:
+            await asyncio.sleep(job.commits_again_after)
             await self._commit(job, actor, run, given)
 
     async def _commit(self, job: JobPlan, actor: Actor, run: JobRun, given: list[Receipt] | None) -> None:
@@ -317,39 +383,66 @@ class World:
             offered.append(None)
         else:
             offered.append(frozenset((r.task_attempt_id, r.digest) for r in given))
+        began = self.ether.disk.clock()
+        actor.busy = True
         try:
             summary = await commit_once(run, given)
         except LockgateError as error:
+            actor.busy = False
             _raise_mistake(error)
             self.tell(actor, f"commit: {type(error).__name__}: {error.what}")
+            if self.scenario.judges_finishing:
+                judge_commit_error(judges, actor, began, job.job_id, error)
             definite = isinstance(error, CommitFailed | CommitRefused)
             if definite and judges.committers.get(job.job_id) == actor.name and not job.commits_twice:
                 judges.accuse("told right", f"{actor.name} committed and was told {type(error).__name__}: {error.what}")
             if job.gives_up:
                 await self._give_up(actor, run, "its commit failed")
             return
+        actor.busy = False
         self.tell(actor, f"committed by {summary.job_id}")
-        if not self._is_committed(summary.job_id):
+        # Of an outcome that was forgotten nobody knows any more which job it was.
+        forgotten = not summary.job_id and job.options.txn_id in judges.same_txn
+        if not judges.was_committed(summary.job_id) and not forgotten:
             judges.accuse("told right", f"{actor.name} was told that {summary.job_id} is committed")
         if not job.options.txn_id and summary.job_id != job.job_id:
             judges.accuse("told right", f"{actor.name} got the summary of {summary.job_id}")
 
-    def _is_committed(self, job_id: str) -> bool:
-        directory = f"manifest_{job_id}"
-        known = [*self.judges.ended, *self.judges.jobs.values()]
-        return any(job.committed for job in known if job.directory == directory)
-
     async def _give_up(self, actor: Actor, run: JobRun, why: str) -> None:
         try:
-            await abort_job(run)
-            self.tell(actor, f"aborted, since {why}")
+            await self._abort(run, actor, f"aborted, since {why}")
         except LockgateError as error:
             self.tell(actor, f"abort: {type(error).__name__}: {error.what}")
+
+    async def _abort(self, run: JobRun, actor: Actor, told: str) -> None:
+        judging = self.scenario.judges_finishing
+        try:
+            await abort_job(run)
+        except LockgateError as error:
+            if judging:
+                judge_abort_error(self.judges, actor.name, error)
+            raise
+        self.tell(actor, told)
+        if judging:
+            judge_abort(self.judges, actor.name, run.layout.job_id)
+
+    async def _recover(self, run: JobRun, actor: Actor, *, undo: bool | None, force: bool) -> Recovery:
+        actor.busy = True
+        try:
+            recovery = await recover_job(run, undo=undo, force=force)
+        finally:
+            actor.busy = False
+        if self.scenario.judges_finishing:
+            judge_recovery(self.judges, actor.name, run.layout.job_id, recovery)
+        return recovery
 
     def _start_attempt(self, job: JobPlan, plan: AttemptPlan) -> None:
         name = TaskAttempt(plan.task, plan.attempt)
         actor = self.actor(f"{job.run}.{plan.task}.{plan.attempt}", f"manifest_{job.job_id}")
-        files = {target: f"{job.run}|{name.task_attempt_id}|{target}".encode() for target in plan.targets}
+        files = {
+            target: same_bytes(target) if job.same_bytes else f"{job.run}|{name.task_attempt_id}|{target}".encode()
+            for target in plan.targets
+        }
         self.judges.attempts[actor.name] = (job.run, plan.task, name.task_attempt_id, files)
         self.start(actor, self._attempt(job, plan, name, actor, files))
 
@@ -358,8 +451,16 @@ class World:
     ) -> None:
         if plan.start:
             await asyncio.sleep(plan.start)
-        layout = JobLayout(job.job_id)
-        run = self.run_of(actor, job, layout, marker=self.markers[job.run], attempt=name.task_attempt_id)
+        layout = job.layout
+        run = self.run_of(
+            actor,
+            job,
+            layout,
+            marker=self.markers[job.run],
+            attempt=name.task_attempt_id,
+            shows_identities=job.shows_identities,
+            calls_it=job.calls_it,
+        )
         store = run.store
         assert isinstance(store, SimulatedStore)
         failed = self.failed[job.run]
@@ -377,6 +478,7 @@ class World:
                     path = layout.staged(name.task_attempt_id, ordinal, target)
                     await turn()
                 staged[target] = store.write_output(path, content, label)
+            await self._linger(plan, store, layout.task_directory(name.task_attempt_id))
             if plan.fails:
                 await abort_task(run, name)
                 failed.add((plan.task, plan.attempt))
@@ -398,6 +500,13 @@ class World:
         # The driver takes the first report of a task that it hears, and never another.
         self.receipts[job.run].setdefault(plan.task, receipt)
 
+    async def _linger(self, plan: AttemptPlan, store: SimulatedStore, directory: str) -> None:
+        for number in range(plan.lingers):
+            await asyncio.sleep(plan.pause)
+            if store.actor.dead:
+                await self.loop.create_future()
+            store.write_output(f"{directory}/more-{number}", b"more", None)
+
     async def _commit_again(
         self, run: JobRun, name: TaskAttempt, staged: dict[str, FileStatus] | None, first: Receipt
     ) -> Receipt:
@@ -405,19 +514,35 @@ class World:
         try:
             again = await commit_task(run, name, staged, {"rows_written": 1})
         except CommitFailed as error:
-            if not isinstance(error.__cause__, StoreError | OutcomeUnknown):
+            # Without identities the staged files are looked at again, and may be in place by now.
+            store = run.store
+            assert isinstance(store, SimulatedStore)
+            told = (store.shows_identities and not self._is_robbed(run.layout)) or not self._has_begun(run.layout)
+            if told and not isinstance(error.__cause__, StoreError | OutcomeUnknown):
                 self.judges.accuse("repeatable", f"{name.task_attempt_id} committed again: {error.what}")
             raise
-        job = self.judges.jobs.get(f"manifest_{run.layout.job_id}")
-        if again != first and job is not None and job.record is None:
+        if again != first and not self._has_begun(run.layout):
             self.judges.accuse("repeatable", f"{name.task_attempt_id} committed again with another receipt")
         return again
+
+    def _is_robbed(self, layout: JobLayout) -> bool:
+        job = self.judges.jobs.get(f"manifest_{layout.job_id}")
+        return job is not None and job.robbed
+
+    def _has_begun(self, layout: JobLayout) -> bool:
+        """Whether a driver has the job already, and may have moved what the attempt wrote."""
+        job = self.judges.jobs.get(f"manifest_{layout.job_id}")
+        return job is None or job.record is not None or job.robbed
 
     async def _visit(self, visitor: Visitor, actor: Actor) -> None:
         job = self.scenario.jobs[visitor.job]
         await asyncio.sleep(visitor.at)
-        layout = JobLayout(job.job_id)
-        run = self.run_of(actor, job, layout)
+        layout = job.layout
+        run = self.run_of(actor, job, layout, calls_it=visitor.calls_it)
+        # Where timers fire although others are ready, time runs on while a driver is between two steps.
+        even = not self.scenario.hurry and self.scenario.skew_seconds <= MOMENT
+        if not visitor.force and job.options.alive_seconds and even:
+            self.judges.unforced.add(actor.name)
         try:
             if visitor.errand == "gc":
                 # Whose clock has jumped can take anybody for dead; that is safe, but not what gc promises.
@@ -426,14 +551,20 @@ class World:
                 garbage = await collect_garbage(self.run_of(actor, None, JobLayout("nobody"), alive_seconds=ALIVE))
                 self.tell(actor, f"gc: {[(found.path, found.action) for found in garbage]}")
             elif visitor.errand == "abort":
-                await abort_job(run)
-                self.tell(actor, "aborted")
+                await self._abort(run, actor, "aborted")
             else:
                 undo = {"recover": None, "finish": False, "undo": True}[visitor.errand]
-                recovery = await recover_job(run, undo=undo, force=visitor.force)
+                if undo is False and self._is_robbed(layout):
+                    # To finish a job whose record is lost is to say that its files are all there. Nobody says so here.
+                    undo = None
+                recovery = await self._recover(run, actor, undo=undo, force=visitor.force)
                 self.tell(actor, f"recovery: {recovery.outcome} from {recovery.phase}")
         except LockgateError as error:
             self.tell(actor, f"{visitor.errand}: {type(error).__name__}: {error.what}")
+
+    async def _meddle(self, stranger: Stranger, actor: Actor) -> None:
+        await asyncio.sleep(stranger.at)
+        await commit_or_abort(self.ether, actor.name, stranger)
 
     # An operator, without faults.
 
@@ -443,21 +574,35 @@ class World:
         undo = True if self.scenario.settle_undoes else None
         for attempt in range(6):
             layouts = [layout async for layout in job_layouts(run)]
+            # And the jobs whose directories others have deleted, with data still set aside.
+            held = {job.directory.removeprefix("manifest_") for job in self.judges.withheld().values()}
+            layouts += [JobLayout(job_id) for job_id in sorted(held - {layout.job_id for layout in layouts})]
             if not layouts:
                 break
             for layout in layouts:
                 await self._settle_job(actor, layout, undo if attempt % 2 == 0 else (None if undo else True))
-        await collect_garbage(run)
+        garbage = await collect_garbage(run)
+        if actor.name == LAST and self.scenario.judges_finishing:
+            judge_garbage(self.judges, actor.name, garbage)
 
     async def _settle_job(self, actor: Actor, layout: JobLayout, undo: bool | None) -> None:
-        run = self.run_of(actor, None, layout)
+        run = self.run_of(actor, None, layout, calls_it=self.scenario.operators_call_it)
+        must = ""
+        if actor.name == LAST and not undo and self.scenario.judges_finishing:
+            must = why_finishable(self.judges, layout)
+        outcome: str = ""
         try:
-            recovery = await recover_job(run, undo=undo, force=True)
+            recovery = await self._recover(run, actor, undo=undo, force=True)
+            outcome = recovery.outcome
             self.tell(actor, f"settles {layout.job_id}: {recovery.outcome} from {recovery.phase}")
             if recovery.outcome == "nothing":
-                await abort_job(run)
+                await self._abort(run, actor, f"aborted {layout.job_id}")
         except LockgateError as error:
-            self.tell(actor, f"settles {layout.job_id}: {type(error).__name__}: {error.what}")
+            _raise_mistake(error)
+            outcome = f"{type(error).__name__}: {error.what}"
+            self.tell(actor, f"settles {layout.job_id}: {outcome}")
+        if must and outcome != "finished":
+            self.judges.accuse("finishes", f"{layout.job_id} could be finished ({must}), and was not: {outcome}")
 
     # The run.
 
@@ -470,6 +615,7 @@ class World:
         shared = {job.options.txn_id for job in self.scenario.jobs if job.options.txn_id}
         together = {f"manifest_{job.job_id}" for job in self.scenario.jobs} if shared else set()
         for job in self.scenario.jobs:
+            self.judges.job_of_run[job.run] = job.attempt_of or job.run
             actor = self.actor(f"{job.run}.driver", f"manifest_{job.job_id}", *together)
             self.start(actor, self.drive(job, actor))
         for number, visitor in enumerate(self.scenario.visitors):
@@ -477,14 +623,20 @@ class World:
             gc = visitor.errand == "gc"
             actor = self.actor(f"visitor{number}", *(() if gc else (f"manifest_{job.job_id}", *together)))
             self.start(actor, self._visit(visitor, actor))
+        for number, stranger in enumerate(self.scenario.strangers):
+            actor = self.actor(f"stranger{number}")
+            self.judges.strangers.add(actor.name)
+            self.start(actor, self._meddle(stranger, actor))
         if self.scenario.settle_before_sleepers_wake:
             self._until(SETTLE_AT)
             self._settle_now("operator")
             if not self.judges.violations and not self.loop.halted:
                 self._check_sleepers()
-        self._until(WAKE_BY)
+        self._until(self.wake_by)
         self._check_ended()
-        self._settle_now("last operator")
+        if self.scenario.forgets:
+            self._forget()
+        self._settle_now(LAST)
         if not self.judges.violations:
             self.judges.judge_end(settled=True)
             self._check_txn()
@@ -506,8 +658,21 @@ class World:
         actor = self.actor(name)
         actor.skew_seconds = 0.0
         self.start(actor, self._settle(actor))
-        self._until(max(self.loop.now, WAKE_BY if name.startswith("last") else self.loop.now) + 10_000.0)
-        self.ether.faults = faults if not name.startswith("last") else NoFaults()
+        self._until(max(self.loop.now, self.wake_by if name == LAST else self.loop.now) + self.wake_by / 2)
+        self.ether.faults = faults if name != LAST else NoFaults()
+
+    def _forget(self) -> None:
+        """All that came after a batch of a stream has been committed: the ids of the first ones are let go of."""
+        if self.loop.halted:
+            return
+        self.ether.faults = NoFaults()
+        actor = self.actor("stream")
+        run = self.run_of(actor, None, JobLayout("nobody"))
+        for txn_id in {job.options.txn_id for job in self.scenario.jobs} - {""}:
+            if txn_id in self.judges.same_txn:
+                series, _, number = txn_id.rpartition("/")
+                self.start(actor, forget_outcomes(run, series, int(number)))
+        self._until(self.loop.now + 1_000.0)
 
     def _check_sleepers(self) -> None:
         """Settled while some sleep: what a reader sees is right already."""
@@ -553,6 +718,7 @@ class World:
 
     def _bury(self) -> None:
         """Let go of actors that crashed, without letting their `finally` clauses do anything."""
+        self.loop.over = True
         for actor in self.actors.values():
             actor.dead = True
         for task in (*self.tasks, *asyncio.all_tasks(self.loop)):
@@ -566,5 +732,5 @@ class World:
 def play(seed: int, scenario: Scenario | None = None, faults: Faults | None = None) -> History:
     """Play the history of a seed."""
     if scenario is None:
-        scenario = draw_scenario(Random(f"scenario {seed}"))
+        scenario = scenario_of(seed)
     return World(seed, scenario, faults).play()

@@ -8,18 +8,23 @@ from urllib.parse import urlsplit
 import paramiko
 from fsspec import AbstractFileSystem
 from fsspec.implementations.sftp import SFTPFileSystem
-from lockgate.engine.store import Store
-from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AccessDenied, OptionError
-from lockgate.model.options import JobOptions
-from lockgate.model.urls import StoreUrl
-from lockgate.plugins.hookspecs import StoreKind, hookimpl
-from lockgate.stores.fsspec_store import FsspecStore
+from lockgate.plugin import (
+    AccessDenied,
+    Capability,
+    FsspecStore,
+    JobOptions,
+    OptionError,
+    Store,
+    StoreKind,
+    StoreUrl,
+    hookimpl,
+)
 
 CAPABILITIES = frozenset(
     {
-        Capability.ATOMIC_RENAME,
         Capability.RENAME_WITHOUT_REPLACE,
+        # Servers carry the rename that must not replace out as a link and an unlink (sftp-server.c, process_rename).
+        Capability.RENAME_BY_LINK,
         Capability.IDENTITY_KEPT_BY_RENAME,
         Capability.CREATE_IF_ABSENT,
         Capability.ATOMIC_WRITE,

@@ -30,6 +30,7 @@ UNPROVEN: dict[Capability, str] = {
     Capability.BULK_RENAME: "how many requests a call takes is not seen from outside",
     Capability.DEFERRED_UPLOAD: "a store has no call that completes one",
     Capability.RENAME_BY_COPY: "a warning, not a promise",
+    Capability.RENAME_BY_LINK: "a warning, not a promise",
 }
 """Capabilities that no check can prove through a store's calls, with the reason."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination
+from lockgate.api.location import Location, absolute
 from lockgate.engine.conflicts import list_visible
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import read_summary
-from lockgate.engine.transactions import forget_outcome
+from lockgate.engine.transactions import forget_outcomes, known_outcome
+from lockgate.model.errors import LockgateError
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.options import JobOptions
 from lockgate.model.summary import Summary
@@ -15,13 +17,33 @@ from lockgate.model.summary import Summary
 _NO_JOB = JobLayout("no-job")
 
 
-def looking_run(url: str, options: JobOptions | None = None) -> JobRun:
+def looking_run(url: Location, options: JobOptions | None = None) -> JobRun:
     """A run that looks at a destination on behalf of no job."""
     chosen = options or JobOptions()
-    return job_run(open_destination(url, chosen), chosen, _NO_JOB)
+    return job_run(open_destination(absolute(url), chosen), chosen, _NO_JOB)
 
 
-def holds_files(url: str, options: JobOptions | None = None) -> bool:
+def is_there(url: Location, options: JobOptions | None = None) -> bool:
+    """Whether there is anything at a URL: a file below it, or the directory itself. True where nobody can tell."""
+
+    async def look() -> bool:
+        run = looking_run(url, options)
+        async for page in run.store.list_directory(""):
+            if page:
+                return True
+        parent, _, name = str(run.store.url).rpartition("/")
+        if not name:
+            return True
+        try:
+            (found,) = await (await run.open_store(parent)).stat_files([name])
+        except LockgateError:  # not ours to look at, such as the root of an account
+            return True
+        return found is not None
+
+    return IO_LOOP.run(look())
+
+
+def holds_files(url: Location, options: JobOptions | None = None) -> bool:
     """Whether a reader would find any file at the destination."""
 
     async def look() -> bool:
@@ -30,7 +52,7 @@ def holds_files(url: str, options: JobOptions | None = None) -> bool:
     return IO_LOOP.run(look())
 
 
-def last_summary(url: str, options: JobOptions | None = None) -> Summary | None:
+def last_summary(url: Location, options: JobOptions | None = None) -> Summary | None:
     """The summary of the last job that was committed there, None where there is none.
 
     Raises:
@@ -39,6 +61,12 @@ def last_summary(url: str, options: JobOptions | None = None) -> Summary | None:
     return IO_LOOP.run(read_summary(looking_run(url, options), SUCCESS))
 
 
-def forget_transaction(url: str, txn_id: str, options: JobOptions | None = None) -> None:
-    """Let go of what is remembered of a transaction id. A commit of that id would take effect again."""
-    IO_LOOP.run(forget_outcome(looking_run(url, options), txn_id))
+def transaction_summary(url: Location, options: JobOptions) -> Summary | None:
+    """The summary of the first job that committed the `txn_id` of these options, None where none has."""
+    return IO_LOOP.run(known_outcome(looking_run(url, options)))
+
+
+def forget_transactions(url: Location, series: str, up_to: int, options: JobOptions | None = None) -> None:
+    """Let go of what is remembered of the transaction ids `series/0` to `series/{up_to}`, as a stream's batches have:
+    from now on a commit of one of them changes nothing."""
+    IO_LOOP.run(forget_outcomes(looking_run(url, options), series, up_to))

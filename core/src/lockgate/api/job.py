@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import TracebackType
+from typing import Any, Self, Unpack
 
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination
+from lockgate.api.location import Location, absolute
+from lockgate.api.sign_of_life import SignOfLife, shown_while
 from lockgate.api.task_file import TaskFile
 from lockgate.api.termination import rolling_back_on_sigterm
 from lockgate.engine.commit_once import commit_once
+from lockgate.engine.committed_tasks import committed_tasks
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import plan_job
-from lockgate.engine.job_run import JobRun
-from lockgate.engine.setup import setup_job, setup_task
+from lockgate.engine.job_run import JobRun, counted_since, merged
+from lockgate.engine.publish import read_summary
+from lockgate.engine.setup import check_marker, setup_job, setup_task
 from lockgate.engine.store import Store
 from lockgate.engine.task_commit import abort_task, commit_task
-from lockgate.model.errors import FileExists, UsageError
+from lockgate.model.errors import (
+    CleanupFailed,
+    FileExists,
+    FileMissing,
+    JobNotFound,
+    LockgateError,
+    UsageError,
+)
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import JobLayout
+from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.layout import TaskAttempt as TaskAttemptName
-from lockgate.model.options import JobOptions
+from lockgate.model.options import JobOptions, OptionFields
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
@@ -43,9 +56,17 @@ class Job:
         receipt = attempt.commit()
         summary = job.commit([receipt])
 
-    `job_id` must never have been used before; one is made when none is given. `url` is a URL or an absolute local
-    path. Jobs of one id are the same job if they have the same `nonce`, as after unpickling; else the second one's
-    setup is refused. Keyword arguments that are not parameters are options.
+    Or as a block, which sets the job up, and aborts it when it is left by an exception or without a commit:
+
+        with Job("/data/events", conflict="replace") as job:
+            ...
+            job.commit(receipts)
+
+    `job_id` must never have been used before; one is made when none is given. `url` is a URL or a local path (text or
+    a `pathlib.Path`); a relative one is taken from the current directory, here and not in the tasks. Jobs of one id
+    are the same job if they have the same `nonce`, as after unpickling; else the second one's setup is refused.
+    `driver_process` is the process whose life is the job's, where that is not the one that calls `setup()`; 0: nobody
+    knows. Keyword arguments that are not parameters are options: `help(lockgate.JobOptions)` says what each means.
 
     Raises:
         OptionError, PathError, PluginError, CapabilityMissing: the destination, an option or their combination is
@@ -54,22 +75,28 @@ class Job:
 
     def __init__(
         self,
-        url: str,
+        url: Location,
         options: JobOptions | None = None,
         *,
         job_id: str | None = None,
         job_attempt: int = 0,
         nonce: str | None = None,
-        **more_options: Any,
+        driver_process: int | None = None,
+        **more_options: Unpack[OptionFields],
     ) -> None:
         chosen = options or JobOptions.resolve(environment=os.environ)
         if more_options:
             chosen = chosen.replace(**_known(more_options))
         self.options = chosen
-        self.url = str(parse_url(url))
+        self.url = str(parse_url(absolute(url)))
         self.layout = JobLayout(job_id or str(uuid.uuid4()), job_attempt)
         self._marker = nonce or uuid.uuid4().hex
+        self._driver_process = driver_process
         self._store: Store | None = None
+        self._store_told: dict[str, int] = {}
+        self._is_set_up = False
+        self._end = ""
+        self._sign: SignOfLife | None = None
         self._open()
 
     @property
@@ -84,28 +111,67 @@ class Job:
             UsageError: another job has this id.
             DestinationConflict: the policy is `fail` and the destination holds data.
         """
-        IO_LOOP.run(setup_job(self._run()))
+        run = self._run()
+        if self._driver_process is not None:
+            run.runtime = dataclasses.replace(run.runtime, process=self._driver_process)
+        IO_LOOP.run(setup_job(run))
+        self._is_set_up = True
+        self._sign = self._sign or shown_while(self, self._run(), "driver")
 
     def task_attempt(self, task: int, attempt: int = 0) -> TaskAttempt:
         """Attempt number `attempt` at task number `task`; anywhere, from the pickled job."""
         return TaskAttempt(self, TaskAttemptName(task, attempt))
 
+    def committed(self) -> list[Receipt]:
+        """The receipts of the tasks that committed in earlier attempts at this job (`job_attempt`), so that this one
+        need not run them again: `job.commit([*job.committed(), *new])`, with one receipt a task.
+
+        Raises:
+            ManifestInvalid: one of their manifests is not acceptable.
+        """
+        return IO_LOOP.run(committed_tasks(self._run()))
+
     def plan(self, receipts: Sequence[Receipt] | None = None) -> CommitPlan:
-        """What `commit` would do now, without touching anything."""
-        return IO_LOOP.run(plan_job(self._run(), receipts))
+        """What `commit` would do now, without touching anything.
+
+        Raises:
+            JobNotFound: the job was never set up, or is over.
+            CommitRefused: it would be refused.
+        """
+
+        async def work() -> CommitPlan:
+            run = self._run()
+            await check_marker(run)
+            return await plan_job(run, receipts)
+
+        try:
+            return IO_LOOP.run(work())
+        except JobNotFound as error:
+            raise self._why_not_there(error) from error
 
     def commit(self, receipts: Sequence[Receipt] | None = None) -> Summary:
         """Commit exactly the task attempts of these receipts; without receipts, the manifests that are found.
 
         Raises:
+            JobNotFound: the job is committed already, was ended otherwise, or was never set up: the text says which.
             CommitRefused: nothing was moved.
             CommitFailed: files were moved; the text says whether the destination was restored.
             OutcomeUnknown: the store could not say what happened; `lockgate recover` goes on from there.
 
         KeyboardInterrupt, and SIGTERM unless the application handles it, roll back before they are raised.
         """
-        with rolling_back_on_sigterm():
-            return IO_LOOP.run(commit_once(self._run(), receipts))
+        try:
+            with rolling_back_on_sigterm():
+                summary = IO_LOOP.run(commit_once(self._run(), receipts))
+        except CleanupFailed:
+            self._end = "committed"
+            self._show_life_no_more()
+            raise
+        except JobNotFound as error:
+            raise self._why_not_there(error) from error
+        self._end = "committed"
+        self._show_life_no_more()
+        return summary
 
     def abort(self) -> None:
         """Delete everything that the job left. After a job commit has begun this is recovery's business.
@@ -114,17 +180,81 @@ class Job:
             CommitFenced: a job commit is under way, done, or waits to be recovered.
         """
         IO_LOOP.run(abort_job(self._run()))
+        self._end = self._end or "aborted"
+        self._show_life_no_more()
+
+    def __enter__(self) -> Self:
+        """Set the job up."""
+        self.setup()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Abort the job unless it is committed. What its commit has left to `lockgate recover` is not touched.
+
+        Raises:
+            UsageError: the block has ended without an exception, and without `commit()` or `abort()`.
+        """
+        if self._end:
+            return
+        try:
+            self.abort()
+        except LockgateError as failure:
+            if error is None:
+                raise
+            error.add_note(f"the job was not aborted: {failure}")
+        if error is None:
+            raise UsageError(
+                f"the block of job {self.job_id} ended without a commit; the job was aborted",
+                where=self.url,
+                next_step="call job.commit(receipts) before the block ends, or job.abort() to say that this is meant",
+            )
 
     def __repr__(self) -> str:
         return f"Job({self.url!r}, job_id={self.job_id!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_store": None}
+        return self.__dict__ | {"_store": None, "_store_told": {}, "_sign": None}
+
+    def _show_life_no_more(self) -> None:
+        if self._sign is not None:
+            self._sign.stop()
+            self._sign = None
+
+    def _why_not_there(self, error: JobNotFound) -> JobNotFound:
+        """The error of a job that is not at work, with what is known of why."""
+        where = str(parse_url(self.url).child(self.layout.attempt_directory))
+        done = self._end
+        if not done:
+            try:
+                last = IO_LOOP.run(read_summary(self._run(), SUCCESS))
+            except LockgateError:
+                last = None
+            done = "committed" if last is not None and last.success and last.job_id == self.job_id else ""
+        if done:
+            return JobNotFound(
+                f"job {self.job_id} is {done} already",
+                where=where,
+                next_step="make a new Job for another write" if done == "aborted" else f"lockgate show {self.url}",
+            )
+        if not self._is_set_up:
+            return JobNotFound(
+                f"job {self.job_id} is not set up", where=where, next_step="call setup() on the job, in the driver"
+            )
+        return error
 
     def _open(self) -> Store:
         if self._store is None:
             self._store = open_destination(self.url, self.options)
         return self._store
+
+    def _newly_counted(self) -> dict[str, int]:
+        """What the store has counted since this was last asked: what hindered several attempts of this process is told
+        by the one that commits next."""
+        new = counted_since(self._open(), self._store_told)
+        self._store_told = dict(self._open().counters())
+        return new
 
     def _run(self, task_attempt_id: str = "") -> JobRun:
         return job_run(self._open(), self.options, self.layout, marker=self._marker, task_attempt_id=task_attempt_id)
@@ -138,7 +268,12 @@ class TaskAttempt:
         self._name = name
         self._written: dict[str, FileStatus] = {}
         self._open: set[str] = set()
-        self._opened = 0
+        self._ordinal = 0
+        self._has_opened = False
+        self._is_set_up = False
+        self._hindered: dict[str, int] | None = None
+        self._sign: SignOfLife | None = None
+        self._is_aborted = False
 
     @property
     def task_attempt_id(self) -> str:
@@ -152,6 +287,9 @@ class TaskAttempt:
             JobNotFound: the job is not set up, or over.
         """
         IO_LOOP.run(setup_task(self._run()))
+        self._is_set_up = True
+        self._sign = self._sign or shown_while(self, self._run(), self.task_attempt_id)
+        self._is_aborted = False
 
     @property
     def working_directory(self) -> str:
@@ -165,14 +303,26 @@ class TaskAttempt:
         Raises:
             PathError: `path` is not a plain relative path.
             FileExists: this attempt has written it already.
-            FileMissing: the attempt was not set up, or its job is over.
+            UsageError: the attempt was aborted, or not set up (which is not noticed where directories are not real).
+            FileMissing: the attempt's job is over.
         """
+        self._refuse_if_aborted()
         if check_relative(path) in self._written or path in self._open:
             raise FileExists("this task attempt has written that file already", where=path)
-        staged = self._job.layout.staged(self.task_attempt_id, self._opened, path)
-        self._opened += 1
-        output = self._job._open().open_output(staged)
+        staged = self._job.layout.staged(self.task_attempt_id, self._ordinal, path)
+        self._ordinal += 1
+        try:
+            output = self._job._open().open_output(staged)
+        except FileMissing as error:
+            if self._is_set_up:
+                raise
+            raise UsageError(
+                f"{self.task_attempt_id} is not set up",
+                where=self.working_directory,
+                next_step="call setup() on the task attempt before open(), and on its job before that",
+            ) from error
         self._open.add(path)
+        self._has_opened = True
 
         def closed(status: FileStatus | None) -> None:
             self._open.discard(path)
@@ -184,30 +334,62 @@ class TaskAttempt:
     def commit(self, counters: Mapping[str, int] | None = None, *, scan: bool | None = None) -> Receipt:
         """Commit the task: save the manifest of what this attempt wrote.
 
-        Without `scan`, the working directory is listed only if nothing was written through `open`. `counters` are
-        added to the summary's statistics. Repeating a commit is no failure.
+        What was written through `open` is committed under the paths that `open` was given. With `scan`, what others
+        left in the working directory is committed too, under its path there; by default the directory is looked
+        through only if nothing was opened. `counters` are added to the summary's statistics. Repeating a commit is no
+        failure.
 
         Raises:
-            UsageError: a file is still open.
+            UsageError: a file is still open, the attempt was aborted, or other objects opened files of it.
             JobNotFound: the job is over: nothing of this attempt will ever be visible.
+            DuplicateTarget: a file that was found has the path that another was opened for.
             CommitFailed: the manifest could not be saved.
         """
+        self._refuse_if_aborted()
         pending = sorted(self._open)
-        if pending and not scan:
+        if pending:
             raise UsageError(
                 "a file of this task attempt is still open",
                 where=pending[0],
                 next_step="close every file before commit, or discard it",
             )
-        listed = not self._written if scan is None else scan
-        staged = None if listed else dict(self._written)
-        return IO_LOOP.run(commit_task(self._run(), self._name, staged, dict(counters or {})))
+        listed = not self._has_opened if scan is None else scan
+        if self._hindered is None:
+            # Kept, so that a commit that is repeated saves the same manifest.
+            self._hindered = self._job._newly_counted()
+        counted = merged([counters or {}, self._hindered])
+        work = commit_task(self._run(), self._name, dict(self._written), counted, scan=listed)
+        receipt = IO_LOOP.run(work)
+        self._show_life_no_more()
+        return receipt
 
     def abort(self) -> None:
-        """Delete what this attempt wrote."""
+        """Delete what this attempt wrote. After that it takes no more files."""
+        self._is_aborted = True
+        self._show_life_no_more()
         IO_LOOP.run(abort_task(self._run(), self._name))
         self._written.clear()
         self._open.clear()
+        self._has_opened = False
+
+    def _refuse_if_aborted(self) -> None:
+        if self._is_aborted:
+            raise UsageError(
+                f"{self.task_attempt_id} was aborted",
+                where=self.working_directory,
+                next_step="nothing of it is committed; make another attempt at the task",
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_sign": None}
+
+    def _show_life_no_more(self) -> None:
+        if self._sign is not None:
+            self._sign.stop()
+            self._sign = None
+
+    def __repr__(self) -> str:
+        return f"TaskAttempt({self.task_attempt_id!r}, job_id={self._job.job_id!r})"
 
     def _run(self) -> JobRun:
         return self._job._run(self.task_attempt_id)

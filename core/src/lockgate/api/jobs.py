@@ -8,63 +8,87 @@ from collections.abc import Sequence
 
 from lockgate.api.destination import looking_run
 from lockgate.api.io_loop import IO_LOOP
+from lockgate.api.location import Location
 from lockgate.api.termination import rolling_back_on_sigterm
+from lockgate.api.unfinished import no_summary, unfinished_jobs
 from lockgate.engine.collect_garbage import Garbage
 from lockgate.engine.collect_garbage import collect_garbage as collect
 from lockgate.engine.commit_once import commit_once
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import plan_job
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.list_jobs import JobState, JobStatus, find_job, list_jobs
+from lockgate.engine.list_jobs import JobState, JobStatus, find_job, job_state, list_jobs
+from lockgate.engine.other_committers import list_other_jobs
 from lockgate.engine.probe_store import Probe, probe_store
+from lockgate.engine.publish import read_summary
 from lockgate.engine.recover import Recovery, recover_job
+from lockgate.engine.signs_of_life import refuse_if_at_work
 from lockgate.engine.verify import Verification
 from lockgate.engine.verify import verify as verify_destination
-from lockgate.model.errors import JobNotFound
+from lockgate.model.errors import CommitFenced, JobNotFound, LockgateError, UsageError
+from lockgate.model.layout import SUCCESS
 from lockgate.model.options import JobOptions
+from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
 
 
-def jobs(url: str, options: JobOptions | None = None) -> list[JobState]:
+def jobs(url: Location, options: JobOptions | None = None) -> list[JobState]:
     """Every job that left a trace below a destination, the latest first, the last committed one included."""
     return IO_LOOP.run(list_jobs(_run(url, options)))
 
 
 def commit(
-    url: str, job_id: str, receipts: Sequence[Receipt] | None = None, options: JobOptions | None = None
+    url: Location,
+    job_id: str,
+    receipts: Sequence[Receipt] | None = None,
+    options: JobOptions | None = None,
+    *,
+    force: bool = False,
 ) -> Summary:
     """Commit a job whose tasks have committed: Lockgate's, or one of Hadoop's manifest committer. Without receipts,
-    all the manifests that are found.
+    all the manifests that are found: then the job must show no sign of life, or `force` must say that it is over.
 
     Raises:
         JobNotFound: there is no such job.
+        CommitFenced: the job may be at work, or somebody else commits it.
         CommitRefused, CommitFailed, OutcomeUnknown: as `Job.commit`.
     """
 
     async def work() -> Summary:
-        return await commit_once(await _at(_run(url, options), job_id), receipts)
+        job = await _at(_run(url, options), job_id)
+        if receipts is None and not force:
+            state = await job_state(job, job.layout)
+            # Once its commit has begun, its record says who may go on.
+            if state.phase in (None, Phase.REFUSED):
+                await refuse_if_at_work(job, state.last_seen)
+        return await commit_once(job, receipts)
 
     with rolling_back_on_sigterm():
         return IO_LOOP.run(work())
 
 
-def plan(url: str, job_id: str, options: JobOptions | None = None) -> CommitPlan:
+def plan(url: Location, job_id: str, options: JobOptions | None = None) -> CommitPlan:
     """What `commit` would do, without touching anything.
 
     Raises:
         JobNotFound: there is no such job.
+        CommitFenced: its commit is past planning.
         CommitRefused: it would be refused.
     """
 
     async def work() -> CommitPlan:
-        return await plan_job(await _at(_run(url, options), job_id), None)
+        run = await _at(_run(url, options), job_id)
+        state = await job_state(run, run.layout)
+        if state.phase not in (None, Phase.CLAIMED, Phase.REFUSED):
+            raise _past_planning(run, state)
+        return await plan_job(run, None)
 
     return IO_LOOP.run(work())
 
 
-def abort(url: str, job_id: str, options: JobOptions | None = None) -> None:
+def abort(url: Location, job_id: str, options: JobOptions | None = None) -> None:
     """Delete everything that a job left, before its job commit.
 
     Raises:
@@ -79,21 +103,24 @@ def abort(url: str, job_id: str, options: JobOptions | None = None) -> None:
 
 
 def recover(
-    url: str,
+    url: Location,
     job_id: str | None = None,
     *,
     undo: bool | None = None,
     force: bool = False,
     options: JobOptions | None = None,
 ) -> dict[str, Recovery]:
-    """Finish, or undo, the job commit of a driver that died; without a job id, of every job that crashed here.
+    """Finish, or undo, the job commit of a driver that died; without a job id, of every job that crashed here. Of
+    several, one that cannot be recovered does not keep the others from it: its outcome is `failed`.
 
     What is done without `undo` is what the job's record says; `force` says that its driver is surely dead. Nothing
-    to do is success: an empty answer. Idempotent, and it can itself be killed at any point.
+    to do is success: an empty answer. Idempotent, and it can itself be killed at any point; of a job that has ended
+    and is not the last committed one nothing is left to tell it from one that never was, so the outcome is `no trace`.
 
     Raises:
         CommitFenced: its driver may be alive, or somebody else recovers it.
         UsageError: what was asked for is not possible in its phase.
+        LockgateError: the one job that was named could not be recovered.
     """
 
     async def work() -> dict[str, Recovery]:
@@ -101,38 +128,59 @@ def recover(
         if job_id is not None:
             try:
                 job = await _at(run, job_id)
-            except JobNotFound:  # finished, undone, or never begun: in each case there is nothing left to do
-                return {job_id: Recovery("nothing", None)}
+            except JobNotFound:
+                is_last = await _is_last_committed(run, job_id)
+                return {job_id: Recovery("nothing" if is_last else "no trace", None)}
             return {job_id: await recover_job(job, undo=undo, force=force)}
         found: dict[str, Recovery] = {}
         for state in await list_jobs(run):
-            crashed = state.status is JobStatus.CRASHED or (force and state.status is JobStatus.COMMITTING)
+            crashed = state.status in (JobStatus.CRASHED, JobStatus.RECORD_LOST) or (
+                force and state.status is JobStatus.COMMITTING
+            )
             if crashed or (state.status is JobStatus.LEFT_BEHIND and not undo):
                 job = dataclasses.replace(run, layout=state.layout, counters={}, stage_seconds={})
                 # Its driver is gone, or silent for `alive_seconds`: that is what crashed means.
-                found[state.job_id] = await recover_job(job, undo=undo, force=True)
+                try:
+                    found[state.job_id] = await recover_job(job, undo=undo, force=True)
+                except LockgateError as error:
+                    found[state.job_id] = Recovery("failed", state.phase, problem=str(error))
         return found
 
     return IO_LOOP.run(work())
 
 
-def verify(url: str, options: JobOptions | None = None) -> Verification:
+def verify(url: Location, options: JobOptions | None = None) -> Verification:
     """Compare a destination with what was last committed there.
 
     Raises:
         JobNotFound: nothing was.
-        LockgateError: its `_SUCCESS` does not say enough.
+        LockgateError: its `_SUCCESS` does not say enough, or was set aside by a job that has not come to its end.
     """
-    return IO_LOOP.run(verify_destination(_run(url, options)))
+
+    async def work() -> Verification:
+        run = _run(url, options)
+        states = await unfinished_jobs(run)
+        try:
+            found = await verify_destination(run)
+        except JobNotFound as error:
+            raise no_summary(run, states) from error
+        return dataclasses.replace(found, unfinished=states)
+
+    return IO_LOOP.run(work())
 
 
-def collect_garbage(url: str, *, dry_run: bool = False, options: JobOptions | None = None) -> list[Garbage]:
+def unfinished(url: Location, options: JobOptions | None = None) -> list[JobState]:
+    """The jobs that have begun to change a destination and have not come to an end: at work, or crashed."""
+    return IO_LOOP.run(unfinished_jobs(_run(url, options)))
+
+
+def collect_garbage(url: Location, *, dry_run: bool = False, options: JobOptions | None = None) -> list[Garbage]:
     """Delete what jobs that are over left below a destination; never of one that may be alive."""
     return IO_LOOP.run(collect(_run(url, options), dry_run=dry_run))
 
 
-def probe(url: str, options: JobOptions | None = None) -> list[Probe]:
-    """Try a store out at a URL, beside what its plugin claims.
+def doctor(url: Location, options: JobOptions | None = None) -> list[Probe]:
+    """Try a store out at a URL, beside what its plugin claims: `lockgate doctor` in Python.
 
     Raises:
         StoreError: it cannot be reached or written.
@@ -140,9 +188,44 @@ def probe(url: str, options: JobOptions | None = None) -> list[Probe]:
     return IO_LOOP.run(probe_store(_run(url, options)))
 
 
-def _run(url: str, options: JobOptions | None) -> JobRun:
+def _run(url: Location, options: JobOptions | None) -> JobRun:
     return looking_run(url, options or JobOptions.resolve(environment=os.environ))
 
 
 async def _at(run: JobRun, job_id: str) -> JobRun:
-    return dataclasses.replace(run, layout=await find_job(run, job_id), counters={}, stage_seconds={})
+    try:
+        layout = await find_job(run, job_id)
+    except JobNotFound as error:
+        for other in await list_other_jobs(run):
+            if other.job_id == job_id:
+                raise UsageError(
+                    f"job {job_id} is another committer's",
+                    where=run.url(other.directory),
+                    next_step="only its own driver can end it; delete the directory once nobody is at work there",
+                ) from error
+        if await _is_last_committed(run, job_id):
+            raise JobNotFound(
+                f"job {job_id} is committed already", where=run.url(SUCCESS), next_step=f"lockgate show {run.store.url}"
+            ) from error
+        raise
+    return dataclasses.replace(run, layout=layout, counters={}, stage_seconds={})
+
+
+async def _is_last_committed(run: JobRun, job_id: str) -> bool:
+    try:
+        summary = await read_summary(run, SUCCESS)
+    except LockgateError:  # an empty `_SUCCESS` of another committer names no job
+        return False
+    return summary is not None and summary.success and summary.job_id == job_id
+
+
+def _past_planning(run: JobRun, state: JobState) -> CommitFenced:
+    assert state.phase is not None
+    return CommitFenced(
+        f"the commit of job {state.job_id} is past planning: it is in phase {state.phase.value}",
+        where=f"{run.url(state.directory)}\nstatus: {state.status.value}; driver: {state.driver}",
+        next_step={
+            JobStatus.CRASHED: f"lockgate recover {run.store.url} {state.job_id}",
+            JobStatus.LEFT_BEHIND: f"lockgate gc {run.store.url} cleans up after it",
+        }.get(state.status, f"its driver may be alive; lockgate jobs {run.store.url}"),
+    )

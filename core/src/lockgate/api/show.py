@@ -6,8 +6,11 @@ import os
 
 import msgspec
 
+from lockgate.api.destination import looking_run
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import registry_of
+from lockgate.api.location import Location, absolute
+from lockgate.api.unfinished import no_summary, unfinished_jobs
 from lockgate.model.errors import FileMissing, LockgateError
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import MANIFEST_TYPE, UncheckedManifest, peek_manifest
@@ -24,29 +27,37 @@ class _Kind(msgspec.Struct):
     name: str = ""
 
 
-def read_any(url: str, options: JobOptions | None = None) -> Shown:
+def read_any(url: Location, options: JobOptions | None = None) -> Shown:
     """What is at `url`; of a destination, its `_SUCCESS`.
 
     Raises:
         FileMissing: there is nothing.
-        LockgateError: it is none of these files.
+        JobNotFound: it is a destination where no job was committed.
+        LockgateError: it is none of these files, or a destination where a job has not come to its end.
     """
     chosen = options or JobOptions.resolve(environment=os.environ)
+    url = absolute(url)
     parent, _, name = str(parse_url(url)).rstrip("/").rpartition("/")
 
-    async def read() -> tuple[str, bytes | None]:
+    async def read() -> tuple[str, bytes]:
         registry = registry_of(chosen)
         inside = registry.open_store(url, chosen)
         (content,) = await inside.read_files([SUCCESS], bytes_max=chosen.manifest_bytes_max)
         if content is not None:
             return str(inside.url.child(SUCCESS)), content
         beside = registry.open_store(parent, chosen)
-        (content,) = await beside.read_files([name], bytes_max=chosen.manifest_bytes_max)
-        return url, content
+        (found,) = await beside.stat_files([name])
+        if found is not None and not found.is_directory:
+            (content,) = await beside.read_files([name], bytes_max=chosen.manifest_bytes_max)
+        if content is not None:
+            return url, content
+        run = looking_run(url, chosen)
+        unfinished = await unfinished_jobs(run)
+        if found is not None or unfinished:
+            raise no_summary(run, unfinished)
+        raise FileMissing("there is no such file, and no `_SUCCESS` below it", where=url)
 
     where, content = IO_LOOP.run(read())
-    if content is None:
-        raise FileMissing("there is no such file, and no `_SUCCESS` below it", where=url)
     return decode_any(content, name=where)
 
 

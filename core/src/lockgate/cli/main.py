@@ -5,44 +5,79 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Callable, Sized
+from typing import Annotated, TypeVar
 
 import typer
 
 from lockgate.api import jobs as api
-from lockgate.api.destination import looking_run
+from lockgate.api.destination import is_there, looking_run
 from lockgate.api.job_runs import registry_of
+from lockgate.api.location import absolute
+from lockgate.api.outside import VERSION
 from lockgate.api.show import read_any
 from lockgate.cli import tables
+from lockgate.cli.completion import complete_job, complete_option, complete_path
 from lockgate.cli.terminal import Answer, print_answer, print_error, progress_bars
-from lockgate.model.errors import LockgateError, OptionError
+from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
+from lockgate.model.layout import SUCCESS
 from lockgate.model.options import JobOptions
 from lockgate.model.prediction import predict_operations, predict_seconds
+from lockgate.model.summary import Summary
 
 app = typer.Typer(
     name="lockgate",
     help="Looks at, commits, recovers and cleans up the jobs below a destination.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
 
-def _absolute(url: str) -> str:
-    """A path is taken from here, as every command line tool does."""
-    return url if "://" in url else os.path.abspath(url)
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"lockgate {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _lockgate(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print Lockgate's version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Looks at, commits, recovers and cleans up the jobs below a destination."""
 
 
 Url = Annotated[
-    str, typer.Argument(help="The destination: a URL or a local path.", show_default=False, callback=_absolute)
+    str,
+    typer.Argument(
+        metavar="DESTINATION",
+        help="The destination: a URL or a local path.",
+        show_default=False,
+        callback=absolute,
+        autocompletion=complete_path,
+    ),
 ]
-JobId = Annotated[str, typer.Argument(help="The job's id; lockgate jobs shows it.", show_default=False)]
+JobId = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB",
+        help="The job's id; lockgate jobs shows it.",
+        show_default=False,
+        autocompletion=complete_job,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--option", "-o", help="A job option, as name=value; can be repeated.", metavar="NAME=VALUE"),
+    typer.Option(
+        "--option",
+        "-o",
+        help="A job option, as name=value; can be repeated.",
+        metavar="NAME=VALUE",
+        autocompletion=complete_option,
+    ),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done to standard error.")]
 
@@ -57,10 +92,29 @@ def _options(given: list[str] | None) -> JobOptions:
     return JobOptions.resolve(chosen, environment=os.environ)
 
 
+Found = TypeVar("Found", bound=Sized)
+
+
+def _or_nothing_there(found: Found, url: str, options: JobOptions) -> Found:
+    """What was found; an empty answer about a destination that does not exist is a mistake in its name."""
+    if not found and not is_there(url, options):
+        raise UsageError("there is nothing at this destination", where=url, next_step="check its name")
+    return found
+
+
+def _no_trace(url: str, job_id: str, options: JobOptions) -> JobNotFound:
+    there = ", ".join(state.job_id for state in api.jobs(url, options))
+    return JobNotFound(
+        f"there is no trace of a job {job_id}",
+        where=f"{url}\nthere: {there or 'none'}",
+        next_step="if the id is right, the job has ended and nothing is left to do",
+    )
+
+
 def _answer(as_json: bool, verbose: bool, given: list[str] | None, work: Callable[[JobOptions], Answer]) -> None:
     """Run a command's work with its options; print its answer, or its error."""
     if verbose:
-        logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
         options = _options(given)
         with progress_bars(registry_of(options), wanted=not as_json):
@@ -82,9 +136,11 @@ def show(
     url: Annotated[
         str,
         typer.Argument(
+            metavar="WHAT",
             help="A _SUCCESS, a task manifest, a commit record, or a destination.",
             show_default=False,
-            callback=_absolute,
+            callback=absolute,
+            autocompletion=complete_path,
         ),
     ],
     json: Json = False,
@@ -92,13 +148,23 @@ def show(
     verbose: Verbose = False,
 ) -> None:
     """Print a summary, a task manifest or a commit record, Lockgate's or Hadoop's."""
-    _answer(json, verbose, option, lambda options: tables.shown_answer(read_any(url, options), url))
+
+    def work(options: JobOptions) -> Answer:
+        shown = read_any(url, options)
+        is_destination = isinstance(shown, Summary) and not url.endswith(f"/{SUCCESS}")
+        return tables.shown_answer(shown, url, api.unfinished(url, options) if is_destination else ())
+
+    _answer(json, verbose, option, work)
 
 
 @app.command()
 def jobs(url: Url, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
     """List the jobs in flight, crashed and finished, with age and phase."""
-    _answer(json, verbose, option, lambda options: tables.jobs_answer(api.jobs(url, options)))
+
+    def work(options: JobOptions) -> Answer:
+        return tables.jobs_answer(_or_nothing_there(api.jobs(url, options), url, options))
+
+    _answer(json, verbose, option, work)
 
 
 @app.command()
@@ -126,13 +192,20 @@ def plan(
 
 
 @app.command()
-def commit(url: Url, job_id: JobId, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
-    """Commit a job whose tasks have committed: Lockgate's, or Hadoop's manifest committer's."""
+def commit(
+    url: Url,
+    job_id: JobId,
+    force: Annotated[bool, typer.Option("--force", help="The job is surely over: do not look for life.")] = False,
+    json: Json = False,
+    option: Options = None,
+    verbose: Verbose = False,
+) -> None:
+    """Commit a job whose tasks have committed: Lockgate's, or Hadoop's manifest committer's. It must be over."""
     _answer(
         json,
         verbose,
         option,
-        lambda options: tables.summary_answer(api.commit(url, job_id, options=options), url),
+        lambda options: tables.summary_answer(api.commit(url, job_id, options=options, force=force), url),
     )
 
 
@@ -150,7 +223,15 @@ def abort(url: Url, job_id: JobId, json: Json = False, option: Options = None, v
 @app.command()
 def recover(
     url: Url,
-    job_id: Annotated[str | None, typer.Argument(help="The job; all that crashed, if none is named.")] = None,
+    job_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="JOB",
+            help="The job; all that crashed, if none is named.",
+            show_default=False,
+            autocompletion=complete_job,
+        ),
+    ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Restore the destination instead of finishing.")] = False,
     finish: Annotated[bool, typer.Option("--finish", help="Finish, whatever the record would suggest.")] = False,
     force: Annotated[bool, typer.Option("--force", help="The driver is surely dead: do not wait.")] = False,
@@ -158,13 +239,16 @@ def recover(
     option: Options = None,
     verbose: Verbose = False,
 ) -> None:
-    """Finish, or undo, a job commit whose driver died. Nothing to do is success."""
+    """Finish, or undo, a job commit whose driver died. Nothing to do is success, a job without a trace is not."""
 
     def work(options: JobOptions) -> Answer:
         if undo and finish:
             raise OptionError("--undo and --finish contradict each other")
         chosen = True if undo else False if finish else None
-        return tables.recovery_answer(api.recover(url, job_id, undo=chosen, force=force, options=options))
+        found = api.recover(url, job_id, undo=chosen, force=force, options=options)
+        if job_id is not None and found[job_id].outcome == "no trace":
+            raise _no_trace(url, job_id, options)
+        return tables.recovery_answer(_or_nothing_there(found, url, options))
 
     _answer(json, verbose, option, work)
 
@@ -178,24 +262,24 @@ def gc(
     verbose: Verbose = False,
 ) -> None:
     """Delete what jobs that are over left behind; never a job that may be alive."""
-    _answer(
-        json,
-        verbose,
-        option,
-        lambda options: tables.garbage_answer(api.collect_garbage(url, dry_run=dry_run, options=options)),
-    )
+
+    def work(options: JobOptions) -> Answer:
+        found = api.collect_garbage(url, dry_run=dry_run, options=options)
+        return tables.garbage_answer(_or_nothing_there(found, url, options))
+
+    _answer(json, verbose, option, work)
 
 
 @app.command()
 def verify(url: Url, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
     """Compare the destination with its last commit: missing, changed, swapped and extra files."""
-    _answer(json, verbose, option, lambda options: tables.verification_answer(api.verify(url, options)))
+    _answer(json, verbose, option, lambda options: tables.verification_answer(api.verify(url, options), url))
 
 
 @app.command()
 def doctor(url: Url, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
     """Try a store out, and compare what it does with what its plugin claims."""
-    _answer(json, verbose, option, lambda options: tables.probes_answer(api.probe(url, options), url))
+    _answer(json, verbose, option, lambda options: tables.probes_answer(api.doctor(url, options), url))
 
 
 def main() -> None:

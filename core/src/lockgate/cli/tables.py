@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any
 
 from lockgate.api.show import Shown
+from lockgate.api.unfinished import told
 from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
 from lockgate.engine.collect_garbage import Garbage
 from lockgate.engine.list_jobs import STATUS_MEANING, JobState, JobStatus
@@ -37,8 +38,15 @@ def size(count: int) -> str:
     raise AssertionError
 
 
+def files(count: int) -> str:
+    """So many files."""
+    return "1 file" if count == 1 else f"{count:,} files"
+
+
 def age(since: float) -> str:
-    """How long ago a time was, in its largest unit."""
+    """How long ago a time was, in its largest unit; nothing for a time that is not known (0)."""
+    if not since:
+        return ""
     seconds = max(0.0, time.time() - since)
     for length, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if seconds >= length:
@@ -86,13 +94,17 @@ def plugins_answer(registry: PluginRegistry) -> Answer:
             "policies": registry.policies(),
         },
         [
-            Rows("Plugins", ("plugin", "distribution", "URLs", "what"), rows),
-            Rows("Capabilities of the stores", ("store", "capability", "meaning"), capabilities),
-            Rows("Protocols", ("protocol", "what", "needs"), protocols),
+            Rows("Plugins", ("plugin", "distribution", "URLs", "what"), rows, prose=True),
+            Rows("Capabilities of the stores", ("store", "capability", "meaning"), capabilities, prose=True),
+            Rows("Protocols", ("protocol", "what", "needs"), protocols, prose=True),
         ],
         [f"Conflict policies: {', '.join(registry.policies())}"],
         PROBLEM if registry.failures else DONE,
     )
+
+
+_PROBLEMS = frozenset({JobStatus.CRASHED, JobStatus.UNREADABLE, JobStatus.RECORD_LOST})
+"""What somebody has to look at."""
 
 
 def jobs_answer(states: Sequence[JobState]) -> Answer:
@@ -104,10 +116,10 @@ def jobs_answer(states: Sequence[JobState]) -> Answer:
             "status": state.status,
             "phase": state.phase,
             "last_seen": state.last_seen,
-            "age_seconds": round(max(0.0, time.time() - state.last_seen), 1),
+            "age_seconds": round(max(0.0, time.time() - state.last_seen), 1) if state.last_seen else None,
             "tasks_committed": state.tasks_committed,
             "driver": state.driver,
-            "directory": state.layout.attempt_directory,
+            "directory": state.directory,
             "problem": state.problem,
         }
         for state in states
@@ -120,16 +132,18 @@ def jobs_answer(states: Sequence[JobState]) -> Answer:
             age(state.last_seen),
             str(state.tasks_committed),
             state.driver,
+            state.problem,
         )
         for state in states
     ]
-    told = sorted({state.status for state in states}, key=list(JobStatus).index)
-    crashed = any(state.status in (JobStatus.CRASHED, JobStatus.UNREADABLE) for state in states)
+    statuses = sorted({state.status for state in states}, key=list(JobStatus).index)
+    crashed = any(state.status in _PROBLEMS for state in states)
     return Answer(
         document,
-        [Rows("Jobs", ("job", "status", "phase", "last seen", "tasks", "driver"), rows)],
-        [f"{status.value}: {STATUS_MEANING[status]}" for status in told] or ["No job left a trace here."],
+        [Rows("Jobs", ("job", "status", "phase", "last seen", "tasks", "driver", "problem"), rows, prose=True)],
+        [] if states else ["No job left a trace here."],
         PROBLEM if crashed else DONE,
+        legend=[f"{status.value}: {STATUS_MEANING[status]}" for status in statuses],
     )
 
 
@@ -147,6 +161,7 @@ def summary_answer(summary: Summary, url: str) -> Answer:
     }
     if ours:
         facts |= {
+            "lockgate": ours.version,
             "destination": ours.destination,
             "store": ours.store,
             "protocol": ours.protocol,
@@ -217,10 +232,12 @@ def record_answer(record: CommitRecord, url: str) -> Answer:
     return Answer(record, [_facts(f"Commit record {url}", facts)])
 
 
-def shown_answer(shown: Shown, url: str) -> Answer:
-    """`lockgate show`."""
+def shown_answer(shown: Shown, url: str, unfinished: Sequence[JobState] = ()) -> Answer:
+    """`lockgate show`; `unfinished` are the jobs in the middle of a commit at the destination that is shown."""
     if isinstance(shown, Summary):
-        return summary_answer(shown, url)
+        answer = summary_answer(shown, url)
+        answer.sentences += _not_finished(unfinished, url)
+        return answer
     if isinstance(shown, CommitRecord):
         return record_answer(shown, url)
     return manifest_answer(shown, url)
@@ -262,11 +279,21 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
 def recovery_answer(found: Mapping[str, Recovery]) -> Answer:
     """`lockgate recover`."""
     document = {
-        job: {"outcome": recovery.outcome, "phase": recovery.phase, "files": _files(recovery)}
+        job: {
+            "outcome": recovery.outcome,
+            "phase": recovery.phase,
+            "files": _files(recovery),
+            "problem": recovery.problem,
+            "missing": list(recovery.missing),
+        }
         for job, recovery in found.items()
     }
     sentences = [_told(job, recovery) for job, recovery in found.items()]
-    return Answer(document, [], sentences or ["Nothing to recover."])
+    missing = [(job, path) for job, recovery in found.items() for path in recovery.missing]
+    tables = [Rows("Replaced files that are missing", ("job", "file"), missing)] if missing else []
+    failed = any(recovery.outcome == "failed" for recovery in found.values())
+    status = PROBLEM if failed or missing else DONE
+    return Answer(document, tables, sentences or ["Nothing to recover."], status)
 
 
 def _files(recovery: Recovery) -> int:
@@ -274,12 +301,20 @@ def _files(recovery: Recovery) -> int:
 
 
 def _told(job: str, recovery: Recovery) -> str:
-    phase = f" (it stood at {recovery.phase.value})" if recovery.phase else ""
+    phase = f" (it was in phase {recovery.phase.value})" if recovery.phase else ""
     return {
         "nothing": f"{job}: nothing to do{phase}",
-        "finished": f"{job}: finished{phase}: {_files(recovery):,} files",
-        "undone": f"{job}: undone{phase}: the destination is as before",
+        "finished": f"{job}: finished{phase}: {files(_files(recovery))}",
+        "undone": f"{job}: undone{phase}: the destination is as before{_but_for(recovery)}",
+        "failed": f"{job}: could not be recovered{phase}: {recovery.problem}",
     }[recovery.outcome]
+
+
+def _but_for(recovery: Recovery) -> str:
+    """What an undone job could not bring back."""
+    if not recovery.missing:
+        return ""
+    return f", but for {files(len(recovery.missing))} that it was to replace and that somebody else has deleted"
 
 
 def garbage_answer(found: Sequence[Garbage]) -> Answer:
@@ -288,10 +323,12 @@ def garbage_answer(found: Sequence[Garbage]) -> Answer:
     document = [{"path": each.path, "action": each.action, "why": each.why} for each in found]
     sentences = [] if found else ["No garbage."]
     failed = any(each.action == "failed" for each in found)
-    return Answer(document, [Rows("Garbage", ("path", "action", "why"), rows)], sentences, PROBLEM if failed else DONE)
+    return Answer(
+        document, [Rows("Garbage", ("path", "action", "why"), rows, prose=True)], sentences, PROBLEM if failed else DONE
+    )
 
 
-def verification_answer(found: Verification) -> Answer:
+def verification_answer(found: Verification, url: str) -> Answer:
     """`lockgate verify`."""
     findings = [{"fault": each.fault, "path": each.path, "detail": each.detail} for each in found.findings]
     document = {
@@ -299,14 +336,27 @@ def verification_answer(found: Verification) -> Answer:
         "checked": found.checked,
         "others": found.others,
         "findings": findings,
+        "unfinished": [
+            {"job_id": each.job_id, "status": each.status, "phase": each.phase} for each in found.unfinished
+        ],
     }
     rows = [(each.path, each.fault, each.detail or FAULT_MEANING[each.fault]) for each in found.findings]
-    others = f" {found.others:,} files of other commits were not checked." if found.others else ""
+    were = "was" if found.others == 1 else "were"
+    others = f" {files(found.others)} of other commits {were} not checked." if found.others else ""
+    crashed = any(each.status in _PROBLEMS for each in found.unfinished)
+    unfinished = _not_finished(found.unfinished, url)
     if not rows:
-        told = f"All {found.checked:,} files of job {found.summary.job_id} are as they were committed.{others}"
-        return Answer(document, [], [told])
-    told = f"{len(rows):,} of {found.checked:,} files of job {found.summary.job_id} are not as committed.{others}"
-    return Answer(document, [Rows("Findings", ("file", "fault", "detail"), rows)], [told], PROBLEM)
+        right = f"{files(found.checked)} of job {found.summary.job_id} checked: all as committed.{others}"
+        return Answer(document, [], [right, *unfinished], PROBLEM if crashed else DONE)
+    wrong = f"{files(found.checked)} of job {found.summary.job_id} checked: {len(rows):,} not as committed.{others}"
+    table = Rows("Findings", ("file", "fault", "detail"), rows, prose=True)
+    return Answer(document, [table], [wrong, *unfinished], PROBLEM)
+
+
+def _not_finished(states: Sequence[JobState], url: str) -> list[str]:
+    sentences = [f"Not finished: {told(each)}." for each in states]
+    crashed = any(each.status in _PROBLEMS for each in states)
+    return [*sentences, f"Next: lockgate recover {url}"] if crashed else sentences
 
 
 def probes_answer(probes: Sequence[Probe], url: str) -> Answer:
@@ -327,6 +377,6 @@ def probes_answer(probes: Sequence[Probe], url: str) -> Answer:
         for probe in probes
     ]
     broken = [probe.name for probe in probes if probe.verdict == "broken claim"]
-    told = f"Claims that do not hold: {', '.join(broken)}" if broken else "Every claim that was probed holds."
-    table = Rows(f"Doctor {url}", ("probe", "claimed", "found", "took", "detail"), rows)
-    return Answer(document, [table], [told], PROBLEM if broken else DONE)
+    verdict = f"Claims that do not hold: {', '.join(broken)}" if broken else "Every claim that was probed holds."
+    table = Rows(f"Doctor {url}", ("probe", "claimed", "found", "took", "detail"), rows, prose=True)
+    return Answer(document, [table], [verdict], PROBLEM if broken else DONE)

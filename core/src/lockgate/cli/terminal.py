@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from lockgate.engine.runtime import Event
 from lockgate.model.errors import LockgateError, UsageError
@@ -26,21 +28,25 @@ DONE, PROBLEM, USAGE = 0, 1, 2
 
 @dataclass(frozen=True)
 class Rows:
-    """A table: its title, the columns' names, and rows of text."""
+    """A table: its title, the columns' names, and rows of text. The last column may be `prose`, which is broken into
+    lines where a terminal is narrow; all else (ids, paths, URLs) is never broken nor cut, so that it can be copied."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    prose: bool = False
 
 
 @dataclass
 class Answer:
-    """What a command has to say: for programs, and for people as tables and sentences."""
+    """What a command has to say: for programs, and for people as tables and sentences. The `legend` explains the
+    tables' words, to people only."""
 
     document: Any
     tables: list[Rows] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
     status: int = DONE
+    legend: list[str] = field(default_factory=list)
 
 
 def print_answer(answer: Answer, *, as_json: bool) -> None:
@@ -48,31 +54,56 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(msgspec.to_builtins(answer.document, str_keys=True), indent=1, default=str))
         return
-    console = Console(soft_wrap=not sys.stdout.isatty(), highlight=False)
-    for table in answer.tables:
-        if console.is_terminal:
+    console = Console(soft_wrap=True, highlight=False)
+    if console.is_terminal:
+        for table in answer.tables:
             _print_table(console, table)
-        else:
-            _print_plain(table)
+        for line in [*answer.sentences, *answer.legend]:
+            console.print(line, markup=False)
+        return
+    for table in answer.tables:
+        if len(answer.tables) > 1:
+            print(f"# {table.title}")
+        for row in table.rows:
+            print("\t".join(_one_line(cell) for cell in row))
+    # Beside rows, what is said in sentences would be in the way of a program that reads them.
     for sentence in answer.sentences:
-        console.print(sentence, markup=False)
+        print(sentence, file=sys.stderr if answer.tables else sys.stdout)
+
+
+def _one_line(cell: str) -> str:
+    return "; ".join(part.strip() for part in cell.splitlines()).replace("\t", " ")
+
+
+PROSE_CELLS_MIN = 40
+"""How narrow a column of prose may become."""
 
 
 def _print_table(console: Console, table: Rows) -> None:
-    drawn = Table(title=table.title, title_justify="left", header_style="bold", show_header=any(table.columns))
-    for column in table.columns:
-        numeric = all(row[table.columns.index(column)].replace(",", "").isdigit() for row in table.rows)
-        drawn.add_column(column, justify="right" if numeric and table.rows else "left", overflow="fold")
+    if not table.rows:
+        return
+    shown = [number for number in range(len(table.columns)) if any(row[number] for row in table.rows)]
+    drawn = Table(title=table.title, title_justify="left", box=None, pad_edge=False, show_header=any(table.columns))
+    widths = []
+    for number in shown:
+        cells = [row[number] for row in table.rows]
+        numeric = all(cell.replace(",", "").isdigit() for cell in cells)
+        prose = table.prose and number == len(table.columns) - 1
+        drawn.add_column(
+            table.columns[number],
+            justify="right" if numeric else "left",
+            no_wrap=not prose,
+            overflow="fold",
+            header_style="bold",
+        )
+        width = max(cell_len(line) for cell in [table.columns[number], *cells] for line in cell.split("\n"))
+        widths.append(min(width, PROSE_CELLS_MIN) if prose else width)
     for row in table.rows:
-        drawn.add_row(*row)
-    console.print(drawn)
-
-
-def _print_plain(table: Rows) -> None:
-    columns = f": {', '.join(table.columns)}" if any(table.columns) else ""
-    print(f"# {table.title}{columns}")
-    for row in table.rows:
-        print("\t".join(row))
+        drawn.add_row(*(Text(row[number]) for number in shown))
+    needed = sum(widths) + 2 * len(widths)
+    wide = Console(width=max(console.width, needed), highlight=False)
+    wide.print(drawn)
+    wide.print()
 
 
 def print_error(error: LockgateError, *, as_json: bool) -> int:

@@ -8,21 +8,21 @@ up. Past the commit point there is nothing to answer: the job is done.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
-from lockgate.engine.cleanup import clean_up
+from lockgate.engine.cleanup import clean_up_if_possible
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.load_manifests import load_plan
 from lockgate.engine.publish import revoke
 from lockgate.engine.record_log import RecordLog
+from lockgate.engine.replaced_files import read_replaced
 from lockgate.engine.reports import report_failure
 from lockgate.engine.roll_back import delete_sources, undo_moves
-from lockgate.model.errors import CommitFailed, CommitFenced, LockgateError, OutcomeUnknown, StoreError
+from lockgate.model.errors import CommitFailed, CommitFenced, JobNotFound, LockgateError, OutcomeUnknown
 from lockgate.model.files import FileStatus
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
-from lockgate.model.record import CommitRecord, decode_set_aside, digest_of
-
-SET_ASIDE_LIST_BYTES_MAX = 1 << 40
+from lockgate.model.record import CommitRecord
 
 Failure = (Exception, asyncio.CancelledError)
 """What a job commit answers with a rollback: errors, and being cancelled."""
@@ -30,7 +30,10 @@ Failure = (Exception, asyncio.CancelledError)
 
 async def answer_failure(run: JobRun, log: RecordLog, error: BaseException) -> None:
     """Do what the phase calls for when a job commit has failed, then save the report. Re-raises nothing that would
-    hide `error`: where more went wrong, the more telling error is raised from it."""
+    hide `error`: where more went wrong, the more telling error is raised from it. A job past its commit point has not
+    failed, whatever `error` says of what followed: it is reported already, as what it is."""
+    if log.is_past_commit_point:
+        return
     stage = run.stage_now
     record = log.now
     try:
@@ -39,22 +42,14 @@ async def answer_failure(run: JobRun, log: RecordLog, error: BaseException) -> N
         run.stage_now = stage
         await report_failure(run, record, error)
         if log.phase is Phase.ROLLED_BACK:
-            await _clean_up(run)
-
-
-async def _clean_up(run: JobRun) -> None:
-    """Delete what is of no use after a rollback. That it could not be done must not hide why the job failed."""
-    try:
-        await clean_up(run)
-    except StoreError as error:
-        run.log.warning("the job's directory is left to gc", left=run.url(run.layout.job_directory), error=str(error))
+            await clean_up_if_possible(run)
 
 
 async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
     record = log.now
-    if record is None or log.is_past_commit_point or isinstance(error, CommitFenced):
+    if record is None or record.phase in (Phase.COMMITTED, Phase.REFUSED):
         return
-    if record.phase in (Phase.COMMITTED, Phase.REFUSED):
+    if not await still_held(log, error):
         return
     if record.phase is Phase.CLAIMED:
         await log.advance(Phase.REFUSED, reason=str(error)[:2000])
@@ -69,7 +64,7 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
             next_step=f"{command} finishes it, with --undo it restores the destination",
         ) from error
     try:
-        await roll_back(run, log, reason=str(error))
+        missing = await log.while_renewing(roll_back(run, log, reason=str(error)))
     except CommitFenced:
         raise
     except Failure as second:
@@ -78,32 +73,49 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
             where=run.url(run.layout.attempt_directory),
             next_step=f"{command} --undo finishes the rollback",
         ) from error
-    if isinstance(error, asyncio.CancelledError):
+    if isinstance(error, asyncio.CancelledError) and not missing:
         return
     raise CommitFailed(
-        f"the job commit failed and the destination was restored: {_first_line(error)}",
+        f"the job commit failed and the destination was restored{but_missing(missing)}: {_first_line(error)}",
         where=error.where if isinstance(error, LockgateError) else run.url(""),
         next_step=(error.next_step if isinstance(error, LockgateError) else "") or "run the job again",
     ) from error
 
 
-async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> CommitRecord:
-    """Take the record to `rolled-back` by undoing what was done; from `claimed` that is deleting the sources."""
+async def still_held(log: RecordLog, error: BaseException) -> bool:
+    """Whether this driver holds the job after `error`: of a job that somebody has taken over, and perhaps finished and
+    cleaned up, a driver hears by many an error. Where the record cannot be read, the error says it."""
+    try:
+        return await log.is_held()
+    except Exception:
+        return not isinstance(error, (CommitFenced, JobNotFound))
+
+
+async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> list[str]:
+    """Take the record to `rolled-back` by undoing what was done; from `claimed` that is deleting the sources.
+
+    The answer: files that the job was to replace and that somebody else has deleted meanwhile.
+    """
     if log.phase is Phase.PUBLISHING and await _is_past_commit_point(run, log):
         raise CommitFenced(
             f"job {run.layout.job_id} is committed and cannot be undone",
             where=run.url(run.layout.summary),
             next_step=f"lockgate recover {run.store.url} {run.layout.job_id} cleans up after it",
         )
-    if log.phase is not Phase.ROLLING_BACK:
-        await log.advance(Phase.ROLLING_BACK, reason=reason[:2000])
     record = log.now
     assert record is not None
-    if record.files or record.replaced or record.made_directories:
-        await undo_moves(run, await recorded_plan(run, record), record)
+    # What cannot be read leaves the phase as it is: a mended store, or another host, may still finish the job.
+    moved = record.files or record.replaced or record.made_directories
+    plan = await recorded_plan(run, record) if moved else None
+    if log.phase is not Phase.ROLLING_BACK:
+        record = await log.advance(Phase.ROLLING_BACK, reason=reason[:2000])
+    missing: list[str] = []
+    if plan is not None:
+        missing = await undo_moves(run, plan, record)
     else:
         await delete_sources(run, record)
-    return await log.advance(Phase.ROLLED_BACK)
+    await log.advance(Phase.ROLLED_BACK)
+    return missing
 
 
 async def _is_past_commit_point(run: JobRun, log: RecordLog) -> bool:
@@ -120,16 +132,13 @@ async def recorded_plan(run: JobRun, record: CommitRecord) -> CommitPlan:
     plan = await load_plan(run, record.pins)
     if not record.set_aside_digest:
         return plan
-    path = run.layout.set_aside_list(record.set_aside_digest)
-    (content,) = await run.store.read_files([path], bytes_max=SET_ASIDE_LIST_BYTES_MAX)
-    if content is None or digest_of(content) != record.set_aside_digest:
-        raise OutcomeUnknown(
-            "the list of replaced files is not the one that the commit record names",
-            where=run.url(path),
-            next_step="somebody changed the job's directory; nothing was touched",
-        )
-    asides = decode_set_aside(content, name=run.url(path))
-    return plan.replacing([FileStatus(a.path, a.length, a.identity) for a in asides])
+    replaced = await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)
+    return plan.replacing([FileStatus(a.path, a.length, a.identity) for a in replaced.files])
+
+
+def but_missing(paths: Sequence[str]) -> str:
+    """What is to be said where files that were to be replaced are gone."""
+    return f", but for {len(paths)} files that somebody else has deleted ({paths[0]}, …)" if paths else ""
 
 
 def _first_line(error: BaseException) -> str:

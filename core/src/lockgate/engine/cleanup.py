@@ -9,15 +9,19 @@ cut short, it could leave a version that says `moving` of a job that is long com
 
 from __future__ import annotations
 
+from lockgate.engine.delete_trees import delete_trees
 from lockgate.engine.job_run import JobRun
-from lockgate.model.errors import StoreError
-from lockgate.model.layout import TEMPORARY, record_sequence
+from lockgate.engine.replaced_files import let_go_of_replaced
+from lockgate.model.errors import OutcomeUnknown, StoreError
+from lockgate.model.layout import TEMPORARY, JobLayout, parse_attempt_directory, record_sequence
 
 
-async def clean_up(run: JobRun) -> None:
-    """Delete the job's directory, unless cleanup is to be skipped.
+async def clean_up(run: JobRun, *, replaced: bool = True, committed: bool = False) -> None:
+    """Delete the job's directory, unless cleanup is to be skipped. `replaced`: it may have set files aside, too;
+    `committed`: which are then not needed any more.
 
     Raises:
+        OutcomeUnknown: files are still set aside, by a job that is not known to be committed.
         StoreError: it could not be deleted, and failures are not to be ignored.
     """
     if run.options.cleanup_skip:
@@ -25,6 +29,9 @@ async def clean_up(run: JobRun) -> None:
         return
     try:
         with run.stage("cleanup"):
+            if replaced:
+                # Before the record goes: a list of replaced files without a record is of a job whose record was lost.
+                await let_go_of_replaced(run, committed=committed)
             await _delete(run)
     except StoreError as error:
         if not run.options.cleanup_ignore_failures:
@@ -32,42 +39,51 @@ async def clean_up(run: JobRun) -> None:
         run.log.warning("cleanup failed and is ignored", left=run.url(run.layout.job_directory), error=str(error))
 
 
+async def clean_up_if_possible(run: JobRun) -> None:
+    """Clean up after a job that ended otherwise than by its commit: that it cannot be done must not hide how."""
+    try:
+        await clean_up(run)
+    except (StoreError, OutcomeUnknown) as error:
+        run.log.warning("the job's directory is left to gc", left=run.url(run.layout.job_directory), error=str(error))
+
+
 async def _delete(run: JobRun) -> None:
     layout, store = run.layout, run.store
     how = run.hooks.cleanup(store, run.options)
     if how.base_first:
         try:
-            await store.delete_directories([layout.job_directory])
+            await delete_trees(run, [layout.job_directory])
             await _tidy(run)
             return
         except StoreError as error:
             run.log.info("the job's directory could not be deleted at once", error=str(error))
+    attempts, older_records = await _contents(run)
     if how.parallel:
-        attempts: list[str] = []
-        async for page in store.list_directory(layout.tasks):
-            attempts += [status.path for status in page if status.is_directory]
-        await store.delete_directories(attempts, run.progress(len(attempts)))
-    await store.delete_directories([layout.tasks, layout.manifests, layout.replaced, layout.withdrawn])
-    await _delete_all_but_newest_record(run)
-    await store.delete_directories([layout.attempt_directory])
-    await store.delete_directories([layout.job_directory])
+        tasks: list[str] = []
+        for attempt in attempts:
+            async for page in store.list_directory(attempt.tasks):
+                tasks += [status.path for status in page if status.is_directory]
+        await delete_trees(run, tasks, run.progress(len(tasks)))
+    await delete_trees(run, [path for a in attempts for path in (a.tasks, a.manifests, a.unmoved, a.withdrawn)])
+    await delete_trees(run, [attempt.attempt_directory for attempt in attempts])
+    if older_records:
+        await store.delete_files(older_records)
+    await delete_trees(run, [layout.job_directory])
     await _tidy(run)
 
 
-async def _delete_all_but_newest_record(run: JobRun) -> None:
-    files: list[str] = []
+async def _contents(run: JobRun) -> tuple[list[JobLayout], list[str]]:
+    """Every attempt at the job, and all versions of its record but the newest."""
+    attempts: list[JobLayout] = []
     records: dict[int, str] = {}
-    async for page in run.store.list_directory(run.layout.attempt_directory):
+    async for page in run.store.list_directory(run.layout.job_directory):
         for status in page:
             sequence = record_sequence(status.path.rpartition("/")[2])
             if sequence is not None:
                 records[sequence] = status.path
-            elif not status.is_directory:
-                files.append(status.path)
-    older = [records[sequence] for sequence in sorted(records)[:-1]]
-    for doomed in (files, older):
-        if doomed:
-            await run.store.delete_files(doomed)
+            elif (attempt := parse_attempt_directory(status.path)) is not None:
+                attempts.append(attempt)
+    return attempts, [records[sequence] for sequence in sorted(records)[:-1]]
 
 
 async def _tidy(run: JobRun) -> None:

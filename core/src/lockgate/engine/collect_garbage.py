@@ -12,15 +12,31 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
+from lockgate.engine.cleanup import clean_up
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.list_jobs import JobState, JobStatus, job_state
-from lockgate.engine.neighbours import job_layouts
+from lockgate.engine.list_jobs import JobState, JobStatus, list_jobs
 from lockgate.engine.publish import read_summary
+from lockgate.engine.record_log import read_record
 from lockgate.engine.recover import recover_job
+from lockgate.engine.replaced_files import let_go_of_replaced
+from lockgate.engine.restore_replaced import jobs_with_replaced_files, kept_lists
+from lockgate.engine.setup import read_marker_of
+from lockgate.engine.signs_of_life import why_at_work
 from lockgate.model.errors import LockgateError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import FILE_LISTS, SUCCESS, TEMPORARY, is_aside
+from lockgate.model.layout import (
+    BOOKKEEPING,
+    FILE_LISTS,
+    REPLACED,
+    SUCCESS,
+    TEMPORARY,
+    TRANSACTIONS,
+    JobLayout,
+    is_aside,
+)
+from lockgate.model.phases import Phase
+from lockgate.model.record import CommitRecord
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,7 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
     with run.stage("collect_garbage"):
         found = [await _job(run, layout_state, dry_run=dry_run) for layout_state in await _states(run)]
         found += await _file_lists(run, dry_run=dry_run)
+        found += await _replaced(run, dry_run=dry_run)
         found += await _asides(run, dry_run=dry_run)
         if not dry_run:
             await _delete_empty(run)
@@ -44,14 +61,15 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
 
 
 async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
-    """What a store wrote aside, or a probe left, when its process was killed."""
+    """What a store wrote aside, or was deleting, or a probe left, when its process was killed."""
     found: list[FileStatus] = []
-    async for page in run.store.list_directory(TEMPORARY):
-        found += [
-            status
-            for status in page
-            if is_aside(status.path) and run.runtime.wall() - status.modified >= run.options.alive_seconds
-        ]
+    for directory in (TEMPORARY, BOOKKEEPING, FILE_LISTS, TRANSACTIONS):
+        async for page in run.store.list_directory(directory):
+            found += [
+                status
+                for status in page
+                if is_aside(status.path) and run.runtime.wall() - status.modified >= run.options.alive_seconds
+            ]
     if not dry_run:
         await run.store.delete_files([status.path for status in found if not status.is_directory])
         await run.store.delete_directories([status.path for status in found if status.is_directory])
@@ -60,15 +78,15 @@ async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
 
 
 async def _delete_empty(run: JobRun) -> None:
-    """The directories of jobs that a cleanup, cut short, has left empty; then `_temporary`, if that is empty."""
+    """The directories of jobs that a cleanup, cut short, has left empty, and those above, if they are empty."""
     jobs: list[str] = []
     async for page in run.store.list_directory(TEMPORARY):
         jobs += [status.path for status in page if status.is_directory]
-    await run.store.delete_empty_directories([*jobs, TEMPORARY])
+    await run.store.delete_empty_directories([*jobs, TEMPORARY, REPLACED, BOOKKEEPING])
 
 
 async def _states(run: JobRun) -> list[JobState]:
-    return [await job_state(run, layout) async for layout in job_layouts(run)]
+    return [state for state in await list_jobs(run) if state.status is not JobStatus.COMMITTED]
 
 
 async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
@@ -77,32 +95,72 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         JobStatus.RUNNING: "its tasks may be at work",
         JobStatus.COMMITTING: "its driver may be alive",
         JobStatus.CRASHED: f"it died in job commit: lockgate recover {run.store.url} {state.job_id}",
+        JobStatus.RECORD_LOST: f"its commit record is lost: lockgate recover {run.store.url} {state.job_id}",
         JobStatus.UNREADABLE: f"its commit record cannot be read: {state.problem}",
     }.get(state.status)
+    if state.status is JobStatus.REFUSED and why_at_work(run, await read_marker_of(run, state.layout), state.last_seen):
+        keep = "its driver may commit it again"
+    if state.status is JobStatus.CRASHED and _is_cut_short_abort(state.record):
+        keep = None
     if keep is None and await _wrote_lately(run, state):
         keep = "a task attempt wrote there a short while ago"
     if keep is not None:
         return Garbage(path, "kept", keep)
     if dry_run:
         return Garbage(path, "would delete", state.status.value)
-    job = dataclasses.replace(run, layout=state.layout, marker="", counters={}, stage_seconds={})
+    # What was told to be left behind, or not to be missed, when the job ended is what gc is called for.
+    options = run.options.replace(cleanup_skip=False, cleanup_ignore_failures=False)
+    job = dataclasses.replace(run, options=options, layout=state.layout, marker="", counters={}, stage_seconds={})
     try:
-        if state.status is JobStatus.LEFT_BEHIND:
+        if state.status in (JobStatus.LEFT_BEHIND, JobStatus.CRASHED):
             await recover_job(job, force=True)
         else:
             await abort_job(job)
+        if await _is_left(job):
+            await clean_up(job)
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
     return Garbage(path, "deleted", state.status.value)
 
 
+def _is_cut_short_abort(record: CommitRecord | None) -> bool:
+    """Whether what stands still is the abort of a job that had moved nothing: to end it is to delete it."""
+    if record is None or record.phase is not Phase.ROLLING_BACK:
+        return False
+    return not (record.files or record.replaced or record.made_directories)
+
+
+async def _is_left(run: JobRun) -> bool:
+    """Whether the job's own options had its directory kept."""
+    return any([page async for page in run.store.list_directory(run.layout.job_directory)])
+
+
 async def _wrote_lately(run: JobRun, state: JobState) -> bool:
-    if state.status is JobStatus.LEFT_BEHIND:
+    if state.status in (JobStatus.LEFT_BEHIND, JobStatus.CRASHED):
         return False
     async for page in run.store.list_tree(state.layout.attempt_directory):
         if any(run.runtime.wall() - status.modified < run.options.alive_seconds for status in page):
             return True
     return False
+
+
+def _may_list(state: JobState) -> bool:
+    return state.phase is not None or bool(state.problem) or state.status is JobStatus.RECORD_LOST
+
+
+async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """What committed jobs had replaced, where their cleanup was cut short after it had deleted the list of it; and
+    lists of drivers that woke up when their job was over."""
+    found: list[Garbage] = []
+    for job_id in await jobs_with_replaced_files(run):
+        layout = JobLayout(job_id)
+        if await kept_lists(run, job_id) or await read_record(run, layout) is not None:
+            continue
+        if not dry_run:
+            await let_go_of_replaced(dataclasses.replace(run, layout=layout), committed=True)
+        action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
+        found.append(Garbage(layout.replaced, action, "replaced by a job that has committed"))
+    return found
 
 
 async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:
@@ -114,7 +172,8 @@ async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     meanwhile may have set it aside.
     """
     lists = [status async for page in run.store.list_directory(FILE_LISTS) for status in page]
-    if not lists or any(state.phase or state.problem for state in await _states(run)):
+    lists = [status for status in lists if not is_aside(status.path)]
+    if not lists or any(_may_list(state) for state in await _states(run)):
         return []
     try:
         summary = await read_summary(run, SUCCESS)

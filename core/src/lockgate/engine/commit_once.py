@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import commit_job
 from lockgate.engine.job_run import JobRun
+from lockgate.engine.publish import published_summary
 from lockgate.engine.recover import admit
 from lockgate.engine.transactions import known_outcome
-from lockgate.model.errors import CommitFenced, JobNotFound
+from lockgate.model.errors import CommitFenced, JobNotFound, StoreError
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
 
@@ -23,19 +24,34 @@ async def commit_once(run: JobRun, receipts: Sequence[Receipt] | None) -> Summar
     """Commit the job unless its transaction id has been committed.
 
     Raises:
+        JobNotFound: the job is committed already, or was ended otherwise.
         CommitRefused, CommitFailed, OutcomeUnknown: as `commit_job`.
     """
     earlier = await known_outcome(run)
     if earlier is not None:
         run.log.info("the transaction id is committed already", by=earlier.job_id)
         if earlier.job_id != run.layout.job_id:
-            await abort_job(run)
+            await _let_go(run)
         return earlier
     try:
         return await commit_job(run, receipts, admit)
-    except (CommitFenced, JobNotFound):
+    except (CommitFenced, JobNotFound) as error:
         # Somebody with the same transaction id may have finished this very job while this driver stood still.
         outcome = await known_outcome(run)
-        if outcome is None:
+        if outcome is not None:
+            return outcome
+        if await published_summary(run) is None:
             raise
-        return outcome
+        raise JobNotFound(
+            f"job {run.layout.job_id} is committed already",
+            where=run.url(run.layout.summary),
+            next_step=f"lockgate show {run.store.url}",
+        ) from error
+
+
+async def _let_go(run: JobRun) -> None:
+    """Delete this job's own output. That it could not be done changes nothing of the transaction's being done."""
+    try:
+        await abort_job(run)
+    except (StoreError, CommitFenced) as error:
+        run.log.warning("the job's directory is left to gc", left=run.url(run.layout.job_directory), error=str(error))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Sequence
 
 from lockgate.engine.job_run import JobRun
+from lockgate.engine.nested import refuse_jobs_inside
 from lockgate.engine.spool import MemorySpool
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import UsageError
+from lockgate.model.errors import DestinationConflict, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import SUCCESS, is_reserved
 from lockgate.model.plan import CommitPlan, Survey
@@ -18,7 +20,8 @@ async def resolve(run: JobRun, plan: CommitPlan) -> CommitPlan:
     """The plan after its conflict policy has seen as much of the destination as it asked for.
 
     Raises:
-        DestinationConflict: the policy does not allow what is there.
+        DestinationConflict: the policy does not allow what is there, or the job would replace files of a table
+            whose format keeps a log of them.
     """
     answer = run.hooks.resolve_conflicts(plan, run.options, None)
     if isinstance(answer, CommitPlan):
@@ -30,57 +33,128 @@ async def resolve(run: JobRun, plan: CommitPlan) -> CommitPlan:
             f"the conflict policy {run.options.conflict!r} asked for a second survey",
             next_step="a policy answers with a plan once it has been given the files it asked for",
         )
+    if answer.set_aside:
+        await _refuse_tables_with_a_log(run)
     return answer
 
 
 async def refuse_early(run: JobRun) -> None:
     """Ask the policy at job setup, when refusing costs nothing: only policies that look for any file at all can
-    answer before there is a plan."""
+    answer before there is a plan. And a table that must not be replaced is seen already."""
     empty = CommitPlan(entries=MemorySpool(), policy=run.options.conflict)
     answer = run.hooks.resolve_conflicts(empty, run.options, None)
     if answer is Survey.ANY_FILE:
         run.hooks.resolve_conflicts(empty, run.options, await survey(run, empty, Survey.ANY_FILE))
+    elif run.options.conflict in ("replace", "replace-partitions"):
+        await _refuse_tables_with_a_log(run)
 
 
 async def survey(run: JobRun, plan: CommitPlan, scope: Survey) -> list[FileStatus]:
-    """The destination's files in `scope`, reserved paths left out, in order of path."""
+    """The destination's files in `scope`, in order of path, without reserved paths. Hidden files are left alone,
+    unless the plan writes one of their names."""
     found: list[FileStatus] = []
     if scope is Survey.LEAF_DIRECTORIES:
         for directory in [*plan.leaf_directories, *([""] if plan.writes_to_root else [])]:
             async for page in run.store.list_directory(directory):
+                if directory:
+                    await refuse_jobs_inside(run, page)
                 found += _files(page)
     else:
-        async for page in list_visible(run, any_file=scope is Survey.ANY_FILE):
+        # Hidden pages too: a job inside stages its files where no reader looks.
+        async for page in list_visible(run, hidden=True):
+            await refuse_jobs_inside(run, page)
             found += page
+            if scope is Survey.ANY_FILE and not all(is_hidden(status.path) for status in page):
+                break
+    hidden = [status.path for status in found if is_hidden(_below_leaf(status.path, scope))]
+    if hidden:
+        kept = set(hidden) - set(plan.writes_any_of(hidden))
+        found = [status for status in found if status.path not in kept]
     found.sort(key=lambda status: status.path)
     return found
 
 
-async def list_visible(run: JobRun, *, any_file: bool = False) -> AsyncIterator[list[FileStatus]]:
-    """Pages of the destination's own files, however deep; `any_file`: stop at the first page that has one.
+def is_hidden(path: str) -> bool:
+    """Whether readers pass a file by: a part of its path begins with `.` or `_`.
+
+    As Spark's readers have it (`HadoopFSUtils.shouldFilterOutPathName`): `_column=value` is a partition, and the
+    summaries `_metadata` and `_common_metadata` are read.
+    """
+    return any(
+        part.startswith(".")
+        or part.endswith("._COPYING_")
+        or (part.startswith("_") and "=" not in part and not part.startswith(("_metadata", "_common_metadata")))
+        for part in path.split("/")
+    )
+
+
+def _below_leaf(path: str, scope: Survey) -> str:
+    """What of a path tells whether it is hidden: where the job itself writes to a directory, only the name does."""
+    return path.rpartition("/")[2] if scope is Survey.LEAF_DIRECTORIES else path
+
+
+TABLE_LOGS = (("_delta_log", "", "Delta"), ("metadata", ".metadata.json", "Iceberg"), (".hoodie", "", "Hudi"))
+"""A directory, what a name in it ends with, and the table format whose log is kept there."""
+
+
+async def _refuse_tables_with_a_log(run: JobRun) -> None:
+    """Such a table's files are those that its log names: to replace them would break the table.
+
+    Raises:
+        DestinationConflict: the destination holds one.
+    """
+    found = await asyncio.gather(*(_holds_name(run, directory, end) for directory, end, _ in TABLE_LOGS))
+    for (directory, _, table_format), holds in zip(TABLE_LOGS, found, strict=True):
+        if holds:
+            raise DestinationConflict(
+                f"the destination is a {table_format} table, and replacing its files would break it",
+                where=f"found {run.url(directory)}",
+                next_step=f"write to it with its own format, such as format({table_format.lower()!r}); "
+                "or choose another destination",
+            )
+
+
+async def _holds_name(run: JobRun, directory: str, end: str) -> bool:
+    async for page in run.store.list_directory(directory):
+        if any(status.path.endswith(end) for status in page):
+            return True
+    return False
+
+
+async def list_visible(run: JobRun, *, any_file: bool = False, hidden: bool = False) -> AsyncIterator[list[FileStatus]]:
+    """Pages of the destination's own files, however deep; `any_file`: stop at the first page that has one; `hidden`:
+    those too that readers pass by.
 
     The root is listed first and the trees below it one by one, so that `_temporary`, which may be large, is never
     walked.
     """
     trees: list[str] = []
     async for page in run.store.list_directory(""):
-        files = _files(page)
-        trees += [status.path for status in page if status.is_directory and not is_reserved(status.path)]
+        files = _files(page, hidden=hidden)
+        trees += [
+            status.path
+            for status in page
+            if status.is_directory and not is_reserved(status.path) and (hidden or not is_hidden(status.path))
+        ]
         if files:
             yield files
             if any_file:
                 return
     for tree in sorted(trees):
         async for page in run.store.list_tree(tree):
-            files = _files(page)
+            files = _files(page, hidden=hidden)
             if files:
                 yield files
                 if any_file:
                     return
 
 
-def _files(page: Sequence[FileStatus]) -> list[FileStatus]:
-    return [status for status in page if not status.is_directory and not is_reserved(status.path)]
+def _files(page: Sequence[FileStatus], *, hidden: bool = True) -> list[FileStatus]:
+    return [
+        status
+        for status in page
+        if not status.is_directory and not is_reserved(status.path) and (hidden or not is_hidden(status.path))
+    ]
 
 
 async def meet_directories(run: JobRun, plan: CommitPlan) -> CommitPlan:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from lockgate.engine.cleanup import clean_up
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.record_log import RecordLog, fenced, read_record
+from lockgate.engine.record_log import RecordLog, fenced, look_at_job, refuse_superseded
+from lockgate.engine.replaced_files import lists_in_force, still_set_aside
+from lockgate.engine.reports import report_abort
 from lockgate.engine.roll_back import delete_sources
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import JobNotFound
@@ -19,13 +21,18 @@ async def abort_job(run: JobRun) -> None:
 
     Raises:
         CommitFenced: its job commit is under way, or was left for recovery; the error names the command.
+        OutcomeUnknown: its commit record is lost, and what it replaces is still set aside.
     """
     with run.stage("abort_job"):
-        record = await read_record(run)
+        record, newest_attempt = await look_at_job(run)
         if record is not None and record.phase is Phase.COMMITTED:
             raise fenced(run, record)
-        if record is None and not await _is_there(run):
-            return
+        refuse_superseded(run, newest_attempt)
+        if record is None:
+            if await lists_in_force(run):
+                raise still_set_aside(run)
+            if not await _is_there(run):
+                return
         log = RecordLog(run)
         if record is None or record.phase is Phase.REFUSED:
             try:
@@ -37,6 +44,7 @@ async def abort_job(run: JobRun) -> None:
         elif record.phase is not Phase.ROLLED_BACK:
             raise fenced(run, record)
         await clean_up(run)
+    await report_abort(run, "job_stage_abort")
     run.emit("job-aborted")
     run.log.info("job aborted")
 

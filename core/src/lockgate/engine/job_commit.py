@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from lockgate.engine.answer_failure import Failure, answer_failure, roll_back
-from lockgate.engine.cleanup import clean_up
+from lockgate.engine.answer_failure import Failure, answer_failure, roll_back, still_held
+from lockgate.engine.cleanup import clean_up, clean_up_if_possible
 from lockgate.engine.concurrency import both
 from lockgate.engine.conflicts import meet_directories, old_summary, resolve
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.load_manifests import find_pins, load_plan, refuse_aborted
 from lockgate.engine.move_files import move_files
 from lockgate.engine.neighbours import ground_of, take_ground
-from lockgate.engine.publish import publish, read_summary, write_file_list, write_summary
-from lockgate.engine.record_log import RecordLog, has_predecessor, read_record
+from lockgate.engine.nested import refuse_jobs_above
+from lockgate.engine.publish import publish, published_summary, write_file_list, write_summary
+from lockgate.engine.record_log import RecordLog, has_predecessor, look_at_job, read_record, refuse_superseded
+from lockgate.engine.replaced_files import write_replaced
 from lockgate.engine.reports import report_success
 from lockgate.engine.setup import check_marker
 from lockgate.engine.transactions import keep_outcome, save_for_outcome
-from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
     AnswerLost,
     CleanupFailed,
+    CommitFailed,
     CommitFenced,
     JobNotFound,
     LockgateError,
@@ -33,12 +35,11 @@ from lockgate.model.errors import (
     StoreError,
 )
 from lockgate.model.files import Rename
-from lockgate.model.layout import SUCCESS
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin, Receipt, pins_of
-from lockgate.model.record import CommitRecord, Ground, digest_of, encode_set_aside
+from lockgate.model.record import CommitRecord, Ground
 from lockgate.model.summary import FileList, Summary
 
 Admission = Callable[[JobRun], Awaitable[Summary | None]]
@@ -49,21 +50,50 @@ async def commit_job(run: JobRun, receipts: Sequence[Receipt] | None, admit: Adm
     """Commit the job: exactly the attempts of `receipts`, or, without them, the manifests that are found.
 
     Where `admit` tells of an earlier commit of the same transaction id, this job's output is deleted and that
-    commit's summary is returned.
+    commit's summary is returned; where somebody else has taken this job over and committed it, its own summary.
 
     Raises:
         CommitRefused: before anything was moved; the destination is untouched.
         CommitFailed: after; the text says whether the destination was restored.
-        OutcomeUnknown: the store could not say what happened; nothing was cleaned up.
+        OutcomeUnknown: the store could not say what happened, or somebody else holds the job; nothing was cleaned up.
     """
     log = RecordLog(run)
     try:
         pins, plan = await _claim(run, log, receipts)
-        summary = await commit_from_claim(run, log, pins, admit, plan)
+        return await log.while_renewing(commit_from_claim(run, log, pins, admit, plan))
     except Failure as error:
+        lost = log.now is not None and not log.is_past_commit_point and not await still_held(log, error)
+        if lost and isinstance(error, LockgateError):
+            return await _taken_over(run, error)
         await answer_failure(run, log, error)
         raise
-    return summary
+
+
+async def _taken_over(run: JobRun, error: LockgateError) -> Summary:
+    """The answer of a driver that held the job and finds that it does not any more: what the other has made of it.
+
+    Raises:
+        CommitFailed: the other has undone the job.
+        OutcomeUnknown: the other is still at work, or has left nothing to tell by.
+    """
+    record = await read_record(run)
+    published = await published_summary(run)
+    if published is not None:
+        run.log.info("committed by somebody else who took the job over")
+        return published
+    undone = record is not None and record.phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK)
+    where = f"{run.url(run.layout.job_directory)}\n{error.where}"
+    if undone:
+        raise CommitFailed(
+            f"job {run.layout.job_id} was taken over by somebody else and undone: {error.what}",
+            where=where,
+            next_step="run the job again",
+        ) from error
+    raise OutcomeUnknown(
+        f"job {run.layout.job_id} was taken over by somebody else: {error.what}",
+        where=where,
+        next_step=f"lockgate jobs {run.store.url} shows how it stands; nothing was cleaned up by this driver",
+    ) from error
 
 
 async def commit_from_claim(
@@ -74,7 +104,7 @@ async def commit_from_claim(
     if earlier is not None:
         run.log.info("the transaction id is committed already", by=earlier.job_id)
         await roll_back(run, log, reason=f"transaction committed by job {earlier.job_id}")
-        await clean_up(run)
+        await clean_up_if_possible(run)
         return earlier
     plan = await _plan(run, log, pins, plan)
     return await _publish(run, log, plan, await _move(run, log, plan))
@@ -95,8 +125,9 @@ async def _claim(
 ) -> tuple[Sequence[Pin], CommitPlan | None]:
     """Make the job this driver's; its pins, and its plan if the manifests could be read ahead of the claim."""
     with run.stage("load_manifests"):
-        (pins, plan), earlier = await both(_read_ahead(run, receipts), read_record(run))
+        (pins, plan), (earlier, newest_attempt) = await both(_read_ahead(run, receipts), look_at_job(run))
     options = run.options
+    refuse_superseded(run, newest_attempt)
     with run.stage("claim"):
         await log.claim(
             Phase.CLAIMED,
@@ -141,6 +172,7 @@ async def _plan(run: JobRun, log: RecordLog, pins: Sequence[Pin], plan: CommitPl
             plan = await load_plan(run, pins)
     # The destination is surveyed only once no other job can change what this one touches.
     await take_ground(run, log, plan)
+    await refuse_jobs_above(run, ground_of(run, plan))
     with run.stage("plan"):
         return await _meet(run, plan)
 
@@ -168,26 +200,23 @@ async def _meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
 
 async def _move(run: JobRun, log: RecordLog, plan: CommitPlan) -> FileList:
     """Write down what will be set aside, say so in the record, and only then move."""
-    asides = encode_set_aside(plan.set_aside)
-    digest = digest_of(asides) if plan.set_aside else ""
-    if plan.set_aside:
-        await run.store.write_file(run.layout.set_aside_list(digest), asides)
-        if Capability.REAL_DIRECTORIES in run.store.capabilities:
-            await run.store.make_directories([run.layout.replaced], within=run.layout.attempt_directory)
+    nonce = log.nonce if plan.set_aside else ""
+    digest = await write_replaced(run, plan, nonce) if plan.set_aside else ""
     await log.advance(
         Phase.MOVING,
         pins=list(plan.pins),
         files=plan.files,
         bytes=plan.bytes,
         replaced=len(plan.set_aside),
+        set_aside_nonce=nonce,
         set_aside_digest=digest,
         made_directories=list(plan.missing_directories),
     )
-    return await _move_and_list(run, plan)
+    return await _move_and_list(run, plan, nonce)
 
 
-async def _move_and_list(run: JobRun, plan: CommitPlan) -> FileList:
-    _, files = await both(move_files(run, plan), write_file_list(run, plan))
+async def _move_and_list(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: bool = False) -> FileList:
+    _, files = await both(move_files(run, plan, aside_nonce, again=again), write_file_list(run, plan))
     return files
 
 
@@ -198,7 +227,7 @@ async def _publish(run: JobRun, log: RecordLog, plan: CommitPlan, files: FileLis
     await log.advance(Phase.PUBLISHING, summary_nonce=nonce)
     # Without `_SUCCESS`, the version of the record that says `committed` is the commit point.
     await record_commit(run, log, surely=waiting is not None and await publish(run, nonce, waiting))
-    return await wind_up(run, summary)
+    return await wind_up(run, summary, replaced=bool(plan.set_aside))
 
 
 async def record_commit(run: JobRun, log: RecordLog, *, surely: bool) -> None:
@@ -228,11 +257,10 @@ async def _is_committed(run: JobRun, error: LockgateError) -> bool:
         surely_not_written = isinstance(error, StoreError) and not isinstance(error, AnswerLost)
         if record is not None and (isinstance(error, CommitFenced) or (surely_not_written and not marks)):
             return False
-        published = await read_summary(run, SUCCESS) if marks else None
+        if marks and await published_summary(run) is not None:
+            return True
     except LockgateError:
-        published = None
-    if published is not None and published.job_id == run.layout.job_id:
-        return True
+        pass
     raise OutcomeUnknown(
         f"cannot tell whether job {run.layout.job_id} was committed: {error.what}",
         where=run.url(run.layout.attempt_directory),
@@ -240,30 +268,41 @@ async def _is_committed(run: JobRun, error: LockgateError) -> bool:
     ) from error
 
 
-async def wind_up(run: JobRun, summary: Summary) -> Summary:
-    """What follows the commit point, for driver and recoverer alike: outcome, reports, cleanup.
+async def wind_up(run: JobRun, summary: Summary, *, replaced: bool = True) -> Summary:
+    """What follows the commit point, for driver and recoverer alike: reports, outcome, cleanup. None of it makes the
+    job a failed one: that it is committed is told first. `replaced`: files may have been set aside.
 
     Raises:
-        CleanupFailed: the job is committed, and its directory could not be deleted.
+        CleanupFailed: the job is committed, and its outcome could not be kept, or its directory not be deleted.
     """
-    await keep_outcome(run, summary)
+    run.emit("job-committed", done=summary.files, total=summary.files, bytes=summary.bytes)
+    run.log.info("job committed", files=summary.files, bytes=summary.bytes)
     await report_success(run, summary)
     try:
-        await clean_up(run)
+        await keep_outcome(run, summary)
     except StoreError as error:
+        # The directory stays: what it holds is how a recoverer knows what to keep.
+        raise CleanupFailed(
+            f"job {run.layout.job_id} is committed, but that its transaction is done could not be kept: {error.what}",
+            where=run.url(run.layout.job_directory),
+            next_step=f"lockgate recover {run.store.url} {run.layout.job_id}; do not run the job again",
+        ) from error
+    try:
+        await clean_up(run, replaced=replaced, committed=True)
+    except StoreError as error:
+        run.emit("cleanup-fails", error=type(error).__name__)
         raise CleanupFailed(
             f"job {run.layout.job_id} is committed, but what it left could not be deleted: {error.what}",
             where=run.url(run.layout.job_directory),
             next_step=f"lockgate gc {run.store.url}; do not run the job again",
         ) from error
-    run.emit("job-committed", done=summary.files, total=summary.files, bytes=summary.bytes)
-    run.log.info("job committed", files=summary.files, bytes=summary.bytes)
     return summary
 
 
 async def finish_from(run: JobRun, log: RecordLog, plan: CommitPlan) -> Summary:
     """Recovery: go on from phase `moving`, over what was moved already, to the end."""
-    return await _publish(run, log, plan, await _move_and_list(run, plan))
+    assert log.now is not None
+    return await _publish(run, log, plan, await _move_and_list(run, plan, log.now.set_aside_nonce, again=True))
 
 
 _RECORDED = (
@@ -285,10 +324,10 @@ def _recorded_options(options: JobOptions) -> dict[str, str]:
 
 def as_recorded(options: JobOptions, record: CommitRecord) -> JobOptions:
     """A recoverer's options, with those that the record holds in the place of its own."""
-    recorded = JobOptions.resolve(record.options)
+    recorded = JobOptions.resolve({**record.options, "on_failure": record.on_failure})
     return options.replace(
         conflict=record.policy,
-        on_failure=record.on_failure,
+        on_failure=recorded.on_failure,
         txn_id=record.txn_id,
         mark_success=record.marks_success,
         **{name: getattr(recorded, name) for name in record.options},

@@ -13,6 +13,7 @@ from lockgate.engine.runtime import Event, Runtime
 from lockgate.engine.store import Store
 from lockgate.model.layout import JobLayout
 from lockgate.model.options import JobOptions
+from lockgate.model.statistics import Gathered, Statistics
 from lockgate.model.urls import Below
 
 log = get_log()
@@ -24,11 +25,27 @@ OpenStore = Callable[[str], Awaitable[Store]]
 """Opens a store at another URL, for reports that go elsewhere."""
 
 
+HADOOP_STAGES = {
+    "setup_job": "job_stage_setup",
+    "load_manifests": "job_stage_load_manifests",
+    "create_directories": "job_stage_create_target_dirs",
+    "rename_files": "job_stage_rename_files",
+    "validate_output": "job_stage_optional_validate_output",
+    "save_summary": "job_stage_save_success_marker",
+    "cleanup": "job_stage_cleanup",
+    "abort_job": "job_stage_abort",
+    "commit_task": "task_stage_commit",
+    "abort_task": "task_stage_abort_task",
+}
+"""Our stages that are Hadoop's too, under the names of its `ManifestCommitterStatisticNames`."""
+
+
 @dataclass
 class JobRun:
     """One driver's or one task attempt's work at one job attempt.
 
-    Changes over time: `counters` (operations, files, recoveries), `stage_seconds` and `stage_now`.
+    Changes over time: `counters` (operations, files, recoveries), `statistics` (what took how long), `stage_seconds`
+    and `stage_now`.
     """
 
     layout: JobLayout
@@ -46,6 +63,8 @@ class JobRun:
 
     def __post_init__(self) -> None:
         self.below = Below(self.store.url)
+        self._store_counted = dict(self.store.counters())
+        self.statistics = Gathered()
         self.log = log.bind(job=self.layout.job_id)
         if self.task_attempt_id:
             self.log = self.log.bind(task_attempt=self.task_attempt_id)
@@ -57,6 +76,10 @@ class JobRun:
     def count(self, name: str, by: int = 1) -> None:
         """Add to a counter of the summary."""
         self.counters[name] = self.counters.get(name, 0) + by
+
+    def counted(self) -> dict[str, int]:
+        """The counters, and what the store has counted since this run began, throttled answers among it."""
+        return merged([self.counters, counted_since(self.store, self._store_counted)])
 
     def emit(self, name: str, *, done: int = 0, total: int = 0, seconds: float = 0.0, **details: Any) -> None:
         """Send an event. A receiver's failure is its own: the plugin ring swallows and logs it."""
@@ -77,11 +100,16 @@ class JobRun:
             yield
         except BaseException as error:
             seconds = self.runtime.tick() - began
+            if hadoop := HADOOP_STAGES.get(name):
+                self.statistics.add(Statistics({hadoop: 1}))
+                self.statistics.took(f"{hadoop}.failures", seconds)
             self.emit("stage-fails", seconds=seconds, error=type(error).__name__)
             self.log.info("stage failed", stage=name, seconds=round(seconds, 3), error=str(error))
             raise
         seconds = self.runtime.tick() - began
         self.stage_seconds[name] = round(self.stage_seconds.get(name, 0.0) + seconds, 6)
+        if hadoop := HADOOP_STAGES.get(name):
+            self.statistics.took(hadoop, seconds)
         self.emit("stage-ends", seconds=seconds)
         self.log.debug("stage done", stage=name, seconds=round(seconds, 3))
         self.stage_now = outer
@@ -100,6 +128,13 @@ class JobRun:
                 self.emit("stage-advances", done=done, total=total)
 
         return advance
+
+
+def counted_since(store: Store, before: Mapping[str, int]) -> dict[str, int]:
+    """What a store has counted beyond what its counters were before."""
+    return {
+        name: count - before.get(name, 0) for name, count in store.counters().items() if count > before.get(name, 0)
+    }
 
 
 def merged(counters: Sequence[Mapping[str, int]]) -> dict[str, int]:

@@ -7,9 +7,12 @@ from enum import StrEnum
 
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.neighbours import job_layouts
+from lockgate.engine.other_committers import list_other_jobs
 from lockgate.engine.publish import read_summary
 from lockgate.engine.record_log import read_record
-from lockgate.engine.setup import read_marker_of
+from lockgate.engine.restore_replaced import jobs_with_replaced_files, kept_lists
+from lockgate.engine.setup import JobMarker, read_marker_of
+from lockgate.engine.signs_of_life import why_at_work
 from lockgate.model.errors import JobNotFound, LockgateError
 from lockgate.model.layout import JOB_PREFIX, MANIFEST_SUFFIX, SUCCESS, TEMPORARY, JobLayout
 from lockgate.model.phases import Phase
@@ -27,6 +30,8 @@ class JobStatus(StrEnum):
     LEFT_BEHIND = "left behind"
     COMMITTED = "committed"
     UNREADABLE = "unreadable"
+    OTHER_COMMITTER = "other committer"
+    RECORD_LOST = "record lost"
 
 
 STATUS_MEANING: dict[JobStatus, str] = {
@@ -38,6 +43,9 @@ STATUS_MEANING: dict[JobStatus, str] = {
     JobStatus.LEFT_BEHIND: "it is over, and its directory was not cleaned up: `lockgate gc` does",
     JobStatus.COMMITTED: "the last job that was committed here",
     JobStatus.UNREADABLE: "its commit record cannot be read: another version's, or damaged",
+    JobStatus.OTHER_COMMITTER: "a job of Hadoop's FileOutputCommitter: only its own driver can end it",
+    JobStatus.RECORD_LOST: "another program deleted its commit record; what it was to replace is kept: "
+    "`lockgate recover` with `--undo` brings that back, with `--finish` it lets the new files stay",
 }
 
 
@@ -53,22 +61,70 @@ class JobState:
     tasks_committed: int = 0
     driver: str = ""
     problem: str = ""
+    elsewhere: str = ""
+
+    @property
+    def directory(self) -> str:
+        """The job attempt directory; of another committer's job, where it is at work."""
+        return self.elsewhere or self.layout.attempt_directory
 
     @property
     def job_id(self) -> str:
         """The job's id."""
         return self.layout.job_id
 
+    def __repr__(self) -> str:
+        phase = f", phase={self.phase.value!r}" if self.phase else ""
+        return f"JobState({self.job_id!r}, status={self.status.value!r}{phase})"
+
 
 async def list_jobs(run: JobRun) -> list[JobState]:
-    """Every job attempt that left a trace, the last committed one included; the latest first."""
+    """Every job that left a trace, the last committed one included, other committers' too; the latest first."""
     found = [await job_state(run, layout) async for layout in job_layouts(run)]
-    finished = await _finished(run, {state.job_id for state in found})
-    return sorted([*found, *finished], key=lambda state: -state.last_seen)
+    lost = await _without_record(run, {state.job_id for state in found if state.record or state.problem})
+    known = {state.job_id for state in lost}
+    found = [state for state in found if state.job_id not in known]
+    finished = await _finished(run, {state.job_id for state in [*found, *lost]})
+    others = [
+        JobState(
+            JobLayout(other.job_id),
+            JobStatus.OTHER_COMMITTER,
+            last_seen=other.last_seen,
+            tasks_committed=other.tasks_committed,
+            elsewhere=other.directory,
+        )
+        for other in await list_other_jobs(run)
+    ]
+    return sorted([*found, *lost, *finished, *others], key=lambda state: -state.last_seen)
+
+
+def driver_may_be_alive(run: JobRun, record: CommitRecord) -> bool:
+    """Whether a job commit may be under way: its record was renewed in the last `alive_seconds`, and its driver is
+    not known to be gone. What `jobs` shows, and what `recover` goes by."""
+    return run.runtime.wall() - record.updated < run.options.alive_seconds and not run.runtime.is_gone(record.holder)
+
+
+async def _without_record(run: JobRun, recorded: set[str]) -> list[JobState]:
+    """Jobs that have written down what they replace, and have no commit record."""
+    found: list[JobState] = []
+    for job_id in await jobs_with_replaced_files(run):
+        # The job may have begun, or ended, since the others were listed: its record decides, read after its lists.
+        kept = [] if job_id in recorded else await kept_lists(run, job_id)
+        if kept and await read_record(run, kept[0].layout) is None:
+            created = max(each.replaced.created for each in kept)
+            found.append(JobState(kept[0].layout, JobStatus.RECORD_LOST, None, None, created))
+    return found
 
 
 async def job_state(run: JobRun, layout: JobLayout) -> JobState:
-    """How one job attempt stands."""
+    """How one job stands: the attempt that its commit record names, or else its newest."""
+    try:
+        record = await read_record(run, layout)
+        problem = ""
+    except LockgateError as error:
+        record, problem = None, str(error)
+    if record is not None and record.phase is not Phase.REFUSED:
+        layout = layout.at_attempt(record.job_attempt)
     manifests, newest = 0, 0.0
     for directory in (layout.attempt_directory, layout.manifests, layout.tasks):
         async for page in run.store.list_directory(directory):
@@ -78,26 +134,23 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     marker = await read_marker_of(run, layout)
     driver = "" if marker is None else f"{marker.user}@{marker.host}"
     newest = max(newest, marker.created if marker else 0.0)
-    try:
-        record = await read_record(run, layout)
-    except LockgateError as error:
-        return JobState(layout, JobStatus.UNREADABLE, None, None, newest, manifests, driver, problem=str(error))
+    if problem:
+        return JobState(layout, JobStatus.UNREADABLE, None, None, newest, manifests, driver, problem=problem)
     last_seen = max(newest, record.updated if record else 0.0)
-    status = _status(run, record, last_seen)
+    status = _status(run, record, marker, last_seen)
     if record is not None:
         driver = str(record.holder)
     return JobState(layout, status, record.phase if record else None, record, last_seen, manifests, driver)
 
 
-def _status(run: JobRun, record: CommitRecord | None, last_seen: float) -> JobStatus:
-    recent = run.runtime.wall() - last_seen < run.options.alive_seconds
+def _status(run: JobRun, record: CommitRecord | None, marker: JobMarker | None, last_seen: float) -> JobStatus:
     if record is None:
-        return JobStatus.RUNNING if recent else JobStatus.ABANDONED
+        return JobStatus.RUNNING if why_at_work(run, marker, last_seen) else JobStatus.ABANDONED
     if record.phase in (Phase.COMMITTED, Phase.ROLLED_BACK):
         return JobStatus.LEFT_BEHIND
     if record.phase is Phase.REFUSED:
         return JobStatus.REFUSED
-    return JobStatus.COMMITTING if recent and not run.runtime.is_gone(record.holder) else JobStatus.CRASHED
+    return JobStatus.COMMITTING if driver_may_be_alive(run, record) else JobStatus.CRASHED
 
 
 async def _finished(run: JobRun, seen: set[str]) -> list[JobState]:
@@ -118,12 +171,14 @@ async def _finished(run: JobRun, seen: set[str]) -> list[JobState]:
 
 
 async def find_job(run: JobRun, job_id: str) -> JobLayout:
-    """The newest attempt of the job of this id, ours or Hadoop's.
+    """The job of this id, ours or Hadoop's, at its newest attempt.
 
     Raises:
         JobNotFound: there is none; the error names those there are.
     """
     layouts = [layout async for layout in job_layouts(run)]
+    there = {layout.job_id for layout in layouts}
+    layouts += [JobLayout(kept) for kept in await jobs_with_replaced_files(run) if kept not in there]
     ours = [layout for layout in layouts if layout.job_id == job_id]
     if not ours:
         others = ", ".join(sorted({layout.job_id for layout in layouts}))

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lockgate.engine.job_run import JobRun
+from lockgate.engine.setup import read_marker_of
 from lockgate.engine.spool import DiskSpool
 from lockgate.engine.task_commit import owner_of
 from lockgate.model.errors import ManifestInvalid, ReceiptUnmatched
-from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX
+from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX, JobLayout
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.plan import CommitPlan, PlanBuilder
 from lockgate.model.receipt import Pin
 from lockgate.model.record import digest_of
+from lockgate.model.urls import Below, parse_url
 
 
 async def find_pins(run: JobRun) -> list[Pin]:
@@ -34,7 +36,7 @@ async def find_pins(run: JobRun) -> list[Pin]:
             if name.endswith(ABORTED_SUFFIX):
                 aborted.add(name.removesuffix(ABORTED_SUFFIX))
             elif name.endswith(MANIFEST_SUFFIX) and not status.is_directory:
-                found.append(Pin(name.removesuffix(MANIFEST_SUFFIX)))
+                found.append(Pin(name.removesuffix(MANIFEST_SUFFIX), job_attempt=run.layout.job_attempt))
     if aborted:
         for pin in found:
             if await _owner(run, pin) in aborted:
@@ -43,7 +45,7 @@ async def find_pins(run: JobRun) -> list[Pin]:
 
 
 async def _owner(run: JobRun, pin: Pin) -> str | None:
-    paths = [run.layout.manifest(pin.task_id)]
+    paths = [_layout(run, pin).manifest(pin.task_id)]
     (content,) = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
     return None if content is None else owner_of(content)
 
@@ -54,12 +56,14 @@ async def refuse_aborted(run: JobRun, pins: Sequence[Pin]) -> None:
     Raises:
         ReceiptUnmatched: one was.
     """
-    held = {pin.task_attempt_id: pin for pin in pins}
-    async for page in run.store.list_directory(run.layout.manifests):
-        for status in page:
-            name = status.path.rpartition("/")[2]
-            if name.endswith(ABORTED_SUFFIX) and (pin := held.get(name.removesuffix(ABORTED_SUFFIX))) is not None:
-                raise _unmatched(run, pin)
+    held = {(pin.job_attempt, pin.task_attempt_id): pin for pin in pins}
+    for attempt in sorted({pin.job_attempt for pin in pins}):
+        async for page in run.store.list_directory(run.layout.at_attempt(attempt).manifests):
+            for status in page:
+                name = status.path.rpartition("/")[2]
+                aborted = name.removesuffix(ABORTED_SUFFIX) if name.endswith(ABORTED_SUFFIX) else ""
+                if aborted and (pin := held.get((attempt, aborted))) is not None:
+                    raise _unmatched(run, pin)
 
 
 async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
@@ -70,20 +74,38 @@ async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
         ReceiptUnmatched: a pinned manifest is not there.
         DuplicateTarget: two tasks write one path.
     """
+    run.counters |= {"manifests_loaded": 0, "manifest_bytes": 0}  # a job that is planned again counts each once
     builder = PlanBuilder(DiskSpool(run.options.memory_bytes_max), run.options.conflict)
+    below = {
+        attempt: await below_root_of(run, run.layout.at_attempt(attempt))
+        for attempt in sorted({pin.job_attempt for pin in pins})
+    }
     progress = run.progress(len(pins))
     window = max(1, run.options.requests_in_flight)
     for start in range(0, len(pins), window):
         some = pins[start : start + window]
-        paths = [run.layout.manifest(pin.task_id) for pin in some]
+        paths = [_layout(run, pin).manifest(pin.task_id) for pin in some]
+        began = run.runtime.tick()
         contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+        run.statistics.took("op_load_manifest", run.runtime.tick() - began, len(paths))
         for pin, path, content in zip(some, paths, contents, strict=True):
-            _add(run, builder, pin, *await _pinned(run, pin, path, content))
+            _add(run, builder, pin, below[pin.job_attempt], *await _pinned(run, pin, path, content))
         progress(len(some))
     return builder.plan()
 
 
-def _add(run: JobRun, builder: PlanBuilder, pin: Pin, path: str, content: bytes) -> None:
+async def below_root_of(run: JobRun, layout: JobLayout) -> Below:
+    """How the URIs in the manifests of one attempt at the job become relative paths: by the name that the destination
+    had for it, which its marker has recorded. Without a marker (Hadoop's jobs) the path alone counts."""
+    if run.marker and layout == run.layout:
+        return run.below
+    marker = await read_marker_of(run, layout)
+    if marker is None or not marker.root:
+        return Below(run.store.url, by_path=marker is None)
+    return Below(run.store.url, also=parse_url(marker.root, encoded=True))
+
+
+def _add(run: JobRun, builder: PlanBuilder, pin: Pin, below: Below, path: str, content: bytes) -> None:
     name = run.url(path)
     if len(content) > run.options.manifest_bytes_max:
         raise ManifestInvalid(
@@ -91,12 +113,12 @@ def _add(run: JobRun, builder: PlanBuilder, pin: Pin, path: str, content: bytes)
             where=name,
             next_step="if it is right, raise manifest_bytes_max",
         )
-    manifest = decode_manifest(content, run.layout, run.below, name=name)
+    manifest = decode_manifest(content, _layout(run, pin), below, name=name)
     if pin.task_attempt_id and manifest.task_attempt_id != pin.task_attempt_id:
         raise ManifestInvalid(f"a manifest is of {manifest.task_attempt_id}, not of {pin.task_attempt_id}", where=name)
     run.count("manifests_loaded")
     run.count("manifest_bytes", len(content))
-    builder.add(manifest, Pin(manifest.task_id, manifest.task_attempt_id, digest_of(content)))
+    builder.add(manifest, Pin(manifest.task_id, manifest.task_attempt_id, digest_of(content), pin.job_attempt))
 
 
 async def _pinned(run: JobRun, pin: Pin, path: str, content: bytes | None) -> tuple[str, bytes]:
@@ -106,13 +128,14 @@ async def _pinned(run: JobRun, pin: Pin, path: str, content: bytes | None) -> tu
     if pin.task_attempt_id:
         # A rival keeps a copy at the attempt's temporary path before it takes the task's path, so this order cannot
         # miss it; the attempt coming back a second time can make both looks fail, hence the search.
-        aside = run.layout.manifest_temporary(pin.task_attempt_id)
+        layout = _layout(run, pin)
+        aside = layout.manifest_temporary(pin.task_attempt_id)
         (displaced,) = await run.store.read_files([aside], bytes_max=run.options.manifest_bytes_max)
         if displaced is not None and digest_of(displaced) == pin.digest:
             run.count("rival_manifests_ignored")
             run.log.info("a rival's manifest is ignored", task=pin.task_id, pinned=pin.task_attempt_id)
             return aside, displaced
-        async for page in run.store.list_directory(run.layout.manifests):
+        async for page in run.store.list_directory(layout.manifests):
             paths = [status.path for status in page if pin.task_id in status.path or pin.task_attempt_id in status.path]
             for other in paths:
                 (found,) = await run.store.read_files([other], bytes_max=run.options.manifest_bytes_max)
@@ -121,9 +144,13 @@ async def _pinned(run: JobRun, pin: Pin, path: str, content: bytes | None) -> tu
     raise _unmatched(run, pin)
 
 
+def _layout(run: JobRun, pin: Pin) -> JobLayout:
+    return run.layout.at_attempt(pin.job_attempt)
+
+
 def _unmatched(run: JobRun, pin: Pin) -> ReceiptUnmatched:
     return ReceiptUnmatched(
         f"the manifest of {pin.task_attempt_id or pin.task_id} is not there, or its attempt was aborted",
-        where=run.url(run.layout.manifest(pin.task_id)),
+        where=run.url(_layout(run, pin).manifest(pin.task_id)),
         next_step="the attempt was aborted after it had committed, or its manifest was changed; run the job again",
     )

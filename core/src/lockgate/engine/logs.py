@@ -32,9 +32,7 @@ def get_log(name: str = "lockgate") -> structlog.stdlib.BoundLogger:
         processors=[
             structlog.stdlib.filter_by_level,
             _redacted,
-            structlog.processors.KeyValueRenderer(
-                key_order=["event", "job", "task_attempt", "stage"], drop_missing=True
-            ),
+            structlog.processors.LogfmtRenderer(key_order=["event", "job", "task_attempt", "stage"], drop_missing=True),
         ],
         wrapper_class=structlog.stdlib.BoundLogger,
         context_class=dict,

@@ -7,54 +7,58 @@ identity, a directory that exists is no failure.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.rename_files import RETRY_SECONDS, TRIES, rename_all
-from lockgate.model.capabilities import Capability
+from lockgate.engine.replaced_files import Numbered, set_aside, waiting_files
+from lockgate.model.capabilities import WEAKENING
 from lockgate.model.errors import CommitFailed, FileChanged
 from lockgate.model.files import FileStatus, Rename, Renamed
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
-from lockgate.model.record import SetAside
+from lockgate.model.replaced import SetAside
 from lockgate.model.urls import parent_of
 
 
-async def move_files(run: JobRun, plan: CommitPlan) -> None:
+async def move_files(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: bool = False) -> None:
     """Bring the destination to its new state, all but `_SUCCESS`, in the order that the options ask for.
 
     An old `_SUCCESS` is set aside before anything else, and files that stand where a directory must be next, in
-    either order.
+    either order. `aside_nonce` says where replaced files wait; `again`: somebody may have begun before.
     """
-    for aside in plan.set_aside:
+    # Where a rename is two acts, what waits may still stand in its old place as well: the store ends that rename.
+    at_once = not run.store.capabilities & WEAKENING
+    done = await waiting_files(run, aside_nonce) if again and plan.set_aside and at_once else {}
+    pending = [(number, aside) for number, aside in enumerate(plan.set_aside) if number not in done]
+    for number, aside in pending:
         if aside.path == SUCCESS:
-            await _set_aside_summary(run, aside)
-    blocking, replaced = _split(plan)
-    await _set_aside(run, blocking)
+            await _set_aside_summary(run, aside_nonce, number, aside)
+    blocking, replaced = _split(plan, pending)
+    await set_aside(run, aside_nonce, blocking)
     if run.options.replace_order == "old-first":
-        await _set_aside(run, replaced)
+        await set_aside(run, aside_nonce, replaced)
         await _make_directories(run, plan)
         await _rename_files(run, plan)
     else:
         # A target of the same name can only be one file: what it replaces has to go before it comes.
-        same = plan.writes_any_of(aside.path for aside in replaced)
-        await _set_aside(run, [aside for aside in replaced if aside.path in same])
+        same = plan.writes_any_of(aside.path for _, aside in replaced)
+        await set_aside(run, aside_nonce, [each for each in replaced if each[1].path in same])
         await _make_directories(run, plan)
         await _rename_files(run, plan)
-        await _set_aside(run, [aside for aside in replaced if aside.path not in same])
+        await set_aside(run, aside_nonce, [each for each in replaced if each[1].path not in same])
     if run.options.validate_output:
         await _validate(run, plan)
 
 
-def _split(plan: CommitPlan) -> tuple[list[SetAside], list[SetAside]]:
+def _split(plan: CommitPlan, pending: Numbered) -> tuple[Numbered, Numbered]:
     needed = set(plan.directories)
-    data = [aside for aside in plan.set_aside if aside.path != SUCCESS]
-    blocking = [aside for aside in data if aside.path in needed]
-    return blocking, [aside for aside in data if aside.path not in needed]
+    files = [each for each in pending if each[1].path != SUCCESS]
+    blocking = [each for each in files if each[1].path in needed]
+    return blocking, [each for each in files if each[1].path not in needed]
 
 
-async def _set_aside_summary(run: JobRun, aside: SetAside) -> None:
+async def _set_aside_summary(run: JobRun, nonce: str, number: int, aside: SetAside) -> None:
     """Set the old `_SUCCESS` aside, if it is still the one that was there when the plan was made.
 
     It goes first and by itself: a reader that looks for it must never find it over half-replaced data. Where it is
@@ -62,10 +66,7 @@ async def _set_aside_summary(run: JobRun, aside: SetAside) -> None:
     lists anything that this job replaces.
     """
     with run.stage("set_aside"):
-        layout = run.layout
-        if Capability.REAL_DIRECTORIES in run.store.capabilities:
-            await run.store.make_directories([layout.replaced], within=layout.replaced)
-        rename = Rename(SUCCESS, layout.set_aside(SUCCESS), aside.length, aside.identity)
+        rename = Rename(SUCCESS, run.layout.replaced_file(nonce, number), aside.length, aside.identity)
         for attempt in range(TRIES):
             (found,) = await run.store.stat_files([SUCCESS])
             if found is None or not run.store.same_identity(aside.identity, found.identity):
@@ -80,23 +81,6 @@ async def _set_aside_summary(run: JobRun, aside: SetAside) -> None:
             where=run.url(SUCCESS),
             next_step="another job may have moved it meanwhile; run the job again",
         )
-
-
-async def _set_aside(run: JobRun, files: Sequence[SetAside]) -> None:
-    if not files:
-        return
-    with run.stage("set_aside"):
-        layout = run.layout
-        if Capability.REAL_DIRECTORIES in run.store.capabilities:
-            parents = sorted({parent_of(layout.set_aside(aside.path)) for aside in files})
-            # `replaced/` itself was made before the first move and is deleted, empty, by a rollback: a driver that
-            # slept through the rollback of its job must not bring it back.
-            await run.store.make_directories(parents, within=layout.replaced)
-        renames = [Rename(a.path, layout.set_aside(a.path), a.length, a.identity) for a in files]
-        progress = run.progress(len(renames))
-        for start in range(0, len(renames), 10_000):
-            await rename_all(run, renames[start : start + 10_000], progress)
-        run.count("files_set_aside", len(files))
 
 
 async def _make_directories(run: JobRun, plan: CommitPlan) -> None:
@@ -121,7 +105,10 @@ async def _rename_files(run: JobRun, plan: CommitPlan) -> None:
     with run.stage("rename_files"):
         progress = run.progress(plan.files)
         for batch in plan.batches():
-            await rename_all(run, [Rename(e.source, e.target, e.length, e.identity) for e in batch], progress)
+            renames = [Rename(e.source, e.target, e.length, e.identity) for e in batch]
+            began = run.runtime.tick()
+            await rename_all(run, renames, progress, make_parents=True)
+            run.statistics.took("commit_file_rename", run.runtime.tick() - began, len(renames))
         run.count("committer_files_committed", plan.files)
         run.count("committer_bytes_committed", plan.bytes)
 

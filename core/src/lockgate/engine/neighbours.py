@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.record_log import RecordLog, read_record
 from lockgate.model.errors import DestinationConflict, LockgateError
-from lockgate.model.layout import TEMPORARY, JobLayout, parse_job_directory
+from lockgate.model.layout import TEMPORARY, JobLayout, parse_attempt_directory, parse_job_directory
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan, Survey
 from lockgate.model.record import CommitRecord, Ground
@@ -29,7 +29,7 @@ from lockgate.model.record import CommitRecord, Ground
 POLL_SECONDS = 0.2
 """How often a neighbour's record is looked at; it doubles up to ten times as long."""
 
-_HAS_GONE_ON = frozenset({Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK})
+HAS_GONE_ON = frozenset({Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK})
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ async def _find_rival(run: JobRun, mine: CommitRecord) -> Rival | None:
             if theirs is None or not _meet(mine.ground, theirs):
                 continue
             rival = Rival(layout, theirs)
-            if theirs.phase in _HAS_GONE_ON or _age(theirs) < _age(mine):
+            if theirs.phase in HAS_GONE_ON or _age(theirs) < _age(mine):
                 return rival
             waiting_for = rival
         if waiting_for is None:
@@ -119,16 +119,22 @@ async def _wait_for(run: JobRun, rival: Rival, ground: Ground, deadline: float) 
 
 
 async def job_layouts(run: JobRun, *, without: str = "") -> AsyncIterator[JobLayout]:
-    """Every job attempt that has a directory below this destination, Hadoop's too, but for the job `without`."""
+    """Every job that has a directory below this destination, Hadoop's too, but for the job `without`; each at its
+    newest attempt."""
     async for page in run.store.list_directory(TEMPORARY):
         for job in page:
             if not job.is_directory or job.path == without:
                 continue
-            async for attempts in run.store.list_directory(job.path):
-                for attempt in attempts:
-                    layout = parse_job_directory(attempt.path) if attempt.is_directory else None
-                    if layout is not None:
-                        yield layout
+            newest: JobLayout | None = None
+            async for entries in run.store.list_directory(job.path):
+                for entry in entries:
+                    # A record, or what a cleanup that was cut short has left, tells of a job, too.
+                    layout = parse_attempt_directory(entry.path) if entry.is_directory else None
+                    layout = layout or parse_job_directory(job.path)
+                    if layout is not None and (newest is None or layout.job_attempt > newest.job_attempt):
+                        newest = layout
+            if newest is not None:
+                yield newest
 
 
 async def _record_of(run: JobRun, layout: JobLayout) -> CommitRecord | None:
@@ -140,7 +146,7 @@ async def _record_of(run: JobRun, layout: JobLayout) -> CommitRecord | None:
 
 
 def _meet(mine: Ground, theirs: CommitRecord) -> bool:
-    if theirs.phase not in _HAS_GONE_ON and theirs.phase is not Phase.CLAIMED:
+    if theirs.phase not in HAS_GONE_ON and theirs.phase is not Phase.CLAIMED:
         return False
     return mine.meets(theirs.ground)
 

@@ -153,7 +153,8 @@ async def _names(store: Store, at: str) -> tuple[bool, str]:
         await store.write_file(f"{at}/{name}", name.encode())
     listed = {status.path.removeprefix(f"{at}/") async for page in store.list_directory(at) for status in page}
     lost = sorted(set(NAMES) - listed)
-    return not lost, f"names with spaces, %, +, #, ?, ; and unicode{f'; lost: {lost}' if lost else ''}"
+    told = f"; lost: {', '.join(lost)}" if lost else ""
+    return not lost, f"names with spaces, %, +, #, ?, ; and unicode{told}"
 
 
 _CHECKS: dict[str, Check] = {

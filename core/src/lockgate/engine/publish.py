@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import traceback
 from collections.abc import Iterator
 
-from lockgate.engine.job_run import JobRun, merged
+from lockgate.engine.job_run import JobRun
 from lockgate.model.capabilities import WEAKENING, Capability
-from lockgate.model.errors import CommitFailed, CommitFenced, OutcomeUnknown, StoreError
+from lockgate.model.errors import CommitFailed, CommitFenced, LockgateError, OutcomeUnknown, StoreError
 from lockgate.model.files import FileStatus, NotRenamed, Rename, Renamed
-from lockgate.model.layout import BOOKKEEPING
+from lockgate.model.layout import BOOKKEEPING, SUCCESS
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord, digest_of
+from lockgate.model.redaction import redact
+from lockgate.model.statistics import Statistics, merged_statistics
 from lockgate.model.summary import (
     HADOOP_FILENAMES_MAX,
     CommittedFile,
     FileList,
     LockgateSummary,
-    Statistics,
     Summary,
     decode_summary,
     encode_file_list,
@@ -83,7 +85,8 @@ async def publish(run: JobRun, nonce: str, waiting: FileStatus | None = None) ->
                 if waiting is None:
                     (waiting,) = await run.store.stat_files([source])
                 if waiting is None:
-                    await _refuse_revoked(run, nonce)
+                    if await is_revoked(run, nonce):
+                        raise _rolled_back(run, nonce)
                     return False
                 rename = Rename(source, run.layout.summary, waiting.length, waiting.identity, replace=True)
                 (outcome,) = await run.store.rename_files([rename])
@@ -99,15 +102,19 @@ async def publish(run: JobRun, nonce: str, waiting: FileStatus | None = None) ->
         raise _unknown(run, source, outcome)
 
 
-async def _refuse_revoked(run: JobRun, nonce: str) -> None:
-    revoked = run.layout.summary_revoked(nonce)
-    (found,) = await run.store.stat_files([revoked])
-    if found is not None:
-        raise CommitFenced(
-            f"job {run.layout.job_id} is being rolled back",
-            where=run.url(revoked),
-            next_step=f"lockgate recover {run.store.url} {run.layout.job_id} --undo",
-        )
+async def is_revoked(run: JobRun, nonce: str) -> bool:
+    """Whether somebody has made the commit point impossible, to roll the job back. The commit record may not say so
+    yet, and never will if they have died."""
+    (found,) = await run.store.stat_files([run.layout.summary_revoked(nonce)])
+    return found is not None
+
+
+def _rolled_back(run: JobRun, nonce: str) -> CommitFenced:
+    return CommitFenced(
+        f"job {run.layout.job_id} is being rolled back",
+        where=run.url(run.layout.summary_revoked(nonce)),
+        next_step=f"lockgate recover {run.store.url} {run.layout.job_id} --undo",
+    )
 
 
 def _unknown(run: JobRun, source: str, why: object) -> OutcomeUnknown:
@@ -121,15 +128,20 @@ def _unknown(run: JobRun, source: str, why: object) -> OutcomeUnknown:
 async def revoke(run: JobRun, nonce: str) -> bool:
     """Make the commit point impossible by renaming the waiting summary away; False: it has been passed.
 
-    Two renames of one source: exactly one of this and `publish` takes place.
+    Two renames of one source: exactly one of this and `publish` takes place. Where a rename is two acts, both may have
+    begun: once the source is gone, `_SUCCESS` itself says whether it was passed.
     """
     source, revoked = run.layout.summary_temporary(nonce), run.layout.summary_revoked(nonce)
     for _ in range(PUBLISH_TRIES):
-        await run.store.rename_files([Rename(source, revoked)])
+        # Nobody else has this target, and a rename that may replace is one act wherever there is one.
+        await run.store.rename_files([Rename(source, revoked, replace=True)])
         waiting, gone = await run.store.stat_files([source, revoked])
-        if gone is not None:
-            return True
         if waiting is None:
+            if gone is None:
+                return False
+            if not WEAKENING & run.store.capabilities or not await _is_published(run):
+                return True
+            await run.store.delete_files([revoked])
             return False
         await asyncio.sleep(0.1)
     raise OutcomeUnknown(
@@ -137,6 +149,16 @@ async def revoke(run: JobRun, nonce: str) -> bool:
         where=run.url(source),
         next_step=f"nothing was cleaned up; lockgate recover {run.store.url} {run.layout.job_id}",
     )
+
+
+async def _is_published(run: JobRun) -> bool:
+    try:
+        published = await read_summary(run, run.layout.summary)
+    except StoreError:
+        raise
+    except LockgateError:
+        return False  # what is there is not a summary, so not this job's
+    return published is not None and published.job_id == run.layout.job_id
 
 
 async def read_summary(run: JobRun, path: str) -> Summary | None:
@@ -149,8 +171,17 @@ async def read_summary(run: JobRun, path: str) -> Summary | None:
     return None if content is None else decode_summary(content, name=run.url(path))
 
 
-def failure_summary(run: JobRun, record: CommitRecord | None, error: BaseException) -> Summary:
-    """The report of a job that failed, for `summary_report_directory`."""
+async def published_summary(run: JobRun) -> Summary | None:
+    """`_SUCCESS`, if it is this job's."""
+    try:
+        found = await read_summary(run, SUCCESS)
+    except LockgateError:
+        return None
+    return found if found is not None and found.job_id == run.layout.job_id else None
+
+
+def failure_summary(run: JobRun, record: CommitRecord | None, error: BaseException | None) -> Summary:
+    """The report of a job that failed, or (without an error) was aborted, for `summary_report_directory`."""
     now = run.runtime.wall()
     return Summary(
         timestamp=int(now * 1000),
@@ -159,9 +190,10 @@ def failure_summary(run: JobRun, record: CommitRecord | None, error: BaseExcepti
         hostname=run.runtime.host,
         jobId=run.layout.job_id,
         jobIdSource="lockgate",
-        diagnostics={"stage": run.stage_now, "exception": type(error).__name__},
-        iostatistics=Statistics(dict(run.counters)),
+        diagnostics=_diagnostics(run, run.stage_now) | _told(error),
+        iostatistics=merged_statistics(Statistics(run.counted()), run.statistics.now()),
         lockgate=LockgateSummary(
+            version=run.runtime.version,
             destination=run.store.url.uri,
             protocol=run.options.protocol,
             store=run.store.name,
@@ -169,7 +201,7 @@ def failure_summary(run: JobRun, record: CommitRecord | None, error: BaseExcepti
             txn_id=run.options.txn_id,
             attempts=0 if record is None else len(record.pins),
             stage_seconds=dict(run.stage_seconds),
-            error=str(error),
+            error="" if error is None else str(error),
         ),
     )
 
@@ -195,10 +227,17 @@ def _summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
         hostname=run.runtime.host,
         jobId=run.layout.job_id,
         jobIdSource="lockgate",
-        diagnostics={"stage": "committer_commit_job", "principal": run.runtime.user},
+        diagnostics=_diagnostics(run, "committer_commit_job"),
         filenames=names[:HADOOP_FILENAMES_MAX],
-        iostatistics=Statistics(merged([plan.counters, run.counters, {"committer_tasks_completed": len(plan.pins)}])),
+        iostatistics=merged_statistics(
+            Statistics(plan.counters),
+            plan.statistics,
+            Statistics(run.counted()),
+            run.statistics.now(),
+            Statistics({"committer_tasks_completed": len(plan.pins), "committer_commit_job": 1}),
+        ),
         lockgate=LockgateSummary(
+            version=run.runtime.version,
             destination=run.store.url.uri,
             protocol=run.options.protocol,
             store=run.store.name,
@@ -211,8 +250,23 @@ def _summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
             renames_recovered=recovered,
             weaker=sorted(c.value for c in run.store.capabilities & WEAKENING),
             stage_seconds=dict(run.stage_seconds),
+            extra=plan.extra,
         ),
     )
+
+
+def _diagnostics(run: JobRun, stage: str) -> dict[str, str]:
+    """Under the names of Hadoop's `DiagnosticKeys`."""
+    kept = run.options.diagnostics_manifest_directory
+    manifests = {"manifests": redact(f"{kept.rstrip('/')}/{run.layout.job_id}")} if kept else {}
+    return {"principal": run.runtime.user, "stage": stage} | manifests
+
+
+def _told(error: BaseException | None) -> dict[str, str]:
+    if error is None:
+        return {}
+    trace = "".join(traceback.format_exception(error))
+    return {"exception": redact(f"{type(error).__name__}: {error}"), "stacktrace": redact(trace)}
 
 
 def _date(now: float) -> str:

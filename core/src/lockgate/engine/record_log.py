@@ -7,16 +7,34 @@ lost the job finds out at its next step, before it does anything that its phase 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from lockgate.engine.job_run import JobRun
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AnswerLost, CommitFenced, FileExists, FileMissing, JobNotFound
-from lockgate.model.layout import JobLayout, record_sequence
+from lockgate.model.errors import (
+    AnswerLost,
+    CommitFenced,
+    FileExists,
+    FileMissing,
+    JobNotFound,
+    StoreError,
+)
+from lockgate.model.layout import JobLayout, parse_attempt_directory, record_sequence
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, decode_record, encode_record
 
+T = TypeVar("T")
+
 RECORD_BYTES_MAX = 256 << 20
+
+RENEWED = frozenset({Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK})
+"""The phases in which a driver is at work, so that its record is renewed."""
+
+RENEWALS_PER_ALIVE = 4
+"""How often a driver renews the record in `alive_seconds`, the time after which others may think it dead."""
+
+RENEW_SECONDS_MIN = 5.0
 
 CREATE_TRIES = 5
 CREATE_RETRY_SECONDS = 0.1
@@ -25,17 +43,43 @@ CREATE_RETRY_SECONDS = 0.1
 
 async def read_record(run: JobRun, layout: JobLayout | None = None) -> CommitRecord | None:
     """The newest version of the record, None where the job commit has not begun; of `layout`'s job, or of this."""
+    return (await look_at_job(run, layout))[0]
+
+
+async def look_at_job(run: JobRun, layout: JobLayout | None = None) -> tuple[CommitRecord | None, int]:
+    """The newest version of the record, and the number of the newest attempt at the job, -1 where there is none."""
     layout = layout or run.layout
-    newest = await _newest(run, layout)
-    return None if newest is None else await _read(run, layout, newest)
+    newest, attempt = await _newest(run, layout)
+    return None if newest is None else await _read(run, layout, newest), attempt
 
 
-async def _newest(run: JobRun, layout: JobLayout) -> int | None:
-    found: list[int] = []
-    async for page in run.store.list_directory(layout.attempt_directory):
-        sequences = (record_sequence(status.path.rpartition("/")[2]) for status in page)
-        found += [sequence for sequence in sequences if sequence is not None]
-    return max(found, default=None)
+def refuse_superseded(run: JobRun, newest_attempt: int) -> None:
+    """Make sure that no later attempt at the job has begun: it alone ends the job.
+
+    Raises:
+        CommitFenced: one has.
+    """
+    if newest_attempt > run.layout.job_attempt:
+        raise CommitFenced(
+            f"attempt {run.layout.job_attempt} at job {run.layout.job_id} is over: attempt {newest_attempt} has begun",
+            where=run.url(run.layout.job_directory),
+            next_step=f"attempt {newest_attempt} commits or aborts the job; it can take over what this one's tasks "
+            "committed (Job.committed)",
+        )
+
+
+async def _newest(run: JobRun, layout: JobLayout) -> tuple[int | None, int]:
+    records: list[int] = []
+    attempts: list[int] = []
+    async for page in run.store.list_directory(layout.job_directory):
+        for status in page:
+            sequence = record_sequence(status.path.rpartition("/")[2])
+            attempt = parse_attempt_directory(status.path)
+            if sequence is not None:
+                records.append(sequence)
+            elif attempt is not None:
+                attempts.append(attempt.job_attempt)
+    return max(records, default=None), max(attempts, default=-1)
 
 
 async def _read(run: JobRun, layout: JobLayout, sequence: int) -> CommitRecord | None:
@@ -60,6 +104,7 @@ class RecordLog:
     def __init__(self, run: JobRun) -> None:
         self._run = run
         self._holder = run.runtime.holder()
+        self._turn = asyncio.Lock()
         self.now: CommitRecord | None = None
         self.is_past_commit_point = False
 
@@ -72,6 +117,15 @@ class RecordLog:
     def phase(self) -> Phase | None:
         """The phase of the version that this driver created last; None before it holds any."""
         return None if self.now is None else self.now.phase
+
+    async def is_held(self) -> bool:
+        """Whether the newest version on the store is this driver's.
+
+        Raises:
+            LockgateError: it cannot be read.
+        """
+        found = await read_record(self._run)
+        return found is not None and found.holder.nonce == self.nonce
 
     async def claim(self, phase: Phase, earlier: CommitRecord | None, **fields: Any) -> CommitRecord:
         """Create the record, or, where an earlier commit was refused before it moved anything, its next version.
@@ -86,7 +140,7 @@ class RecordLog:
         if earlier is not None:
             if earlier.phase is not Phase.REFUSED:
                 raise fenced(run, earlier)
-            return await self._succeed(earlier, phase, **fields)
+            return await self._succeed(earlier, phase, job_attempt=run.layout.job_attempt, **fields)
         return await self._create(
             CommitRecord(
                 run.layout.job_id,
@@ -114,11 +168,50 @@ class RecordLog:
         Raises:
             CommitFenced: somebody took the job over; this driver must not touch the destination any more.
         """
-        assert self.now is not None, "advance follows claim or take_over"
-        return await self._succeed(self.now, phase, **changes)
+        async with self._turn:
+            assert self.now is not None, "advance follows claim or take_over"
+            return await self._succeed(self.now, phase, **changes)
+
+    async def while_renewing(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do some work of a job that this driver holds, and renew the record meanwhile, so that others see that its
+        driver lives, however long the work takes.
+
+        Raises:
+            CommitFenced, JobNotFound: somebody has taken the job over; the work was cancelled.
+        """
+        body, renewal = asyncio.ensure_future(work), asyncio.ensure_future(self._renew())
+        try:
+            await asyncio.wait([body, renewal], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await _cancel(body, renewal)
+            raise
+        if body.done():
+            await _cancel(renewal)
+            return body.result()
+        await _cancel(body)
+        renewal.result()
+        raise AssertionError("renewal ends by an error only")
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(max(RENEW_SECONDS_MIN, self._run.options.alive_seconds / RENEWALS_PER_ALIVE))
+            async with self._turn:
+                before = self.now
+                if before is None or self.is_past_commit_point or before.phase not in RENEWED:
+                    continue
+                try:
+                    await self._succeed(before, before.phase)
+                except StoreError as error:
+                    self._run.log.info("the commit record could not be renewed", error=str(error))
 
     async def _succeed(self, before: CommitRecord, phase: Phase, **changes: Any) -> CommitRecord:
-        return await self._create(before.succeeded_by(phase, self._holder, self._run.runtime.wall(), **changes), before)
+        while True:
+            record = before.succeeded_by(phase, self._holder, self._run.runtime.wall(), **changes)
+            try:
+                return await self._create(record, before)
+            except _OwnVersion as own:
+                # A step of ours that was cancelled after its request had gone out.
+                before = self.now = own.record
 
     async def _create(self, record: CommitRecord, predecessor: CommitRecord | None) -> CommitRecord:
         run = self._run
@@ -149,9 +242,11 @@ class RecordLog:
                 return
             except FileExists:
                 found = await _read(run, run.layout, record.sequence)
-                if not _is(found, record):
-                    raise fenced(run, found) from None
-                return
+                if _is(found, record):
+                    return
+                if found is not None and found.holder.nonce == self.nonce:
+                    raise _OwnVersion(found) from None
+                raise fenced(run, found) from None
             except AnswerLost as error:
                 # It may be created yet. Our own next try either creates it or finds who did.
                 lost = error
@@ -167,7 +262,7 @@ class RecordLog:
         run = self._run
         newest: int | None = record.sequence
         if not run.store.capabilities >= _AS_ONE_ACT:
-            newest = await _newest(run, run.layout)
+            newest, _ = await _newest(run, run.layout)
         if predecessor is not None:
             found = await _read(run, run.layout, predecessor.sequence)
             if found is None:
@@ -178,8 +273,22 @@ class RecordLog:
             raise fenced(run, await read_record(run))
 
 
+async def _cancel(*tasks: asyncio.Future[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def _is(found: CommitRecord | None, version: CommitRecord) -> bool:
-    return found is not None and found.holder.nonce == version.holder.nonce and found.phase is version.phase
+    return found is not None and encode_record(found) == encode_record(version)
+
+
+class _OwnVersion(Exception):
+    """The version is taken by this driver itself."""
+
+    def __init__(self, record: CommitRecord) -> None:
+        super().__init__()
+        self.record = record
 
 
 def fenced(run: JobRun, record: CommitRecord | None) -> CommitFenced:

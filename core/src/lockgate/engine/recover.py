@@ -7,15 +7,20 @@ that of several recoverers one goes on; it can itself be killed at any point and
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from lockgate.engine.answer_failure import Failure, answer_failure, recorded_plan, roll_back
 from lockgate.engine.cleanup import clean_up
+from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import as_recorded, commit_from_claim, finish_from, record_commit, wind_up
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.publish import publish, read_summary
+from lockgate.engine.list_jobs import driver_may_be_alive
+from lockgate.engine.load_manifests import load_plan
+from lockgate.engine.publish import is_revoked, publish, published_summary
 from lockgate.engine.record_log import RecordLog, has_predecessor, read_record
+from lockgate.engine.restore_replaced import Kept, end_without_record, kept_lists
 from lockgate.engine.setup import read_marker
 from lockgate.engine.transactions import claim_transaction, saved_for_outcome
 from lockgate.model.errors import CommitFenced, UsageError
@@ -27,15 +32,20 @@ from lockgate.model.summary import Summary
 
 @dataclass(frozen=True)
 class Recovery:
-    """What recovery did: `nothing` was to be done, or the job was `finished` or `undone`."""
+    """What recovery did: `nothing` was to be done, the job was `finished` or `undone`, there is `no trace` of a job of
+    that id (it has ended, or never was), or, among several jobs that were recovered at once, this one's recovery
+    `failed` with this `problem`. `phase` is where the job stood before. `missing` are files that an undone job was to
+    replace and that could not be brought back, since somebody else has deleted them."""
 
-    outcome: Literal["nothing", "finished", "undone"]
+    outcome: Literal["nothing", "finished", "undone", "no trace", "failed"]
     phase: Phase | None
     summary: Summary | None = None
+    problem: str = ""
+    missing: Sequence[str] = ()
 
 
 async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = False) -> Recovery:
-    """Finish the job commit, or undo it; `undo` None: as the phase table says.
+    """Finish the job commit, or undo it; `undo` None: as the phase table says, or as another recoverer has begun.
 
     Raises:
         CommitFenced: its driver may be alive (and `force` was not given), or somebody else is recovering it.
@@ -44,10 +54,15 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
     with run.stage("recover"):
         record = await read_record(run)
         if record is None:
-            return Recovery("nothing", None)
+            return await _without_record(run, undo=undo, force=force)
+        run = dataclasses.replace(run, layout=run.layout.at_attempt(record.job_attempt))
         if await _is_remainder(run, record):
-            await clean_up(run)
-            return Recovery("nothing", record.phase)
+            committed = record.phase is Phase.COMMITTED
+            # Our own cleanup deletes the marker after what was set aside, another committer what it finds.
+            kept = [] if committed else await kept_lists(run, run.layout.job_id)
+            recovery = await _from_lists(run, kept, undo=undo) if kept else Recovery("nothing", record.phase)
+            await clean_up(run, committed=committed)
+            return recovery
         rule = PHASES[record.phase]
         if record.phase is not Phase.COMMITTED and not force and _may_be_alive(run, record):
             raise CommitFenced(
@@ -70,19 +85,22 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
         run = dataclasses.replace(run, options=as_recorded(run.options, record))
         log = RecordLog(run)
         record = await log.take_over(record)
-        if wants_undo:
-            return await _undo(run, log, record)
+        if wants_undo or (undo is None and await _is_being_undone(run, record)):
+            return await log.while_renewing(_undo(run, log, record))
         return await _finish(run, log, record)
 
 
 async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
     phase = record.phase
     if phase in (Phase.CLAIMED, Phase.MOVING):
+        # What cannot be read leaves the job as it is: somewhere else, or later, it may be readable.
+        plan = await (load_plan(run, record.pins) if phase is Phase.CLAIMED else recorded_plan(run, record))
         try:
             if phase is Phase.CLAIMED:
-                summary = await commit_from_claim(run, log, record.pins, admit)
+                work = commit_from_claim(run, log, record.pins, admit, plan)
             else:
-                summary = await finish_from(run, log, await recorded_plan(run, record))
+                work = finish_from(run, log, plan)
+            summary = await log.while_renewing(work)
         except Failure as error:
             await answer_failure(run, log, error)
             raise
@@ -91,34 +109,62 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
         await record_commit(run, log, surely=record.marks_success and await publish(run, record.summary_nonce))
     found = await _own_summary(run, record)
     if found is None:
-        await clean_up(run)
+        await clean_up(run, committed=True)
         return Recovery("finished", phase)
     return Recovery("finished", phase, await wind_up(run, found))
+
+
+async def _is_being_undone(run: JobRun, record: CommitRecord) -> bool:
+    """Whether somebody who has died had begun to undo the job, before the record could say so."""
+    return record.phase is Phase.PUBLISHING and record.marks_success and await is_revoked(run, record.summary_nonce)
 
 
 async def _own_summary(run: JobRun, record: CommitRecord) -> Summary | None:
     """This job's summary: kept for its transaction id, or in `_SUCCESS` unless another job has replaced that."""
     if record.txn_id and (saved := await saved_for_outcome(run, record)) is not None:
         return saved
-    found = await read_summary(run, SUCCESS) if record.marks_success else None
-    return found if found and found.job_id == run.layout.job_id else None
+    return await published_summary(run) if record.marks_success else None
 
 
 async def admit(run: JobRun) -> Summary | None:
     """The `Admission` of a job: by its transaction id, if it has one."""
 
-    async def finish(layout: JobLayout) -> None:
+    async def end(layout: JobLayout) -> None:
         other = dataclasses.replace(run, layout=layout, marker="", counters={}, stage_seconds={})
-        await recover_job(other, force=True)
+        record = await read_record(other)
+        if record is not None and record.phase is Phase.REFUSED:
+            await abort_job(other)
+        else:
+            await recover_job(other, force=True)
 
-    return await claim_transaction(run, finish)
+    return await claim_transaction(run, end)
 
 
 async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
+    missing: list[str] = []
     if record.phase is not Phase.ROLLED_BACK:
-        await roll_back(run, log, reason="undone by recovery")
+        missing = await roll_back(run, log, reason="undone by recovery")
     await clean_up(run)
-    return Recovery("undone", record.phase)
+    return Recovery("undone", record.phase, missing=missing)
+
+
+async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Recovery:
+    """A job that has not begun its commit, or is over; or whose record another program has deleted."""
+    if not await kept_lists(run, run.layout.job_id):
+        return Recovery("nothing", None)
+    # A list comes after the record, and goes before it. The job may have begun since its record was looked for, and may
+    # have ended since: lost is a record that is not there while a list is, before it and after it.
+    if await read_record(run) is not None:
+        return await recover_job(run, undo=undo, force=force)
+    kept = await kept_lists(run, run.layout.job_id)
+    return await _from_lists(run, kept, undo=undo) if kept else Recovery("nothing", None)
+
+
+async def _from_lists(run: JobRun, kept: list[Kept], *, undo: bool | None) -> Recovery:
+    missing = await end_without_record(run, kept, undo=undo)
+    if missing is None:
+        return Recovery("finished", None, await published_summary(run))
+    return Recovery("undone", None, missing=missing)
 
 
 async def _is_remainder(run: JobRun, record: CommitRecord) -> bool:
@@ -132,10 +178,7 @@ async def _is_remainder(run: JobRun, record: CommitRecord) -> bool:
 
 
 def _may_be_alive(run: JobRun, record: CommitRecord) -> bool:
-    return run.runtime.wall() - record.updated < run.options.alive_seconds and record.phase not in (
-        Phase.ROLLED_BACK,
-        Phase.REFUSED,
-    )
+    return driver_may_be_alive(run, record) and record.phase not in (Phase.ROLLED_BACK, Phase.REFUSED)
 
 
 def _too_late(run: JobRun, record: CommitRecord) -> UsageError:

@@ -15,6 +15,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.store import Progress
 from lockgate.model.errors import CommitFailed, OutcomeUnknown
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed, RenameOutcome, Unknown
+from lockgate.model.urls import parent_of
 
 TRIES = 8
 """How often one rename is sent at most; what throttling costs is the store's patience, not counted here."""
@@ -22,9 +23,20 @@ TRIES = 8
 RETRY_SECONDS = 0.05
 
 
-async def rename_all(run: JobRun, renames: Sequence[Rename], progress: Progress) -> list[Renamed]:
+async def rename_all(
+    run: JobRun,
+    renames: Sequence[Rename],
+    progress: Progress,
+    *,
+    make_parents: bool = False,
+    own_target: bool = False,
+) -> list[Renamed]:
     """Rename every file, or raise; answers in order. A rename that has taken place already is found out and
-    counted as recovered, so the call can be repeated after any failure.
+    counted as recovered, so the call can be repeated after any failure. `own_target`: nobody but this job renames to
+    these targets, so what stands there with the right identity was renamed, whatever stands at the source by now.
+
+    `make_parents`: a target's directory that is not there, since another job's rollback has found it empty, is made
+    again. Never for targets in a job's own directory, which may be over.
 
     Raises:
         CommitFailed: a rename was surely refused: its target exists, or its source has changed.
@@ -41,19 +53,39 @@ async def rename_all(run: JobRun, renames: Sequence[Rename], progress: Progress)
             break
         if attempt:
             await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
-        doubtful = await _settle(run, renames, outcomes, doubtful, last=attempt == TRIES - 1)
+        doubtful = await _settle(
+            run,
+            renames,
+            outcomes,
+            doubtful,
+            last=attempt == TRIES - 1,
+            make_parents=make_parents,
+            own_target=own_target,
+        )
     return [outcome for outcome in outcomes if isinstance(outcome, Renamed)]
 
 
 async def _settle(
-    run: JobRun, renames: Sequence[Rename], outcomes: list[RenameOutcome], doubtful: list[int], *, last: bool
+    run: JobRun,
+    renames: Sequence[Rename],
+    outcomes: list[RenameOutcome],
+    doubtful: list[int],
+    *,
+    last: bool,
+    make_parents: bool,
+    own_target: bool,
 ) -> list[int]:
     """Find out what became of the doubtful renames; send again those that surely did not happen and may."""
     sources = await run.store.stat_files([renames[index].source for index in doubtful])
     targets = await run.store.stat_files([renames[index].target for index in doubtful])
     again: list[int] = []
+    orphans: set[str] = set()
     for index, source, target in zip(doubtful, sources, targets, strict=True):
         rename, before = renames[index], outcomes[index]
+        left_behind = source is not None and source.identity == rename.identity
+        if own_target and target is not None and run.store.same_identity(rename.identity, target.identity):
+            # Where a rename is two acts, the file itself may still be at its source, too: that one is not done.
+            source = source if left_behind else None
         outcome = run.hooks.recover_rename(run.store, rename, before, source, target)
         if isinstance(outcome, Renamed):
             outcomes[index] = outcome
@@ -62,10 +94,14 @@ async def _settle(
             run.log.info("rename recovered", target=rename.target)
         elif isinstance(outcome, NotRenamed) and _may_retry(outcome) and not last:
             again.append(index)
+            if outcome.reason is Refusal.PARENT_MISSING:
+                orphans.add(parent_of(rename.target))
         else:
             raise _failure(run, rename, outcome, source, target)
     if not again:
         return []
+    if make_parents and orphans - {""}:
+        await run.store.make_directories(sorted(orphans - {""}))
     repeated = await run.store.rename_files([renames[index] for index in again])
     run.count("op_rename_repeated", len(again))
     for index, outcome in zip(again, repeated, strict=True):

@@ -7,10 +7,13 @@ job, and never hides why one failed.
 
 from __future__ import annotations
 
+import contextlib
+
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import failure_summary
 from lockgate.engine.store import Store
 from lockgate.model.capabilities import Capability
+from lockgate.model.errors import FileExists
 from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary, encode_summary
 
@@ -28,7 +31,15 @@ async def report_failure(run: JobRun, record: CommitRecord | None, error: BaseEx
     await _keep_manifests(run)
 
 
-async def _save_summary(run: JobRun, summary: Summary) -> None:
+async def report_abort(run: JobRun, stage: str, error: BaseException | None = None) -> None:
+    """Save the report of an abort, unless there is a report already: why a commit failed must not be hidden by the
+    abort that followed (Hadoop `ManifestCommitter.abortJob`)."""
+    before, run.stage_now = run.stage_now, stage
+    await _save_summary(run, failure_summary(run, None, error), replace=False)
+    run.stage_now = before
+
+
+async def _save_summary(run: JobRun, summary: Summary, *, replace: bool = True) -> None:
     directory = run.options.summary_report_directory
     if not directory:
         return
@@ -36,7 +47,11 @@ async def _save_summary(run: JobRun, summary: Summary) -> None:
     try:
         store = await run.open_store(directory)
         await _make(store, "")
-        await store.write_file(name, encode_summary(summary))
+        if replace:
+            await store.write_file(name, encode_summary(summary))
+        else:
+            with contextlib.suppress(FileExists):
+                await store.create_file(name, encode_summary(summary))
     except Exception as error:
         run.log.warning("the summary could not be saved", directory=directory, name=name, error=str(error))
 

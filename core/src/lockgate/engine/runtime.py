@@ -27,6 +27,22 @@ class Event:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+EVENTS: dict[str, str] = {
+    "stage-begins": "a stage begins",
+    "stage-advances": "a stage has done `done` of `total`",
+    "stage-ends": "a stage ends, after `seconds`",
+    "stage-fails": "a stage fails, after `seconds`; details: `error`, the exception's type",
+    "phase": "the commit record says another phase; details: `phase`",
+    "waiting": "the job waits for another; details: `other`, its id",
+    "rename-recovered": "a rename in doubt took place; details: `source` and `target`, relative to the destination",
+    "job-committed": "the job is committed; `done` and `total` count its files; details: `bytes`",
+    "job-aborted": "the job is aborted",
+    "job-fails": "a job's commit or abort fails; details: `error`, the exception's type",
+    "cleanup-fails": "a committed job's directory could not be deleted; details: `error`, the exception's type",
+}
+"""Every event by name, with what it says. More may come: whoever hears events passes over those it does not know."""
+
+
 def _nobody_knows(holder: Holder) -> bool:
     return False
 
@@ -46,8 +62,12 @@ class Runtime:
     host: str = ""
     process: int = 0
     user: str = ""
+    version: str = ""
+    """Lockgate's own, for the summary."""
     is_gone: Callable[[Holder], bool] = _nobody_knows
     """Whether a holder's process surely runs no more; false where that cannot be told from here."""
+    is_alive: Callable[[Holder], bool] = _nobody_knows
+    """Whether a process with a holder's number runs on a holder's host; false where that cannot be told from here."""
 
     def nonce(self) -> str:
         """128 random bits, hexadecimal."""

@@ -12,15 +12,29 @@ from msgspec import Struct
 
 from lockgate.engine.conflicts import refuse_early
 from lockgate.engine.job_run import JobRun
+from lockgate.engine.publish import published_summary, read_summary
+from lockgate.engine.record_log import fenced, read_record
+from lockgate.engine.transactions import known_outcome
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, UsageError
-from lockgate.model.layout import JobLayout
+from lockgate.model.errors import (
+    AnswerLost,
+    CommitFenced,
+    FileExists,
+    FileMissing,
+    JobNotFound,
+    LockgateError,
+    StoreError,
+    UsageError,
+)
+from lockgate.model.layout import SUCCESS, JobLayout
+from lockgate.model.phases import Phase
 
 MARKER_BYTES_MAX = 1 << 16
 
 
 class JobMarker(Struct, frozen=True):
-    """The content of `job.json`: whose job it is. `created` is in seconds since 1970."""
+    """The content of `job.json`: whose job it is. `created` is in seconds since 1970; `root` is the destination's URI
+    as the job's own tasks write it into their manifests."""
 
     job_id: str
     nonce: str
@@ -28,10 +42,12 @@ class JobMarker(Struct, frozen=True):
     host: str = ""
     process: int = 0
     user: str = ""
+    root: str = ""
 
 
 async def setup_job(run: JobRun) -> None:
-    """Make the job attempt's directories and leave the marker. Repeating it for the same job is no failure.
+    """Make the job attempt's directories, leave the marker, and delete an old `_SUCCESS` where the options say so.
+    Repeating it for the same job is no failure.
 
     Raises:
         UsageError: another job has this id.
@@ -39,6 +55,8 @@ async def setup_job(run: JobRun) -> None:
     """
     with run.stage("setup_job"):
         await refuse_early(run)
+        if run.layout.job_attempt > 0:
+            await _refuse_late_attempt(run)
         if Capability.REAL_DIRECTORIES in run.store.capabilities:
             await run.store.make_directories([run.layout.manifests, run.layout.tasks])
         marker = JobMarker(
@@ -48,9 +66,12 @@ async def setup_job(run: JobRun) -> None:
             run.runtime.host,
             run.runtime.process,
             run.runtime.user,
+            run.store.url.uri,
         )
         try:
             await run.store.create_file(run.layout.job_marker, msgspec.json.encode(marker))
+            if run.options.delete_success_at_setup:
+                await _delete_success(run)
         except (FileExists, AnswerLost) as error:
             found = await read_marker(run)
             if found is None or found.nonce != run.marker:
@@ -59,6 +80,38 @@ async def setup_job(run: JobRun) -> None:
                     where=run.url(run.layout.job_marker),
                     next_step="give every job an id of its own: leave job_id out and one is made",
                 ) from error
+
+
+async def _delete_success(run: JobRun) -> None:
+    """Hadoop's way (`SetupJobStage`): a reader that looks for `_SUCCESS` takes the table for unfinished from here on,
+    and, if this job is aborted, until another is committed. Done by whoever created the marker, so that a task that
+    repeats the setup later deletes nothing; and one that makes the directory of a job that is over anew finds either
+    that job's `_SUCCESS` or its transaction's outcome."""
+    if await known_outcome(run) is not None:
+        return
+    try:
+        last = await read_summary(run, SUCCESS)
+    except StoreError:
+        raise
+    except LockgateError:  # the empty `_SUCCESS` of another committer
+        last = None
+    if last is None or last.job_id != run.layout.job_id:
+        await run.store.delete_files([SUCCESS])
+
+
+async def _refuse_late_attempt(run: JobRun) -> None:
+    """A job has one fence, whichever attempt at it commits: where an earlier attempt has begun to move files, or has
+    committed, another has nothing to do."""
+    record = await read_record(run)
+    if record is not None and record.phase not in (Phase.CLAIMED, Phase.REFUSED):
+        raise fenced(run, record)
+    published = await published_summary(run)
+    if published is not None:
+        raise CommitFenced(
+            f"job {run.layout.job_id} is committed already",
+            where=run.url(run.layout.summary),
+            next_step="another attempt at it would commit nothing; give a new write a job id of its own",
+        )
 
 
 async def read_marker(run: JobRun) -> JobMarker | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Iterator
-from tempfile import SpooledTemporaryFile
+from tempfile import SpooledTemporaryFile, gettempdir
+
+from lockgate.model.errors import LockgateError
 
 _LENGTH = struct.Struct("<Q")
 
@@ -34,18 +37,36 @@ class DiskSpool:
         self._end = 0
 
     def append(self, chunk: bytes) -> None:
-        """Add a chunk at the end."""
-        self._file.seek(self._end)
-        self._file.write(_LENGTH.pack(len(chunk)))
-        self._file.write(chunk)
-        self._end += _LENGTH.size + len(chunk)
+        """Add a chunk at the end.
+
+        Raises:
+            LockgateError: the temporary directory is full.
+        """
+        with _told():
+            self._file.seek(self._end)
+            self._file.write(_LENGTH.pack(len(chunk)))
+            self._file.write(chunk)
+            self._end += _LENGTH.size + len(chunk)
 
     def __iter__(self) -> Iterator[bytes]:
         at = 0
         while at < self._end:
             # Two readers may be interleaved, so each keeps its own place.
-            self._file.seek(at)
-            (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
-            chunk = self._file.read(length)
+            with _told():
+                self._file.seek(at)
+                (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
+                chunk = self._file.read(length)
             at += _LENGTH.size + length
             yield chunk
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LockgateError(
+            f"the plan of the job cannot be kept on this machine's disk: {error.strerror or error}",
+            where=gettempdir(),
+            next_step="make room there, name another directory by TMPDIR, or raise memory_bytes_max",
+        ) from error

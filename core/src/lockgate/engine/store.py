@@ -9,7 +9,7 @@ patience are the store's; it repeats only what is safe to repeat.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import BinaryIO, ClassVar
 
 from lockgate.model.capabilities import Capability
@@ -53,6 +53,11 @@ class OutputFile(ABC):
 class Store(ABC):
     """A rooted store. Every method takes paths relative to `url` and raises `StoreError` where a whole call fails.
 
+    What a method raises is stated with it; nothing but a `StoreError` or one of its kinds leaves a store, and a
+    `PathError` for a path that is not plain: a client library's own exceptions are turned into these, with the URL.
+    `StoreUnavailable` comes after the store's own tries, for as long as `patience_seconds`; `AnswerLost` says that the
+    request may have been acted on.
+
     Cancelling a call leaves no request running once the cancellation has been delivered.
     """
 
@@ -67,6 +72,18 @@ class Store(ABC):
     def capabilities(self) -> frozenset[Capability]:
         """What this store, at this root, promises."""
 
+    def counters(self) -> Mapping[str, int]:
+        """What hindered this object so far, for the summary, under the names of Hadoop's `StoreStatisticNames`:
+        `store_io_throttled` (answers that refused a request because there were too many), `store_io_retry` (requests
+        sent again), `store_io_rate_limited` (requests held back); none where nothing did. The default has none."""
+        return {}
+
+    @property
+    def alternative(self) -> str:
+        """What to do where this root lacks a capability that a store of this kind usually has: told to whose job is
+        refused for it. Empty: the protocol's own advice."""
+        return ""
+
     def same_identity(self, one: str, other: str) -> bool:
         """Whether two identities stand for the same content. An empty one equals nothing.
 
@@ -78,7 +95,10 @@ class Store(ABC):
         """What is wrong with these renames, found before the first of them; one line each, empty if nothing is.
 
         Only for what costs no request a file: a local store looks for sources that are missing or changed and for
-        symbolic links that lead out of the root. The default finds nothing.
+        symbolic links. The default finds nothing.
+
+        Raises:
+            DestinationConflict: the destination holds what no file may be renamed through, such as a symbolic link.
         """
         return []
 
@@ -88,48 +108,98 @@ class Store(ABC):
 
         A file whose `replace` is false is never renamed over an existing one. `Unknown` is answered whenever the
         request may have reached the store and its answer did not arrive.
+
+        Raises:
+            StoreError: the whole call failed; any of the renames may have taken place, or none.
         """
 
     @abstractmethod
     async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
-        """Delete files; one that is not there is `Deleted.MISSING`."""
+        """Delete files; one that is not there is `Deleted.MISSING`.
+
+        Raises:
+            AccessDenied: one may not be deleted.
+            StoreUnavailable: no answer came; what was asked for may have been deleted, and may be asked for again.
+            StoreError: anything else.
+        """
 
     @abstractmethod
     async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
-        """Delete directories with all that is below them. The order in which their contents go is not promised."""
+        """Delete directories with all that is below them. The order in which their contents go is not promised.
+
+        Late task attempts may be writing there. A store whose server does not delete a tree as one act renames the
+        directory away first, where it can: then whoever writes by its path is refused, and cannot hold the deletion up.
+
+        Raises:
+            AccessDenied: something in it may not be deleted.
+            StoreUnavailable: no answer came; a part may be deleted.
+            StoreError: anything else.
+        """
 
     @abstractmethod
     async def delete_empty_directories(self, paths: Sequence[str]) -> list[bool]:
         """Delete those directories that are empty, in the order given; say which are gone. A store without real
-        directories answers true for all."""
+        directories answers true for all.
+
+        Raises:
+            StoreError: it failed; never because a directory is not empty, is missing, or is a file.
+        """
 
     @abstractmethod
     async def make_directories(self, paths: Sequence[str], *, within: str = "") -> list[DirectoryOutcome]:
         """Make directories with their missing parents. `within`, where given, is a directory that must exist
         already and is not made.
 
+        A file in the way is answered as `blocked`, with its path, and not raised.
+
         Raises:
             FileMissing: `within` does not exist.
+            AccessDenied: one may not be made.
+            StoreError: anything else.
         """
 
     @abstractmethod
     async def stat_files(self, paths: Sequence[str]) -> list[FileStatus | None]:
-        """The status of each path, None where nothing is. A path with symbolic links in it that lead out of the
-        root is not followed: `AccessDenied`."""
+        """The status of each path, None where nothing is. A symbolic link is shown as a file, and a path with one in
+        it is not followed: `AccessDenied`.
+
+        Raises:
+            AccessDenied: it may not be looked at; or a symbolic link is in the path.
+            StoreUnavailable: no answer came.
+            StoreError: anything else; never because nothing is there.
+        """
 
     @abstractmethod
     def list_directory(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
         """The entries of one directory (`""` is the root), in pages, in no promised order. A missing directory
-        has no entries."""
+        has no entries.
+
+        Raises:
+            FileMissing: the whole store, such as its bucket, is not there.
+            AccessDenied: it may not be listed; or a symbolic link is in the path.
+            PathError: a name there is not Unicode text.
+            StoreUnavailable: no answer came, or it kept changing too fast to be listed whole.
+            StoreError: anything else. A listing that raises has shown only a part.
+        """
 
     @abstractmethod
     def list_tree(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
-        """Every file below a directory, however deep, in pages; directories are left out."""
+        """Every file below a directory, however deep, in pages; directories are left out.
+
+        Raises:
+            StoreError: as `list_directory` raises it.
+        """
 
     @abstractmethod
     async def read_files(self, paths: Sequence[str], *, bytes_max: int) -> list[bytes | None]:
         """The content of small files, None where there is none. Of a file longer than `bytes_max`, one byte more
-        than that is returned, so that a caller sees it is too long and nobody holds the rest."""
+        than that is returned, so that a caller sees it is too long and nobody holds the rest.
+
+        Raises:
+            AccessDenied: it may not be looked at; or a symbolic link is in the path.
+            StoreUnavailable: no answer came.
+            StoreError: anything else; never because nothing is there.
+        """
 
     @abstractmethod
     async def create_file(self, path: str, content: bytes) -> FileStatus:
@@ -140,6 +210,7 @@ class Store(ABC):
             FileExists: something is there.
             FileMissing: the directory is not.
             AnswerLost: it may have been created.
+            AccessDenied, StoreUnavailable, StoreError: it was surely not created.
         """
 
     @abstractmethod
@@ -149,6 +220,7 @@ class Store(ABC):
 
         Raises:
             FileMissing: the directory is not.
+            AccessDenied, StoreUnavailable, StoreError: it may have been written, whole, or not at all.
         """
 
     @abstractmethod
@@ -156,7 +228,12 @@ class Store(ABC):
         """Open a new file for a task attempt's data. Its directory must exist, on a store with real directories.
 
         Called, and the result used, from plain synchronous code on any thread.
+
+        Raises:
+            FileExists: something is there; a store that uploads in the background may say so at `OutputFile.close`.
+            FileMissing: the directory is not.
+            AccessDenied, StoreUnavailable, StoreError: it cannot be written.
         """
 
     async def close(self) -> None:  # noqa: B027  # most stores have nothing to let go of
-        """Let go of connections. The store is not used afterwards."""
+        """Let go of connections. The store is not used afterwards. Never raises."""

@@ -25,9 +25,17 @@ import msgspec
 
 from lockgate.engine.job_run import JobRun
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, OutcomeUnknown, StoreUnavailable
+from lockgate.model.errors import (
+    CommitFailed,
+    DuplicateTarget,
+    FileMissing,
+    JobNotFound,
+    OutcomeUnknown,
+    StoreUnavailable,
+    UsageError,
+)
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
-from lockgate.model.layout import TaskAttempt
+from lockgate.model.layout import TaskAttempt, is_staged, is_unfinished
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
@@ -37,21 +45,31 @@ RETRY_SECONDS = 0.1
 
 
 async def commit_task(
-    run: JobRun, attempt: TaskAttempt, staged: Mapping[str, FileStatus] | None, counters: Mapping[str, int]
+    run: JobRun,
+    attempt: TaskAttempt,
+    staged: Mapping[str, FileStatus] | None,
+    counters: Mapping[str, int],
+    *,
+    scan: bool = False,
 ) -> Receipt:
     """Save the attempt's manifest, and return the receipt.
 
-    `staged` are the files that the attempt wrote through Lockgate, by their targets; None: the attempt's working
-    directory is scanned, and every file in it goes to the same relative path of the destination.
+    `staged` are the files that the attempt wrote through Lockgate, by their targets. With `scan`, or `staged` None,
+    the attempt's working directory is looked through as well, and every other file in it goes to the same relative
+    path of the destination.
 
     Raises:
+        DuplicateTarget: a file that was found has the target of one that was written through Lockgate.
+        UsageError: a file that was found was written through Lockgate, by somebody else.
         JobNotFound: the job is over, or was never set up.
         CommitFailed: the manifest could not be saved in the configured number of attempts.
     """
     with run.stage("commit_task"):
         layout = run.layout
         prefix = layout.task_directory(attempt.task_attempt_id) + "/"
-        files = await _scan(run, prefix) if staged is None else await _with_identities(run, staged)
+        files = dict(await _with_identities(run, staged or {}))
+        if scan or staged is None:
+            _add(files, await _scan(run, prefix))
         entries = [Entry(status.path, target, status.length, status.identity) for target, status in files.items()]
         manifest = TaskManifest(
             layout.job_id,
@@ -71,6 +89,7 @@ async def commit_task(
             len(entries),
             manifest.bytes_total,
             counters,
+            layout.job_attempt,
         )
 
 
@@ -93,7 +112,7 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
 async def _scan(run: JobRun, prefix: str) -> dict[str, FileStatus]:
     found: list[FileStatus] = []
     async for page in run.store.list_tree(prefix.rstrip("/")):
-        found += page
+        found += [status for status in page if not is_unfinished(status.path)]
     if not found and Capability.REAL_DIRECTORIES in run.store.capabilities:
         (directory,) = await run.store.stat_files([prefix.rstrip("/")])
         if directory is None:
@@ -104,6 +123,27 @@ async def _scan(run: JobRun, prefix: str) -> dict[str, FileStatus]:
             )
     found.sort(key=lambda status: status.path)
     return {status.path[len(prefix) :]: status for status in found}
+
+
+def _add(files: dict[str, FileStatus], found: Mapping[str, FileStatus]) -> None:
+    """Add what a scan found to the files whose targets were declared, which it found as well."""
+    declared = {status.path for status in files.values()}
+    for target, status in found.items():
+        if status.path in declared:
+            continue
+        if is_staged(target):
+            raise UsageError(
+                "a file of this task attempt was opened by its path elsewhere, and that path is not known here",
+                where=status.path,
+                next_step="commit the attempt with the object that opened its files, or abort it",
+            )
+        if target in files:
+            raise DuplicateTarget(
+                "two files of one task attempt would be written to one path",
+                where=f"{target}\nfrom {files[target].path}\nand  {status.path}",
+                next_step="give one of them another name",
+            )
+        files[target] = status
 
 
 async def _with_identities(run: JobRun, staged: Mapping[str, FileStatus]) -> Mapping[str, FileStatus]:

@@ -2,15 +2,26 @@
 
 A workflow that retries, or a stream that restarts, writes its output again as another job with the same id. The
 second finds either the outcome of the first (its summary, kept in `_lockgate/txn/`), or a claim that names the
-first's job. A claim can only be succeeded when the claimed job surely has not committed and never will: its commit
-record says so, or its directory is gone and no outcome was left (the outcome is written before the directory goes,
-so it is looked for after the record). A job that died on its way is finished by whoever comes second.
+first's job. A job moves nothing before the newest claim names it, and a claim is succeeded only when the claimed job
+has not committed and never will:
+
+- Its commit record is `rolled-back`, or gone with its directory and no outcome was left (the outcome is written before
+  the directory goes, so it is looked for after the record): nothing can follow either.
+- It was refused. It may be committed again, so that is no end: whoever comes next rolls it back first, by its record,
+  which of the two drivers one gets. The other finds that it was ended, or waits.
+- It died on its way: whoever comes second finishes it.
+
+Ids of the form `series/number`, as a stream's batches have, can be forgotten: a file then says up to which number the
+series is done, before the outcomes go. So a job that was claimed long ago, and is only now recovered, is known as one
+of the past. The outcome is looked for before that file.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
 from msgspec import Struct
@@ -19,19 +30,32 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import read_summary
 from lockgate.engine.record_log import read_record
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AnswerLost, CommitFenced, FileExists
-from lockgate.model.layout import TRANSACTIONS, JobLayout, claim_sequence, transaction_claim, transaction_outcome
+from lockgate.model.errors import AnswerLost, CleanupFailed, CommitFailed, CommitFenced, CommitRefused, FileExists
+from lockgate.model.layout import (
+    TRANSACTIONS,
+    JobLayout,
+    claim_sequence,
+    forgotten_number,
+    transaction_claim,
+    transaction_outcome,
+    transactions_forgotten,
+)
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, digest_of
-from lockgate.model.summary import Summary, encode_summary
+from lockgate.model.summary import LockgateSummary, Summary, encode_summary
 
 POLL_SECONDS = 0.2
 FINISH_AFTER_SECONDS = 10.0
 """A job of the same transaction id whose record has not moved for so long is finished by the one that waits for it.
 That is safe even if its driver lives: it will find that it was fenced, and return the same summary."""
 
-Finish = Callable[[JobLayout], Awaitable[None]]
-"""Finishes, or ends the undoing of, another job; the recovery stage, handed in."""
+FORGOTTEN_AT_ONCE_MAX = 10_000
+"""So many outcomes before the newest one to forget are looked for; each was forgotten in its turn before."""
+
+End = Callable[[JobLayout], Awaitable[None]]
+"""Ends another job: finishes it, or its undoing; one that was refused is rolled back. Handed in by recovery."""
+
+_NUMBERED = re.compile(r"(.+)/(\d{1,18})", re.DOTALL)
 
 
 class Claim(Struct, frozen=True):
@@ -61,7 +85,7 @@ async def known_outcome(run: JobRun) -> Summary | None:
     return await read_summary(run, transaction_outcome(digest_of_transaction(run.options.txn_id)))
 
 
-async def claim_transaction(run: JobRun, finish: Finish) -> Summary | None:
+async def claim_transaction(run: JobRun, end: End) -> Summary | None:
     """Make this job the one that commits its transaction id; a summary: another job has, and this one must not.
 
     Raises:
@@ -76,15 +100,24 @@ async def claim_transaction(run: JobRun, finish: Finish) -> Summary | None:
     deadline = run.runtime.tick() + run.options.wait_seconds_max
     while True:
         sequence, claim = await _newest_claim(run, digest)
-        if claim is not None and claim.layout != run.layout:
-            outcome = await _await_end(run, claim, finish, deadline)
+        ours = claim is not None and _is_ours(run, claim)
+        if claim is not None and not ours:
+            outcome = await _await_end(run, claim, end, deadline)
             if outcome is not None:
                 return outcome
-        ours = claim is not None and claim.layout == run.layout
         if not ours and not await _create_claim(run, digest, sequence + 1):
             continue
-        # Claims are deleted once there is an outcome: it may have come between the look for claims and our own.
-        return await known_outcome(run)
+        # Claims are deleted once there is an outcome: it may have come, and been forgotten, between the look for
+        # claims and our own.
+        outcome = await known_outcome(run) or await _forgotten_outcome(run)
+        if outcome is not None:
+            await _delete_claims(run, digest)
+        return outcome
+
+
+def _is_ours(run: JobRun, claim: Claim) -> bool:
+    """A job has one commit record, whichever of its attempts is committed."""
+    return claim.layout.job_directory == run.layout.job_directory
 
 
 async def keep_outcome(run: JobRun, summary: Summary) -> None:
@@ -99,13 +132,46 @@ async def keep_outcome(run: JobRun, summary: Summary) -> None:
         await run.store.create_file(transaction_outcome(digest), encode_summary(summary))
     except FileExists:
         return
-    claims = [transaction_claim(digest, sequence) for sequence in await _claims(run, digest)]
-    await run.store.delete_files(claims)
+    await _delete_claims(run, digest)
 
 
-async def forget_outcome(run: JobRun, txn_id: str) -> None:
-    """Let go of an outcome that nobody will ask for again, such as that of a stream's batch long past."""
-    await run.store.delete_files([transaction_outcome(digest_of_transaction(txn_id))])
+async def forget_outcomes(run: JobRun, series: str, up_to: int) -> None:
+    """Let go of the outcomes of `series/0` to `series/{up_to}`, such as those of a stream's batches long past. A job
+    with one of these ids changes nothing from now on, whether it was committed or not."""
+    digest = digest_of_transaction(series)
+    names = {name async for name in _names(run)}
+    marks = sorted(number for name in names if (number := forgotten_number(name, digest)) is not None)
+    newest = marks[-1] if marks else -1
+    if newest >= up_to:
+        return
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        await run.store.make_directories([TRANSACTIONS])
+    # Created, never replaced, and the highest counts: a driver that wakes up late cannot take it back.
+    with contextlib.suppress(FileExists):
+        await run.store.create_file(transactions_forgotten(digest, up_to), b"{}")
+    numbers = range(max(newest + 1, up_to - FORGOTTEN_AT_ONCE_MAX), up_to + 1)
+    outcomes = [transaction_outcome(digest_of_transaction(f"{series}/{number}")) for number in numbers]
+    await run.store.delete_files([path for path in outcomes if path.rpartition("/")[2] in names])
+    await run.store.delete_files([transactions_forgotten(digest, number) for number in marks])
+
+
+async def _forgotten_outcome(run: JobRun) -> Summary | None:
+    """A summary of a few words, if the outcome of this run's transaction id has been forgotten."""
+    numbered = _NUMBERED.fullmatch(run.options.txn_id)
+    if numbered is None:
+        return None
+    series, number = numbered.group(1), int(numbered.group(2))
+    digest = digest_of_transaction(series)
+    async for name in _names(run):
+        mark = forgotten_number(name, digest)
+        if mark is not None and number <= mark:
+            return Summary(
+                timestamp=int(run.runtime.wall() * 1000),
+                success=True,
+                description=f"committed earlier: of {series} all up to {mark} are done, and their summaries forgotten",
+                lockgate=LockgateSummary(destination=run.store.url.uri, txn_id=run.options.txn_id),
+            )
+    return None
 
 
 async def save_for_outcome(run: JobRun, summary: Summary, nonce: str) -> None:
@@ -119,14 +185,20 @@ async def saved_for_outcome(run: JobRun, record: CommitRecord) -> Summary | None
     return await read_summary(run, run.layout.transaction_summary(record.summary_nonce))
 
 
-async def _claims(run: JobRun, digest: str) -> list[int]:
-    found: list[int] = []
+async def _names(run: JobRun) -> AsyncIterator[str]:
     async for page in run.store.list_directory(TRANSACTIONS):
         for status in page:
-            sequence = claim_sequence(status.path.rpartition("/")[2], digest)
-            if sequence is not None:
-                found.append(sequence)
-    return sorted(found)
+            yield status.path.rpartition("/")[2]
+
+
+async def _claims(run: JobRun, digest: str) -> list[int]:
+    sequences = [claim_sequence(name, digest) async for name in _names(run)]
+    return sorted(sequence for sequence in sequences if sequence is not None)
+
+
+async def _delete_claims(run: JobRun, digest: str) -> None:
+    claims = [transaction_claim(digest, sequence) for sequence in await _claims(run, digest)]
+    await run.store.delete_files(claims)
 
 
 async def _newest_claim(run: JobRun, digest: str) -> tuple[int, Claim | None]:
@@ -151,9 +223,9 @@ async def _create_claim(run: JobRun, digest: str, sequence: int) -> bool:
     return True
 
 
-async def _await_end(run: JobRun, claim: Claim, finish: Finish, deadline: float) -> Summary | None:
-    """Wait until the claiming job has ended, finishing it if it stands still: its summary, or None if it never
-    committed."""
+async def _await_end(run: JobRun, claim: Claim, end: End, deadline: float) -> Summary | None:
+    """Wait until the claiming job has ended, ending it if it was refused or stands still: its summary, or None if it
+    never committed and never will."""
     seen: CommitRecord | None = None
     since = run.runtime.tick()
     pause = POLL_SECONDS
@@ -162,16 +234,17 @@ async def _await_end(run: JobRun, claim: Claim, finish: Finish, deadline: float)
         outcome = await known_outcome(run)
         if outcome is not None:
             return outcome
-        if record is None or record.phase in (Phase.ROLLED_BACK, Phase.REFUSED):
+        if record is None or record.phase is Phase.ROLLED_BACK:
             return None
         now = run.runtime.tick()
+        if record.phase is Phase.REFUSED:
+            await _end(run, claim, end)
+            continue
         if seen is None or seen.sequence != record.sequence:
             seen, since = record, now
         elif now - since >= FINISH_AFTER_SECONDS or run.runtime.is_gone(record.holder):
             run.log.info("finishes the job that holds the same transaction id", other=claim.job_id)
-            try:
-                await finish(claim.layout)
-            except CommitFenced:
+            if not await _end(run, claim, end):
                 since = now
             continue
         if now >= deadline:
@@ -183,3 +256,20 @@ async def _await_end(run: JobRun, claim: Claim, finish: Finish, deadline: float)
         run.emit("waiting", other=claim.job_id)
         await asyncio.sleep(pause)
         pause = min(2 * pause, 10 * POLL_SECONDS)
+
+
+async def _end(run: JobRun, claim: Claim, end: End) -> bool:
+    """End the claiming job; False: its driver, or another recoverer, was quicker."""
+    try:
+        await end(claim.layout)
+    except CommitFenced:
+        return False
+    except CleanupFailed as error:
+        run.log.info("the job of the same transaction id is committed, not cleaned up", error=str(error))
+    except (CommitRefused, CommitFailed) as error:
+        # What keeps that job from being committed need not keep this one: it counts only if that job cannot end.
+        record = await read_record(run, claim.layout)
+        if record is not None and record.phase not in (Phase.REFUSED, Phase.ROLLED_BACK):
+            raise
+        run.log.info("the job of the same transaction id was not committed", other=claim.job_id, error=str(error))
+    return True

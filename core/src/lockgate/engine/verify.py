@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from lockgate.engine.conflicts import list_visible
 from lockgate.engine.job_run import JobRun
+from lockgate.engine.list_jobs import JobState
 from lockgate.engine.publish import SUMMARY_BYTES_MAX, read_summary
 from lockgate.model.errors import JobNotFound, LockgateError
 from lockgate.model.files import FileStatus
@@ -19,7 +20,7 @@ Fault = Literal["missing", "changed", "swapped", "moved", "extra"]
 
 FAULT_MEANING: dict[Fault, str] = {
     "missing": "the file is gone",
-    "changed": "another length or identity: it was written again",
+    "changed": "it has another length or identity: it was written again, or copied",
     "swapped": "it is there under another committed file's name",
     "moved": "it is there under a name that was not committed",
     "extra": "the commit replaced what was there, and this came since",
@@ -37,12 +38,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verification:
-    """What a verification found. `others` counts files that the commit neither wrote nor replaced."""
+    """What a verification found. `others` counts files that the commit neither wrote nor replaced; `unfinished` are
+    jobs in the middle of a commit, whose files may be among them."""
 
     summary: Summary
     checked: int
     others: int
     findings: list[Finding]
+    unfinished: Sequence[JobState] = ()
+
+    def __repr__(self) -> str:
+        return f"Verification({self.summary!r}, checked={self.checked}, findings={len(self.findings)})"
 
 
 async def verify(run: JobRun) -> Verification:
@@ -61,7 +67,7 @@ async def verify(run: JobRun) -> Verification:
         committed = {file.path: file for file in await _committed(run, summary)}
         found: dict[str, FileStatus] = {}
         progress = run.progress(len(committed))
-        async for page in list_visible(run):
+        async for page in list_visible(run, hidden=True):
             found.update((status.path, status) for status in page)
             progress(len(page))
         findings = _compare(run, committed, found)

@@ -19,6 +19,7 @@ class Capability(StrEnum):
     RENAME_WITHOUT_REPLACE = "rename-without-replace"
     PINNED_SOURCE = "pinned-source"
     IDENTITY_KEPT_BY_RENAME = "identity-kept-by-rename"
+    UNIQUE_IDENTITY = "unique-identity"
     RENAME_PROOF = "rename-proof"
     CREATE_IF_ABSENT = "create-if-absent"
     ATOMIC_WRITE = "atomic-write"
@@ -31,6 +32,7 @@ class Capability(StrEnum):
     DURABLE_WRITE = "durable-write"
     DEFERRED_UPLOAD = "deferred-upload"
     RENAME_BY_COPY = "rename-by-copy"
+    RENAME_BY_LINK = "rename-by-link"
 
 
 MEANING: dict[Capability, str] = {
@@ -38,21 +40,23 @@ MEANING: dict[Capability, str] = {
     Capability.RENAME_WITHOUT_REPLACE: "a rename can refuse an existing target, atomically",
     Capability.PINNED_SOURCE: "a rename can refuse a source that has changed, atomically",
     Capability.IDENTITY_KEPT_BY_RENAME: "a renamed file keeps the identity that its listing showed",
+    Capability.UNIQUE_IDENTITY: "no two files that are there at once have one identity, not even of the same content",
     Capability.RENAME_PROOF: "the target of a rename shows which request put it there",
     Capability.CREATE_IF_ABSENT: "of several creators of one path exactly one wins, with its whole content",
     Capability.ATOMIC_WRITE: "a small file appears with its whole content or not at all",
     Capability.CONSISTENT_LISTING: "a listing shows every file that was there when it began",
     Capability.ATOMIC_DIRECTORY_RENAME: "a directory is renamed as one act",
-    Capability.CONSTANT_TIME_DIRECTORY_DELETE: "a directory tree is deleted by one request",
+    Capability.CONSTANT_TIME_DIRECTORY_DELETE: "a directory tree is deleted as one act",
     Capability.BULK_DELETE: "many files are deleted by one request",
     Capability.BULK_RENAME: "many files are renamed by one request",
     Capability.REAL_DIRECTORIES: "directories exist by themselves and must exist before a rename into them",
     Capability.DURABLE_WRITE: "an acknowledged write survives a power failure",
     Capability.DEFERRED_UPLOAD: "an upload can be completed later, by another process",
     Capability.RENAME_BY_COPY: "WEAKER: a rename is a copy and a delete; a crash between them leaves both",
+    Capability.RENAME_BY_LINK: "WEAKER: a rename is a link and an unlink; a crash between them leaves both names",
 }
 
-WEAKENING = frozenset({Capability.RENAME_BY_COPY})
+WEAKENING = frozenset({Capability.RENAME_BY_COPY, Capability.RENAME_BY_LINK})
 """Capabilities that are a warning: they are named in the summary of every job that relied on them."""
 
 

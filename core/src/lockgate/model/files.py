@@ -60,6 +60,9 @@ class Renamed(Struct, frozen=True, gc=False):
     identity: str = ""
     recovered: bool = False
 
+    def __str__(self) -> str:
+        return "renamed"
+
 
 class NotRenamed(Struct, frozen=True, gc=False):
     """The rename surely did not take place, and will not."""
@@ -67,11 +70,17 @@ class NotRenamed(Struct, frozen=True, gc=False):
     reason: Refusal
     detail: str = ""
 
+    def __str__(self) -> str:
+        return f"not renamed, {self.reason.value}" + (f" ({self.detail})" if self.detail else "")
+
 
 class Unknown(Struct, frozen=True, gc=False):
     """The rename may have taken place, may not, or may yet."""
 
     detail: str = ""
+
+    def __str__(self) -> str:
+        return "renamed or not, nobody can tell" + (f" ({self.detail})" if self.detail else "")
 
 
 RenameOutcome = Renamed | NotRenamed | Unknown

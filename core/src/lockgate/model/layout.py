@@ -3,30 +3,42 @@
 In the table, JOB stands for `_temporary/manifest_{job_id}` (Hadoop 3.5.0 leaves the prefix out; both are found) and
 ATTEMPT for `JOB/{job_attempt:02d}`.
 
+Other committers (Hadoop's and Spark's) delete `_temporary` whole, so only what can be made again is kept there.
+Readers who glob (`**/*.parquet` in DuckDB and Polars) do not skip directories that begin with `_`, so no file of ours
+that holds data, and none that outlives a job, has a name with an extension that is a reader's. Their names begin with
+`_`, since Polars, told to skip hidden files, looks at a file's own name alone.
+
 | path, relative to the destination                   | what it is |
 | --------------------------------------------------- | ---------- |
 | JOB                                                 | the job's directory |
 | ATTEMPT                                             | the job attempt directory |
 | `ATTEMPT/job.json`                                  | the job's marker: whose job this is |
 | `ATTEMPT/tasks/{task_attempt_id}/`                  | a task attempt's private working directory |
-| `ATTEMPT/tasks/{task_attempt_id}/{ordinal}.{extension}` | a staged file; other writers name theirs as they like |
+| `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-{extension}` | a staged file; other writers name theirs as they like |
 | `ATTEMPT/manifests/{task_attempt_id}-manifest.json.tmp` | a manifest on its way, or displaced by a rival's |
 | `ATTEMPT/manifests/{task_attempt_id}.aborted`       | says that this attempt had committed and was aborted |
+| `ATTEMPT/manifests/{who}.alive`                     | a sign of life of the driver or a task attempt, renewed |
 | `ATTEMPT/manifests/{task_id}-manifest.json`         | the manifest of a committed task |
-| `ATTEMPT/commit.json`, `commit-0001.json`, …        | the commit record, one file a step |
-| `ATTEMPT/set-aside-{digest}.json`                   | what will be set aside, written before the first is moved |
-| `ATTEMPT/replaced/…`                                | what the job replaced, under its old relative path |
-| `ATTEMPT/withdrawn/{ordinal}`                       | what a rollback took out of the destination |
-| `ATTEMPT/_SUCCESS.returning`                        | the old `_SUCCESS`, when a rollback brings the rest back first |
+| `JOB/commit.json`, `commit-0001.json`, …            | the commit record, one file a step; all attempts share it |
+| `ATTEMPT/unmoved/_{ordinal}`                        | a staged file that a rollback found where its task left it |
+| `ATTEMPT/withdrawn/_{ordinal}`                      | what a rollback took out of the destination |
 | `ATTEMPT/_SUCCESS-{nonce}.tmp`                      | the summary, ready to be renamed |
 | `ATTEMPT/_SUCCESS-{nonce}.revoked`                  | that summary, when a rollback came before its rename |
 | `_SUCCESS`                                          | the summary, and the commit point |
-| `_lockgate/commits/{job_id}.jsonl.gz`               | the files of a commit, where too many for `_SUCCESS` |
+| `_lockgate/commits/_{job_id}.files`                 | the files of a commit, where too many for `_SUCCESS` |
+| `_lockgate/replaced/{job_id}/`                      | what the job replaced, until it has committed |
+| `_lockgate/replaced/{job_id}/{nonce}/_{ordinal}`    | a replaced file; the list beside it says which |
+| `_lockgate/replaced/{job_id}/_{nonce}.list`         | the list of replaced files, written before the first is moved |
+| `_lockgate/replaced/{job_id}/_{nonce}.new`          | the files that replace them, to undo by where the rest is lost |
+| `_lockgate/replaced/{job_id}/_{nonce}.success`      | the old `_SUCCESS`, until a rollback has brought the rest back |
+| `_lockgate/replaced/{job_id}/{nonce}-withdrawn/…`   | what an undoing without the record took out |
 | `ATTEMPT/txn-summary-{nonce}.json`                  | the summary once more, for a job with a transaction id |
-| `_lockgate/txn/{digest}.json`                       | the outcome of a transaction id: the first summary |
-| `_lockgate/txn/{digest}.claim-{sequence}.json`      | which job is to commit that transaction |
+| `_lockgate/txn/_{digest}.outcome`                   | the outcome of a transaction id: the first summary |
+| `_lockgate/txn/_{digest}.claim-{sequence}`          | which job is to commit that transaction |
+| `_lockgate/txn/_{digest}.forgotten-{number}`        | says that this series of transactions is done up to there |
 | `_temporary/probe-{nonce}/`                         | where `lockgate doctor` tries the store out |
-| `_temporary/.aside-{nonce}`                         | what a store writes aside to rename it into place |
+| `_temporary/.aside-{nonce}`                         | what a store renames into place, or away to delete it |
+| `….lockgate-{nonce}.tmp`                            | what a store writes beside a file, to rename it into place |
 
 Source: seed "Directory Structure"; Hadoop `ManifestCommitterSupport.AttemptDirectories`.
 """
@@ -37,7 +49,7 @@ import re
 from dataclasses import dataclass
 
 from lockgate.model.errors import OptionError
-from lockgate.model.urls import check_relative
+from lockgate.model.urls import parent_of
 
 TEMPORARY = "_temporary"
 SUCCESS = "_SUCCESS"
@@ -49,6 +61,7 @@ ABORTED_SUFFIX = ".aborted"
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
 _ATTEMPT = re.compile(rf"{TEMPORARY}/({JOB_PREFIX}|)([A-Za-z0-9_][A-Za-z0-9_.\-]{{0,127}})/(\d{{2,4}})")
+_JOB = re.compile(rf"{TEMPORARY}/{JOB_PREFIX}([A-Za-z0-9_][A-Za-z0-9_.\-]{{0,127}})")
 _RECORD = re.compile(r"commit(?:-(\d{4,}))?\.json")
 
 
@@ -129,8 +142,46 @@ class JobLayout:
 
     @property
     def replaced(self) -> str:
-        """Where replaced files wait, each under its old relative path."""
-        return f"{self.attempt_directory}/replaced"
+        """All that the job keeps of what it replaces. Not below `_temporary`, which other committers delete whole."""
+        return f"{REPLACED}/{self.job_id}"
+
+    def replaced_files(self, nonce: str) -> str:
+        """Where the replaced files wait. By the nonce of the driver that wrote their list, so that the directory of one
+        that was rolled back never comes back, whoever else has slept."""
+        return f"{self.replaced}/{nonce[:16]}"
+
+    def replaced_file(self, nonce: str, ordinal: int) -> str:
+        """Where the `ordinal`-th file of that list waits."""
+        return f"{self.replaced_files(nonce)}/_{ordinal}"
+
+    def replaced_list(self, nonce: str) -> str:
+        """The list of files to set aside, written before the first of them is moved."""
+        return f"{self.replaced}/_{nonce[:16]}.list"
+
+    def replacing_files(self, nonce: str) -> str:
+        """The list of the files that take their place, with which they can be undone when `_temporary` is lost."""
+        return f"{self.replaced}/_{nonce[:16]}.new"
+
+    def summary_returning(self, nonce: str) -> str:
+        """Where a rollback keeps the old `_SUCCESS` that was set aside, until all that it lists is back."""
+        return f"{self.replaced}/_{nonce[:16]}.success"
+
+    def withdrawn_without_record(self, nonce: str) -> str:
+        """Where an undoing that has no commit record moves the replacing files."""
+        return f"{self.replaced_files(nonce)}-withdrawn"
+
+    def withdrawn_file_without_record(self, nonce: str, ordinal: int) -> str:
+        """Where it moves the `ordinal`-th of them."""
+        return f"{self.withdrawn_without_record(nonce)}/_{ordinal}"
+
+    @property
+    def unmoved(self) -> str:
+        """Where a rollback moves the staged files that it finds: they were never renamed into the destination."""
+        return f"{self.attempt_directory}/unmoved"
+
+    def unmoved_file(self, ordinal: int) -> str:
+        """Where the source of the `ordinal`-th file of the plan goes, when a rollback finds it."""
+        return f"{self.unmoved}/_{ordinal}"
 
     @property
     def withdrawn(self) -> str:
@@ -139,17 +190,7 @@ class JobLayout:
 
     def withdrawn_file(self, ordinal: int) -> str:
         """Where the `ordinal`-th file of the plan goes when it is taken out."""
-        return f"{self.withdrawn}/{ordinal}"
-
-    @property
-    def summary_returning(self) -> str:
-        """Where a rollback keeps the old `_SUCCESS` that was set aside, until all that it lists is back."""
-        return f"{self.attempt_directory}/{SUCCESS}.returning"
-
-    def set_aside_list(self, digest: str) -> str:
-        """The list of files to set aside, written before the first of them is moved. Named after its SHA-256, so
-        that a driver that wakes up late cannot write over the list that counts."""
-        return f"{self.attempt_directory}/set-aside-{digest[:16]}.json"
+        return f"{self.withdrawn}/_{ordinal}"
 
     def summary_temporary(self, nonce: str) -> str:
         """The summary before its rename, by the nonce of the driver that wrote it. The absence of the one that the
@@ -164,7 +205,7 @@ class JobLayout:
     @property
     def file_list(self) -> str:
         """The companion of the summary that lists every file of a large commit."""
-        return f"{FILE_LISTS}/{self.job_id}.jsonl.gz"
+        return f"{FILE_LISTS}/_{self.job_id}.files"
 
     def summary_revoked(self, nonce: str) -> str:
         """Where a rollback renames that summary, which decides between it and the commit point."""
@@ -176,9 +217,13 @@ class JobLayout:
         return f"{self.attempt_directory}/txn-summary-{nonce[:16]}.json"
 
     def commit_record(self, sequence: int) -> str:
-        """Version `sequence`, from 0, of the commit record."""
+        """Version `sequence`, from 0, of the commit record: one for the job, whichever attempt at it commits."""
         name = "commit.json" if sequence == 0 else f"commit-{sequence:04d}.json"
-        return f"{self.attempt_directory}/{name}"
+        return f"{self.job_directory}/{name}"
+
+    def at_attempt(self, job_attempt: int) -> JobLayout:
+        """The layout of another attempt at this job."""
+        return self if job_attempt == self.job_attempt else JobLayout(self.job_id, job_attempt, self.prefix)
 
     def task_directory(self, task_attempt_id: str) -> str:
         """The working directory of one task attempt."""
@@ -188,12 +233,13 @@ class JobLayout:
         """Where an attempt writes the `ordinal`-th file it opens, the one that will be `relative` in the destination.
 
         Staged files lie side by side under short names: the attempt makes no directory, cleanup deletes none, and
-        the manifest, which says where each goes, stays small. The extension is kept for people who look.
+        the manifest, which says where each goes, stays small. The extension is kept for people who look, but not as
+        one: a reader's `**/*.parquet` must not find the file.
         """
         name = relative.rpartition("/")[2]
         extension = name.rpartition(".")[2] if "." in name[1:] else ""
         plain = extension if len(extension) <= 12 and extension.isascii() and extension.isalnum() else "bin"
-        return f"{self.tasks}/{task_attempt_id}/{ordinal}.{plain}"
+        return f"{self.tasks}/{task_attempt_id}/_{ordinal}-{plain}"
 
     def manifest(self, task_id: str) -> str:
         """The manifest path of a committed task."""
@@ -203,22 +249,54 @@ class JobLayout:
         """The tombstone of a task attempt that had committed and was then aborted."""
         return f"{self.manifests}/{task_attempt_id}{ABORTED_SUFFIX}"
 
+    def sign_of_life(self, who: str) -> str:
+        """What the driver (`driver`) or a task attempt renews while it is at work: where a look at the job looks
+        anyway, and outside what a scan of the attempt's output would find."""
+        return f"{self.manifests}/{who}.alive"
+
     def manifest_temporary(self, task_attempt_id: str) -> str:
         """The temporary path of a task attempt's manifest."""
         return f"{self.manifests}/{task_attempt_id}{MANIFEST_SUFFIX}{TEMPORARY_SUFFIX}"
 
-    def set_aside(self, relative: str) -> str:
-        """Where the destination's file `relative` waits once it is replaced."""
-        return f"{self.replaced}/{check_relative(relative)}"
 
-
-def parse_job_directory(path: str) -> JobLayout | None:
+def parse_attempt_directory(path: str) -> JobLayout | None:
     """The layout whose job attempt directory `path` is, Hadoop's form included; None for any other path."""
     match = _ATTEMPT.fullmatch(path)
     if match is None:
         return None
     prefix, job_id, attempt = match.groups()
     return JobLayout(job_id, int(attempt), prefix)
+
+
+def parse_job_directory(path: str) -> JobLayout | None:
+    """A layout of the job of ours whose directory `path` is; None for any other path, Hadoop's jobs included, which
+    only their attempts' directories tell from what other committers leave."""
+    match = _JOB.fullmatch(path)
+    return None if match is None else JobLayout(match.group(1))
+
+
+def parse_replaced_directory(path: str) -> str | None:
+    """The id of the job whose replaced files are below `path`; None for any other path."""
+    head, _, job_id = path.rpartition("/")
+    return job_id if head == REPLACED and _ID.fullmatch(job_id) else None
+
+
+def ordinal_in(path: str) -> int | None:
+    """The number in the name of a file that was set aside, withdrawn or found unmoved; None for any other file."""
+    match = re.fullmatch(r"(?:.*/)?_(\d+)", path)
+    return None if match is None else int(match.group(1))
+
+
+def replaced_nonce(path: str) -> str | None:
+    """The (short) nonce in the name of a list of replaced files; None for any other file."""
+    match = re.fullmatch(r"(?:.*/)?_([0-9a-f]{16})\.list", path)
+    return None if match is None else match.group(1)
+
+
+def is_staged(name: str) -> bool:
+    """Whether a name in a task attempt's working directory is one that `JobLayout.staged` gives: of a file that was
+    opened by the path that it will have, which the name does not say."""
+    return re.fullmatch(r"_[0-9]+-[A-Za-z0-9]{1,12}", name) is not None
 
 
 def record_sequence(name: str) -> int | None:
@@ -230,16 +308,43 @@ def record_sequence(name: str) -> int | None:
 FILE_LISTS = f"{BOOKKEEPING}/commits"
 """The directory of the lists of files of large commits."""
 
+REPLACED = f"{BOOKKEEPING}/replaced"
+"""The directory of what jobs have replaced and not yet deleted."""
+
 
 def is_aside(path: str) -> bool:
-    """Whether a path directly below `_temporary` is of no job: a store's file aside, or a probe. Short-lived both."""
-    return re.fullmatch(rf"{TEMPORARY}/(?:\.aside-|probe-)[0-9a-f]+", path) is not None
+    """Whether a path is of no job: a store's file aside, a tree that was being deleted, or a probe, all of them
+    short-lived; or something in one of them."""
+    if path.startswith((f"{FILE_LISTS}/", f"{TRANSACTIONS}/")):
+        return is_unfinished(path)
+    return re.match(rf"(?:{TEMPORARY}|{BOOKKEEPING})/(?:\.aside-|probe-)[0-9a-f]+(?:/|$)", path) is not None
 
 
 def aside(nonce: str) -> str:
     """Where a store writes, or makes, what it then renames into place: below no job's directory, so that it cannot
     bring one back."""
     return f"{TEMPORARY}/.aside-{nonce}"
+
+
+def doomed(path: str, nonce: str) -> str:
+    """Where a store renames a directory to, so that nobody writes to it any more while it is being deleted. What is
+    left of it when the process is killed is found by gc. Its parent is there as long as `path` is."""
+    if path.startswith(f"{TEMPORARY}/"):
+        return aside(nonce)
+    if path.startswith(f"{BOOKKEEPING}/"):
+        return f"{BOOKKEEPING}/.aside-{nonce}"
+    parent = parent_of(path)
+    return f"{parent}/.aside-{nonce}" if parent else f".aside-{nonce}"
+
+
+def unfinished(nonce: str) -> str:
+    """The name under which a store writes a file in its own directory, until it renames it into place."""
+    return f".lockgate-{nonce}{TEMPORARY_SUFFIX}"
+
+
+def is_unfinished(path: str) -> bool:
+    """Whether a file is one that a store has not renamed into place, or never will."""
+    return re.fullmatch(r"\.lockgate-[0-9a-f]+\.tmp", path.rpartition("/")[2]) is not None
 
 
 def probe_directory(nonce: str) -> str:
@@ -253,17 +358,28 @@ TRANSACTIONS = f"{BOOKKEEPING}/txn"
 
 def transaction_outcome(digest: str) -> str:
     """Where the outcome of the transaction id with this SHA-256 (hexadecimal) is kept: the first summary."""
-    return f"{TRANSACTIONS}/{digest}.json"
+    return f"{TRANSACTIONS}/_{digest}.outcome"
 
 
 def transaction_claim(digest: str, sequence: int) -> str:
     """Version `sequence`, from 0, of the claim on a transaction id: which job is to commit it."""
-    return f"{TRANSACTIONS}/{digest}.claim-{sequence:04d}.json"
+    return f"{TRANSACTIONS}/_{digest}.claim-{sequence:04d}"
 
 
 def claim_sequence(name: str, digest: str) -> int | None:
     """The version number in a claim's file name, or None for any other file."""
-    match = re.fullmatch(rf"{digest}\.claim-(\d{{4,}})\.json", name)
+    match = re.fullmatch(rf"_{digest}\.claim-(\d{{4,}})", name)
+    return None if match is None else int(match.group(1))
+
+
+def transactions_forgotten(digest: str, number: int) -> str:
+    """What says that of the series of transaction ids with this SHA-256 all up to `number` are done and forgotten."""
+    return f"{TRANSACTIONS}/_{digest}.forgotten-{number:012d}"
+
+
+def forgotten_number(name: str, digest: str) -> int | None:
+    """The number in such a file's name, or None for any other file."""
+    match = re.fullmatch(rf"_{digest}\.forgotten-(\d{{12,}})", name)
     return None if match is None else int(match.group(1))
 
 

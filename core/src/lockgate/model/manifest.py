@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from lockgate.model.errors import ManifestInvalid, PathError
 from lockgate.model.layout import JobLayout, is_reserved
+from lockgate.model.statistics import Statistics, merged_statistics
 from lockgate.model.urls import Below, ancestors_of, parent_of
 
 MANIFEST_TYPE = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest/1"
@@ -38,7 +39,8 @@ class TaskManifest(Struct, frozen=True):
 
     `directories` are the directories that must exist before the files are renamed; those that follow from the
     files' own paths need not be among them. `counters` are the attempt's statistics (rows and bytes written,
-    and Hadoop's counters where Hadoop wrote the manifest).
+    and Hadoop's counters where Hadoop wrote the manifest), `statistics` its gauges, minimums, maximums and means, and
+    `extra` what another committer has added.
     """
 
     job_id: str
@@ -48,6 +50,8 @@ class TaskManifest(Struct, frozen=True):
     files: Sequence[Entry]
     directories: Sequence[str] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
+    statistics: Statistics = Statistics()
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def bytes_total(self) -> int:
@@ -68,10 +72,6 @@ class _WireDirectory(Struct, gc=False, omit_defaults=True):
     l: int = 0  # noqa: E741  # Hadoop's name for the level below the destination
 
 
-class _WireStatistics(Struct, omit_defaults=True):
-    counters: dict[str, int] = field(default_factory=dict)
-
-
 class _WireManifest(Struct, omit_defaults=True):
     type: str = ""
     version: int = 0
@@ -82,7 +82,7 @@ class _WireManifest(Struct, omit_defaults=True):
     taskAttemptDir: str = ""
     files: list[_WireFile] = field(default_factory=list)
     directories: list[_WireDirectory] = field(default_factory=list)
-    iostatistics: _WireStatistics | None = None
+    iostatistics: Statistics | None = None
     extraData: dict[str, Any] | None = None
 
 
@@ -93,8 +93,9 @@ _encoder = msgspec.json.Encoder()
 def encode_manifest(manifest: TaskManifest, below: Below) -> bytes:
     """The manifest as JSON. Compact: no white space, and nothing that follows from the rest.
 
-    A directory is listed only if no file of the manifest goes into or below it; the task attempt's directory and
-    statistics that are zero are left out. Hadoop's `TaskManifest.load`, `validate` and `ManifestPrinter` take it so.
+    A directory is listed only if no file of the manifest goes into or below it; the task attempt's directory, counters
+    that are zero and other statistics, of which our task attempts have none, are left out. Hadoop's
+    `TaskManifest.load`, `validate` and `ManifestPrinter` take it so.
     """
     implied = {parent_of(entry.target) for entry in manifest.files}
     implied.update(*[ancestors_of(directory) for directory in implied])
@@ -115,7 +116,8 @@ def encode_manifest(manifest: TaskManifest, below: Below) -> bytes:
             for directory in manifest.directories
             if directory not in implied
         ],
-        iostatistics=_WireStatistics(counters) if counters else None,
+        iostatistics=Statistics(counters) if counters else None,
+        extraData=dict(manifest.extra) or None,
     )
     return _encoder.encode(wire)
 
@@ -166,7 +168,14 @@ def decode_manifest(content: bytes, layout: JobLayout, below: Below, *, name: st
         files=files,
         directories=_directories(wire, below, name),
         counters=wire.iostatistics.counters if wire.iostatistics else {},
+        statistics=_measured(wire.iostatistics) if wire.iostatistics else Statistics(),
+        extra=wire.extraData or {},
     )
+
+
+def _measured(statistics: Statistics) -> Statistics:
+    """All but the counters, without what was never sampled, which Hadoop lists as well."""
+    return merged_statistics(msgspec.structs.replace(statistics, counters={}))
 
 
 class UncheckedManifest(TaskManifest, frozen=True):

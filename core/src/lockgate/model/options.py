@@ -8,13 +8,16 @@ error that suggests the nearest right one.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack
 
+from lockgate.model.durations import seconds_of
 from lockgate.model.errors import OptionError
 from lockgate.model.redaction import names_a_secret, redact, redacted_items
 
@@ -22,16 +25,61 @@ SPARK_PREFIX = "spark.lockgate."
 OPTION_PREFIX = "lockgate."
 ENVIRONMENT_PREFIX = "LOCKGATE_"
 STORE_PREFIX = "store."
-HADOOP_PREFIXES = ("mapreduce.manifest.committer.", "mapreduce.fileoutputcommitter.")
+HADOOP_PREFIXES = ("mapreduce.manifest.committer.", "mapreduce.fileoutputcommitter.", "fs.azure.io.rate.limit")
+"""How the names begin that Hadoop gives its committers' options; the last is a whole name."""
+
+_EXPERIMENTAL = "mapreduce.fileoutputcommitter.algorithm.version.v1.experimental"
 
 HADOOP_WITHOUT_EFFECT: dict[str, str] = {
     "mapreduce.manifest.committer.writer.queue.capacity": "entries are spooled by size in bytes (memory_bytes_max)",
     "mapreduce.manifest.committer.store.operations.classname": "stores are chosen by the URL and by plugins",
+    "mapreduce.manifest.committer.delete.dir.capacity": "directories are deleted as requests_in_flight allows",
+    "mapreduce.manifest.committer.prepare.parent.directories": "the directories that a job needs are always looked at",
+    "mapreduce.manifest.committer.cleanup.move.to.trash": "what cannot be deleted stays, and `lockgate gc` finds it",
     "mapreduce.fileoutputcommitter.algorithm.version": "there is one algorithm for each protocol",
+    f"{_EXPERIMENTAL}.mv.threads": "files are renamed one by one, many at once",
+    f"{_EXPERIMENTAL}.parallel.task.commit": "a task commit writes one small file",
+    f"{_EXPERIMENTAL}.parallel.rename.recovery": "renames are recovered many at once",
     "mapreduce.fileoutputcommitter.task.cleanup.enabled": "a task attempt's directory goes with the job's",
     "mapreduce.fileoutputcommitter.failures.attempts": "a failed job commit is rolled back or recovered",
 }
 """Hadoop's options that are understood and do nothing here, with the reason."""
+
+
+class OptionFields(TypedDict, total=False):
+    """The options as keyword arguments, for editors and type checkers: the fields of `JobOptions`, which says what
+    each means."""
+
+    protocol: str
+    conflict: Literal["append", "fail", "fail-partitions", "replace", "replace-partitions"] | str
+    replace_order: Literal["old-first", "new-first"]
+    on_failure: Literal["rollback", "leave"]
+    txn_id: str
+    when_jobs_meet: Literal["fail", "wait"]
+    wait_seconds_max: float
+    mark_success: bool
+    delete_success_at_setup: bool
+    delete_target_files: bool
+    validate_output: bool
+    cleanup_skip: bool
+    cleanup_ignore_failures: bool
+    cleanup_parallel_delete: bool | None
+    cleanup_base_first: bool | None
+    manifest_save_attempts: int
+    requests_in_flight: int
+    summary_report_directory: str
+    diagnostics_manifest_directory: str
+    manifest_bytes_max: int
+    memory_bytes_max: int
+    file_list_inline_max: int
+    durable: bool
+    requests_per_second_max: int
+    patience_seconds: float
+    timeout_seconds: float
+    alive_seconds: float
+    plugins_allow: tuple[str, ...]
+    plugins_block: tuple[str, ...]
+    store: Mapping[str, str]
 
 
 def _option(
@@ -39,11 +87,14 @@ def _option(
     doc: str,
     *,
     hadoop: str = "",
+    hadoop_also: tuple[str, ...] = (),
     choices: tuple[str, ...] = (),
     least: float | None = None,
     unit: str = "",
 ) -> Any:
-    metadata = {"doc": doc, "hadoop": hadoop, "choices": choices, "least": least, "unit": unit}
+    metadata = {
+        "doc": doc, "hadoop": hadoop, "hadoop_also": hadoop_also, "choices": choices, "least": least, "unit": unit,
+    }  # fmt: skip
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata, repr=False)
     return field(default=default, metadata=metadata)
@@ -55,27 +106,30 @@ class JobOptions:
 
     Raises:
         OptionError: a value is of the wrong type or outside its range.
+
+    The options:
     """
 
     protocol: str = _option("manifest", "the commit protocol")
-    conflict: str = _option(
+    conflict: Literal["append", "fail", "fail-partitions", "replace", "replace-partitions"] | str = _option(
         "append",
-        "what to do with data that the destination holds: `append`, `fail`, `replace` (the whole destination), "
-        "`replace-partitions` (the leaf directories this job writes), or a policy that a plugin adds",
+        "what to do with data that the destination holds: `append`, `fail`, `fail-partitions` (if a leaf "
+        "directory this job writes holds any), `replace` (the whole destination), `replace-partitions` (the leaf "
+        "directories this job writes), or a policy that a plugin adds",
     )
-    replace_order: str = _option(
+    replace_order: Literal["old-first", "new-first"] = _option(
         "old-first",
         "for replaced data: `old-first`, so that readers never see old and new together, or `new-first`, so that "
         "readers never see neither",
         choices=("old-first", "new-first"),
     )
-    on_failure: str = _option(
+    on_failure: Literal["rollback", "leave"] = _option(
         "rollback",
         "when a job commit fails: `rollback` restores the destination, `leave` keeps everything for `lockgate recover`",
         choices=("rollback", "leave"),
     )
     txn_id: str = _option("", "commits of the same transaction id take effect once; the later ones change nothing")
-    when_jobs_meet: str = _option(
+    when_jobs_meet: Literal["fail", "wait"] = _option(
         "fail",
         "when another job at work replaces what this one replaces: `fail`, or `wait` until it is done",
         choices=("fail", "wait"),
@@ -84,10 +138,17 @@ class JobOptions:
         3600.0, "how long to wait for a job that holds what this one needs", least=0, unit="s"
     )
     mark_success: bool = _option(True, "write `_SUCCESS`", hadoop="mapreduce.fileoutputcommitter.marksuccessfuljobs")
+    delete_success_at_setup: bool = _option(
+        False,
+        "delete an old `_SUCCESS` at job setup, as Hadoop's committers do, so that its presence says that no job is at "
+        "work; an abort does not bring it back. Without it a job that replaces data sets it aside as it begins to move "
+        "files, and a job that appends leaves it until its own takes its place",
+    )
     delete_target_files: bool = _option(
         False,
         "replace an existing file of a new file's name; without it that is a conflict",
         hadoop="mapreduce.manifest.committer.delete.target.files",
+        hadoop_also=("mapreduce.manifest.committer.prepare.target.files",),
     )
     validate_output: bool = _option(
         False,
@@ -106,6 +167,7 @@ class JobOptions:
         None,
         "delete task attempt directories in parallel before the job's directory; unset: as suits the store",
         hadoop="mapreduce.manifest.committer.cleanup.parallel.delete",
+        hadoop_also=("mapreduce.manifest.committer.cleanup.parallel.delete.attempt.directories",),
     )
     cleanup_base_first: bool | None = _option(
         None,
@@ -119,7 +181,11 @@ class JobOptions:
         least=1,
     )
     requests_in_flight: int = _option(
-        64, "store requests at work at once", hadoop="mapreduce.manifest.committer.io.threads", least=1
+        64,
+        "store requests at work at once",
+        hadoop="mapreduce.manifest.committer.io.threads",
+        hadoop_also=("mapreduce.manifest.committer.io.thread.count",),
+        least=1,
     )
     summary_report_directory: str = _option(
         "",
@@ -142,6 +208,14 @@ class JobOptions:
         1000, "a commit of more files lists them in a companion file of `_SUCCESS`", least=0, unit="files"
     )
     durable: bool = _option(True, "manifests, commit record and `_SUCCESS` survive a power failure, on local disks")
+    requests_per_second_max: int = _option(
+        0,
+        "how many requests a second this process sends to one store account at most, even where the store would take "
+        "more; 0: as many as it takes (for stores that are reached by HTTP)",
+        hadoop="mapreduce.manifest.committer.io.rate",
+        hadoop_also=("fs.azure.io.rate.limit",),
+        least=0,
+    )
     patience_seconds: float = _option(
         300.0, "how long one store request may be retried through throttling and outages", least=0, unit="s"
     )
@@ -171,8 +245,12 @@ class JobOptions:
             shown.append(f"store={dict(redacted_items(self.store))!r}")
         return f"JobOptions({', '.join(shown)})"
 
-    def replace(self, **changes: Any) -> JobOptions:
-        """A copy with some options changed."""
+    def replace(self, **changes: Unpack[OptionFields]) -> JobOptions:
+        """A copy with some options changed.
+
+        Raises:
+            OptionError: a value is of the wrong type or outside its range.
+        """
         return dataclasses.replace(self, **changes)
 
     @classmethod
@@ -227,8 +305,18 @@ class JobOptions:
 
 
 _FIELDS = {spec.name: spec for spec in dataclasses.fields(JobOptions)}
+
+
+def _kind(spec: dataclasses.Field[Any]) -> str:
+    """What a value is parsed and checked as: the field's type, `str` for a choice, `seconds` for a length of time."""
+    if spec.metadata["unit"] == "s":
+        return "seconds"
+    return "str" if str(spec.type).startswith("Literal[") else str(spec.type)
+
+
 _BY_PLAIN = {name.replace("_", ""): name for name in _FIELDS}
 _BY_HADOOP = {spec.metadata["hadoop"]: name for name, spec in _FIELDS.items() if spec.metadata["hadoop"]}
+_BY_OTHER_HADOOP = {other: name for name, spec in _FIELDS.items() for other in spec.metadata["hadoop_also"]}
 
 
 def _plain(name: str) -> str:
@@ -257,8 +345,12 @@ def _put(found: dict[str, Any], name: str, value: Any, source: str, raw: str) ->
 
 def _from_hadoop(values: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    others: dict[str, Any] = {}
     for name, value in values.items():
         if name in HADOOP_WITHOUT_EFFECT:
+            continue
+        if name in _BY_OTHER_HADOOP:
+            others[_BY_OTHER_HADOOP[name]] = value
             continue
         if name not in _BY_HADOOP:
             near = difflib.get_close_matches(name, _BY_HADOOP, n=1, cutoff=0.6)
@@ -267,7 +359,7 @@ def _from_hadoop(values: Mapping[str, Any]) -> dict[str, Any]:
                 next_step=f"did you mean {near[0]}?" if near else "lockgate's options page lists every name",
             )
         found[_BY_HADOOP[name]] = value
-    return found
+    return others | found
 
 
 def _boolean(text: str) -> bool:
@@ -300,6 +392,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "bool | None": _boolean,
     "int": _integer,
     "float": float,
+    "seconds": seconds_of,
     "tuple[str, ...]": _names,
 }
 
@@ -309,7 +402,7 @@ def _parse(name: str, value: Any, source: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        return _PARSERS[str(spec.type)](value)
+        return _PARSERS[_kind(spec)](value)
     except ValueError as error:
         raise OptionError(
             f"{name} cannot be {_shown(name, value)}: {error}",
@@ -324,14 +417,18 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "bool | None": (bool, type(None)),
     "int": (int,),
     "float": (int, float),
+    "seconds": (int, float),
     "tuple[str, ...]": (tuple, list),
     "Mapping[str, str]": (Mapping,),
 }
 
 
 def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
-    kind = str(spec.type)
+    kind = _kind(spec)
     result: Any = value
+    if kind == "seconds" and isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = result = seconds_of(value)
     if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and "bool" not in kind):
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
     choices, least = spec.metadata["choices"], spec.metadata["least"]
@@ -345,7 +442,7 @@ def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
         return tuple(result)
     if kind == "Mapping[str, str]":
         return dict(result)
-    return float(result) if kind == "float" else result
+    return float(result) if kind in ("float", "seconds") else result
 
 
 def _shown(name: str, value: Any) -> str:
@@ -359,10 +456,11 @@ def _wanted(spec: dataclasses.Field[Any]) -> str:
         "bool | None": "true or false",
         "int": "a whole number",
         "float": "a number",
+        "seconds": "seconds, or a length of time such as 90s, 5m or 2h,",
         "tuple[str, ...]": "names with commas between them",
         "Mapping[str, str]": "a mapping",
     }
-    wanted = " or ".join(spec.metadata["choices"]) or kinds[str(spec.type)]
+    wanted = " or ".join(spec.metadata["choices"]) or kinds[_kind(spec)]
     if spec.metadata["least"] is not None:
         wanted += f" from {spec.metadata['least']}"
     return f"{spec.name} takes {wanted}"
@@ -376,6 +474,7 @@ class OptionRow:
     default: str
     meaning: str
     hadoop: str
+    hadoop_also: tuple[str, ...] = ()
 
 
 def option_table() -> list[OptionRow]:
@@ -389,5 +488,23 @@ def option_table() -> list[OptionRow]:
             if default in (None, "", ())
             else f"{str(default).lower() if isinstance(default, bool) else default}"
         )
-        rows.append(OptionRow(name, f"{shown} {unit}".strip(), spec.metadata["doc"], spec.metadata["hadoop"]))
+        also = spec.metadata["hadoop_also"]
+        rows.append(OptionRow(name, f"{shown} {unit}".strip(), spec.metadata["doc"], spec.metadata["hadoop"], also))
     return rows
+
+
+def _help() -> str:
+    """What `help(JobOptions)` says of each option."""
+    lines = []
+    for row in option_table():
+        lines += textwrap.wrap(
+            f"{row.name} ({row.default}): {row.meaning}",
+            112,
+            initial_indent="        ",
+            subsequent_indent=" " * 12,
+            break_on_hyphens=False,
+        )
+    return "\n".join(lines)
+
+
+JobOptions.__doc__ = f"{(JobOptions.__doc__ or '').rstrip()}\n{_help()}\n    "

@@ -18,15 +18,20 @@ from typing import Protocol
 
 import msgspec
 
-from lockgate.model.errors import DuplicateTarget
+from lockgate.model.errors import DestinationConflict, DuplicateTarget
 from lockgate.model.files import FileStatus
 from lockgate.model.manifest import Entry, TaskManifest
 from lockgate.model.receipt import Pin
-from lockgate.model.record import SetAside
+from lockgate.model.replaced import SetAside
+from lockgate.model.statistics import Gathered, Statistics
 from lockgate.model.urls import ancestors_of, parent_of
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Entry]).decode
+
+
+EXTRA_VALUES_MAX = 100
+"""So many values of one name of the tasks' extra data are kept."""
 
 
 class Spool(Protocol):
@@ -52,9 +57,10 @@ class Survey(StrEnum):
 class CommitPlan:
     """What a job commit will do.
 
-    `leaf_directories` are the directories that files are renamed into (the destination itself left out), and
-    `directories` all that must exist, leaf first. `missing_directories` and `set_aside` are filled in when the
-    plan has met the destination.
+    `set_aside` is in a fixed order: a file waits under its place in it. `leaf_directories` are the directories that
+    files are renamed into (the destination itself left out), and `directories` all that must exist, leaf first.
+    `set_aside` and `missing_directories` are filled in when the plan has met the destination. `clears_the_way`: a file
+    that stands where the job needs a directory may be set aside, which only a policy that replaces says.
     """
 
     entries: Spool
@@ -62,13 +68,22 @@ class CommitPlan:
     files: int = 0
     bytes: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
+    statistics: Statistics = field(default_factory=Statistics)
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
     leaf_directories: Sequence[str] = ()
     writes_to_root: bool = False
     directories: Sequence[str] = ()
     missing_directories: Sequence[str] = ()
     set_aside: Sequence[SetAside] = ()
     policy: str = "append"
+    clears_the_way: bool = False
     target_hashes: Sequence[int] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"CommitPlan(policy={self.policy!r}, task_attempts={len(self.pins)}, files={self.files}, "
+            f"bytes={self.bytes}, set_aside={len(self.set_aside)})"
+        )
 
     def batches(self, size: int = 10_000) -> Iterator[list[Entry]]:
         """The entries in order, in lists of about `size`."""
@@ -97,9 +112,21 @@ class CommitPlan:
 
     def meeting(self, statuses: Mapping[str, FileStatus | None]) -> CommitPlan:
         """This plan after its directories were probed: missing ones are to be made, leaf first, each once, and
-        files that stand where a directory must be are set aside."""
+        files that stand where a directory must be are set aside, if the policy replaces.
+
+        Raises:
+            DestinationConflict: such a file is there, and the policy leaves alone what it finds.
+        """
         missing = [path for path in self.directories if (found := statuses.get(path)) is None or not found.is_directory]
         blocking = [status for status in statuses.values() if status is not None and not status.is_directory]
+        chosen = {aside.path for aside in self.set_aside}
+        in_the_way = sorted(status.path for status in blocking if status.path not in chosen)
+        if in_the_way and not self.clears_the_way:
+            raise DestinationConflict(
+                f"a file is where the job needs a directory, and the conflict policy `{self.policy}` removes none",
+                where="\n".join(f"found {path}" for path in in_the_way[:5]),
+                next_step="move it away, write elsewhere, or choose the policy replace or replace-partitions",
+            )
         return dataclasses.replace(self.replacing(blocking), missing_directories=missing)
 
 
@@ -116,6 +143,8 @@ class PlanBuilder:
         self._leaves: set[str] = set()
         self._directories: set[str] = set()
         self._counters: dict[str, int] = {}
+        self._statistics = Gathered()
+        self._extra: dict[str, dict[str, None]] = {}
         self._bytes = 0
 
     def add(self, manifest: TaskManifest, pin: Pin) -> None:
@@ -132,6 +161,15 @@ class PlanBuilder:
         self._bytes += manifest.bytes_total
         for name, count in manifest.counters.items():
             self._counters[name] = self._counters.get(name, 0) + count
+        self._statistics.add(manifest.statistics)
+        if "committer_task_file_count" not in manifest.statistics.meanstatistics:
+            self._statistics.sample("committer_task_file_count", len(manifest.files))
+            for entry in manifest.files:
+                self._statistics.sample("committer_task_file_size", entry.length)
+        for name, value in manifest.extra.items():
+            values = self._extra.setdefault(name, {})
+            if len(values) < EXTRA_VALUES_MAX:
+                values[str(value)] = None
 
     def plan(self) -> CommitPlan:
         """The plan, before it has met the destination.
@@ -152,6 +190,8 @@ class PlanBuilder:
             files=self._files,
             bytes=self._bytes,
             counters=self._counters,
+            statistics=self._statistics.now(),
+            extra={name: list(values) for name, values in sorted(self._extra.items())},
             leaf_directories=sorted(leaves),
             writes_to_root=writes_to_root,
             directories=ordered,

@@ -6,6 +6,7 @@ dynamic partitions (`replace-partitions`).
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from lockgate.model.errors import DestinationConflict
@@ -50,23 +51,42 @@ def fail(plan: CommitPlan, existing: Existing) -> Resolution:
     return plan
 
 
+def fail_partitions(plan: CommitPlan, existing: Existing) -> Resolution:
+    """Commit only to leaf directories that hold no file; every other partition may hold what it will.
+
+    Raises:
+        DestinationConflict: one that this job writes to holds a file.
+    """
+    if existing is None:
+        return Survey.LEAF_DIRECTORIES
+    if existing:
+        raise DestinationConflict(
+            "a partition that the job writes holds data, and the conflict policy is `fail-partitions`",
+            where=f"found {existing[0].path}",
+            next_step="write other partitions, or choose the policy append or replace-partitions",
+        )
+    return plan
+
+
 def replace(plan: CommitPlan, existing: Existing) -> Resolution:
     """Replace everything that the destination holds."""
     if existing is None:
         return Survey.WHOLE_DESTINATION
-    return plan.replacing(existing)
+    return dataclasses.replace(plan.replacing(existing), clears_the_way=True)
 
 
 def replace_partitions(plan: CommitPlan, existing: Existing) -> Resolution:
-    """Replace what is in the leaf directories that this job writes to; leave every other partition untouched."""
+    """Replace what is in the leaf directories that this job writes to, and what stands in their way; leave every
+    other partition untouched."""
     if existing is None:
         return Survey.LEAF_DIRECTORIES
-    return plan.replacing(existing)
+    return dataclasses.replace(plan.replacing(existing), clears_the_way=True)
 
 
 POLICIES: dict[str, Callable[[CommitPlan, Existing], Resolution]] = {
     "append": append,
     "fail": fail,
+    "fail-partitions": fail_partitions,
     "replace": replace,
     "replace-partitions": replace_partitions,
 }

@@ -23,14 +23,20 @@ class Receipt(Struct, frozen=True):
     files: int = 0
     bytes: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
+    job_attempt: int = 0
+
+    def __repr__(self) -> str:
+        return f"Receipt({self.task_attempt_id!r}, job_id={self.job_id!r}, files={self.files}, bytes={self.bytes})"
 
 
 class Pin(Struct, frozen=True, gc=False):
-    """One task attempt that the commit record says to commit. An empty digest is not yet known."""
+    """One task attempt that the commit record says to commit, of the attempt at the job in which its task committed. An
+    empty digest is not yet known."""
 
     task_id: str
     task_attempt_id: str = ""
     digest: str = ""
+    job_attempt: int = 0
 
 
 def pins_of(receipts: Sequence[Receipt], job_id: str) -> list[Pin]:
@@ -47,7 +53,7 @@ def pins_of(receipts: Sequence[Receipt], job_id: str) -> list[Pin]:
             raise ReceiptUnmatched(
                 f"a receipt is of job {receipt.job_id}, not of {job_id}", where=receipt.task_attempt_id
             )
-        pin = Pin(receipt.task_id, receipt.task_attempt_id, receipt.digest)
+        pin = Pin(receipt.task_id, receipt.task_attempt_id, receipt.digest, receipt.job_attempt)
         other = pins.setdefault(receipt.task_id, pin)
         if other != pin:
             raise ReceiptUnmatched(

@@ -55,8 +55,9 @@ class Ground(Struct, frozen=True, omit_defaults=True):
 
 
 class CommitRecord(Struct, frozen=True):
-    """One version of the record. `updated` is in seconds since 1970; `marker` is the nonce of the job's marker, empty
-    where another program set the job up."""
+    """One version of the record. `updated` is in seconds since 1970; `marker` is the nonce of the marker of the job
+    attempt that commits, empty where another program set the job up; `set_aside_nonce` and `set_aside_digest` name
+    the list of replaced files and its SHA-256, both empty where nothing is replaced."""
 
     job_id: str
     job_attempt: int
@@ -72,6 +73,7 @@ class CommitRecord(Struct, frozen=True):
     files: int = 0
     bytes: int = 0
     replaced: int = 0
+    set_aside_nonce: str = ""
     set_aside_digest: str = ""
     ground: Ground = Ground()
     made_directories: Sequence[str] = ()
@@ -122,38 +124,12 @@ def decode_record(content: bytes, *, name: str) -> CommitRecord:
             next_step="it was changed or written by another version; nothing was touched",
         ) from error
     if record.type != RECORD_TYPE:
-        raise LockgateError(f"a commit record is of type {record.type!r}, not {RECORD_TYPE!r}", where=name)
-    return record
-
-
-class SetAside(Struct, frozen=True, gc=False, array_like=True):
-    """One file that a policy replaces: its relative path, length in bytes and identity."""
-
-    path: str
-    length: int = 0
-    identity: str = ""
-
-
-_aside_decoder = msgspec.json.Decoder(list[SetAside])
-
-
-def encode_set_aside(files: Sequence[SetAside]) -> bytes:
-    """The list of files to set aside, as JSON."""
-    return _encoder.encode(files)
-
-
-def decode_set_aside(content: bytes, *, name: str) -> list[SetAside]:
-    """Read the list of files to set aside; `name` is its URL, for errors.
-
-    Raises:
-        LockgateError: it is not such a list.
-    """
-    try:
-        return _aside_decoder.decode(content)
-    except msgspec.DecodeError as error:
         raise LockgateError(
-            f"the list of replaced files cannot be read: {error}", where=name, next_step="nothing was touched"
-        ) from error
+            f"a commit record is of type {record.type!r}, not {RECORD_TYPE!r}",
+            where=name,
+            next_step="it was written by another version of Lockgate, which can finish the job; nothing was touched",
+        )
+    return record
 
 
 def digest_of(content: bytes) -> str:

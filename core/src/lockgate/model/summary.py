@@ -12,13 +12,13 @@ import gzip
 import io
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
 from lockgate.model.errors import LockgateError
 from lockgate.model.record import digest_of
+from lockgate.model.statistics import Statistics
 
 SUMMARY_TYPE = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
 COMMITTER = "lockgate"
@@ -47,7 +47,8 @@ class LockgateSummary(Struct, frozen=True, omit_defaults=True):
     """What only Lockgate tells. Times in seconds, sizes in bytes.
 
     `attempts` is how many task attempts the commit is made of; `weaker` names capabilities that weaken a
-    guarantee and that the commit relied on; `error` is set in the report of a failed job.
+    guarantee and that the commit relied on; `extra` holds each value that a task's manifest had under a name of its own
+    (Hadoop's `extraData`), at most a hundred a name; `error` is set in the report of a failed job.
     """
 
     version: str = ""
@@ -63,17 +64,8 @@ class LockgateSummary(Struct, frozen=True, omit_defaults=True):
     renames_recovered: int = 0
     weaker: Sequence[str] = ()
     stage_seconds: Mapping[str, float] = field(default_factory=dict)
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
     error: str = ""
-
-
-class Statistics(Struct, frozen=True, omit_defaults=True):
-    """Hadoop's `IOStatisticsSnapshot`, of which the counters are what Lockgate merges."""
-
-    counters: Mapping[str, int] = field(default_factory=dict)
-    gauges: Mapping[str, int] = field(default_factory=dict)
-    minimums: Mapping[str, int] = field(default_factory=dict)
-    maximums: Mapping[str, int] = field(default_factory=dict)
-    meanstatistics: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Summary(Struct, frozen=True, omit_defaults=True):
@@ -113,6 +105,9 @@ class Summary(Struct, frozen=True, omit_defaults=True):
     def counters(self) -> Mapping[str, int]:
         """The statistics of all committed task attempts, added up, and those of the job commit."""
         return self.iostatistics.counters if self.iostatistics else {}
+
+    def __repr__(self) -> str:
+        return f"Summary(job_id={self.job_id!r}, success={self.success}, files={self.files}, bytes={self.bytes})"
 
 
 _decoder = msgspec.json.Decoder(Summary)

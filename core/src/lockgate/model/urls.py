@@ -19,7 +19,9 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(.*)", re.DOTALL)
 _KEPT = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*,;:$&+=@/")
 _ENCODED = tuple(chr(byte) if byte in _KEPT else f"%{byte:02X}" for byte in range(256))
 # Elements that are not empty, `.` or `..`, with single slashes between them.
-_RELATIVE = re.compile(r"(?!.*(?:^|/)\.{0,2}(?:/|\Z))[^\0]*\Z", re.DOTALL)
+_RELATIVE = re.compile(r"(?!.*(?:^|/)\.{0,2}(?:/|\Z))[^\0\ud800-\udfff]*\Z", re.DOTALL)
+# How Python shows bytes that are not UTF-8 (PEP 383), among what else is no Unicode text.
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*,;:$&+=@/]*")
 
 
@@ -97,7 +99,22 @@ def parse_url(text: str, *, encoded: bool = False) -> StoreUrl:
     elements = [element for element in path.split("/") if element]
     if any(element in (".", "..") for element in elements) or "\0" in path:
         raise PathError("a URL may not contain '.', '..' or NUL", where=text)
+    check_text(path)
     return StoreUrl(scheme, authority, "/" + "/".join(elements))
+
+
+def check_text(name: str) -> None:
+    """Make sure that a name is Unicode text: manifests and `_SUCCESS` are JSON, which holds nothing else.
+
+    Raises:
+        PathError: it is not.
+    """
+    if _SURROGATE.search(name):
+        raise PathError(
+            "a name is not UTF-8",
+            where=ascii(name),
+            next_step="rename the file or directory: manifests and _SUCCESS can only hold names that are Unicode text",
+        )
 
 
 def check_relative(path: str) -> str:
@@ -107,6 +124,7 @@ def check_relative(path: str) -> str:
         PathError: it is empty, absolute, or has an empty, `.` or `..` element or a NUL.
     """
     if not _RELATIVE.match(path):
+        check_text(path)
         raise PathError("not a plain relative path: empty, absolute, or with '//', '.', '..' or NUL", where=repr(path))
     return path
 
@@ -117,10 +135,16 @@ class Below:
     Guarantee (Contained): `relative` returns a path only for a URI with the root's scheme and authority, whose
     decoded path lies strictly below the root's, element by element: `/data/events10` is not below
     `/data/events`.
+
+    One destination has many names (schemes, ports, name services, links). `also` is another name of this very root, by
+    which URIs were written: those below it count as well. `by_path`: nobody recorded a name, so any scheme and
+    authority count where the path is below the root's. What is returned is a path below the root in each case.
     """
 
-    def __init__(self, root: StoreUrl) -> None:
+    def __init__(self, root: StoreUrl, *, also: StoreUrl | None = None, by_path: bool = False) -> None:
         self.root = root
+        self._names = [root] if also is None else [root, also]
+        self._by_path = by_path
         self._prefix = root.path.rstrip("/") + "/"
         # The spellings that Hadoop and Lockgate use, tried first: no parsing for a plain name.
         spellings = [f"{root.scheme}://{root.authority}"]
@@ -139,11 +163,19 @@ class Below:
             if uri.startswith(prefix):
                 return check_relative(decode_path(uri[len(prefix) :]))
         url = parse_url(uri, encoded=True)
-        if (url.scheme, url.authority) != (self.root.scheme, self.root.authority):
-            raise PathError("the URI is on another store", where=f"found  {uri}\nroot   {self.root}")
-        if not url.path.startswith(self._prefix):
-            raise PathError("the URI is not below the root", where=f"found  {uri}\nroot   {self.root}")
-        return check_relative(url.path[len(self._prefix) :])
+        where = "\n".join([f"found  {uri}", *(f"root   {name}" for name in self._names)])
+        same_store = [
+            name
+            for name in self._names
+            if self._by_path or (url.scheme, url.authority) == (name.scheme, name.authority)
+        ]
+        if not same_store:
+            raise PathError("the URI is on another store", where=where)
+        for name in same_store:
+            prefix = name.path.rstrip("/") + "/"
+            if url.path.startswith(prefix):
+                return check_relative(url.path[len(prefix) :])
+        raise PathError("the URI is not below the root", where=where)
 
     def uri(self, relative: str) -> str:
         """The percent-encoded URI of a relative path."""

@@ -15,7 +15,7 @@ from lockgate.engine.hooks import CleanupPlan
 from lockgate.engine.logs import get_log
 from lockgate.engine.runtime import Event
 from lockgate.engine.store import Store
-from lockgate.model.capabilities import Capability, require
+from lockgate.model.capabilities import WEAKENING, Capability, require
 from lockgate.model.errors import OptionError, PluginError
 from lockgate.model.files import FileStatus, Mismatch, Rename, RenameOutcome, Unknown
 from lockgate.model.options import JobOptions
@@ -45,10 +45,8 @@ DISTRIBUTIONS = {
     "gcs": "lockgate-gcs",
     "hdfs": "lockgate-hdfs",
     "webhdfs": "lockgate-hdfs",
-    "s3": "lockgate-s3",
-    "s3a": "lockgate-s3",
 }
-"""Which distribution serves a scheme that no installed plugin claims."""
+"""Which distribution serves a scheme that no installed plugin claims. Only what can be installed is named here."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +165,10 @@ class PluginRegistry:
         raise PluginError(
             f"no plugin serves {scheme}:// URLs",
             where=f"served: {', '.join(f'{each}://' for each in known)}",
-            next_step=f"pip install {distribution}" if distribution else "install the plugin of a store that does",
+            next_step=f"pip install {distribution}"
+            if distribution
+            else "Lockgate has no store of its own for it: install another's plugin, or write one "
+            "(docs/writing-a-plugin.md)",
         )
 
     def open_store(self, url: str | StoreUrl, options: JobOptions) -> Store:
@@ -211,14 +212,14 @@ class PluginRegistry:
         protocol = self.check_choices(options)
         store = self.open_store(url, options)
         needs = protocol.needs
-        if Capability.RENAME_BY_COPY not in store.capabilities and Capability.RENAME_WITHOUT_REPLACE in needs:
+        if not WEAKENING & store.capabilities and Capability.RENAME_WITHOUT_REPLACE in needs:
             needs = needs | {Capability.ATOMIC_RENAME}
         require(
             store.capabilities,
             needs,
             purpose=f"the {protocol.name} protocol",
             store=str(store.url),
-            alternative=protocol.alternative,
+            alternative=store.alternative or protocol.alternative,
         )
         return store
 

@@ -1,5 +1,23 @@
 """PySpark: `df.write.format("lockgate")`, `df.writeStream.format("lockgate")`, and `write` with all save modes."""
 
-from lockgate.spark.save import write
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lockgate.spark.requirements import require_pyarrow
+
+if TYPE_CHECKING:
+    from lockgate.spark.save import write
 
 __all__ = ["write"]
+
+
+def __getattr__(name: str) -> Any:
+    # PySpark imports this package where it looks for data sources, and a failure there is never shown. So what needs
+    # pyarrow is imported when it is asked for, and says what is missing.
+    if name != "write":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require_pyarrow("the driver")
+    from lockgate.spark.save import write
+
+    return write

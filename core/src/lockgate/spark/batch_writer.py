@@ -19,7 +19,20 @@ from pyspark.sql.types import StructType
 from lockgate.api.job import Job
 from lockgate.api.job_runs import registry_of
 from lockgate.engine.logs import get_log
-from lockgate.model.errors import CapabilityMissing, CommitFenced, LockgateError, OptionError, PluginError, StoreError
+from lockgate.model.errors import (
+    CapabilityMissing,
+    CleanupFailed,
+    CommitFenced,
+    LockgateError,
+    OptionError,
+    PluginError,
+    StoreError,
+)
+from lockgate.model.options import JobOptions
+from lockgate.model.urls import parse_url
+from lockgate.spark.check_schema import check_schema
+from lockgate.spark.driver_process import driver_process
+from lockgate.spark.error_answer import answering
 from lockgate.spark.session_conf import lockgate_conf, task_properties
 from lockgate.spark.write_options import WriteOptions
 from lockgate.spark.write_task import CommitMessage, write_task
@@ -35,19 +48,27 @@ class BatchWriter(DataSourceArrowWriter):
         self._schema = schema
         self._job_id = options.job_id or str(uuid.uuid4())
         self._nonce = uuid.uuid4().hex
+        check_schema(schema, options)
         self._set_up = self._set_up_if_possible()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows; called in a Python worker of an executor."""
         conf = lockgate_conf(task_properties())
-        receipt = write_task(self._job(conf), self._options, self._schema, iterator, set_up_by_tasks=not self._set_up)
+        with answering(self._options.answer):
+            job = self._job(conf)
+            receipt = write_task(job, self._options, self._schema, iterator, set_up_by_tasks=not self._set_up)
         return CommitMessage(receipt, conf)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Commit the job; called in a Python process of the driver."""
+        """Commit the job; called in a Python process of the driver. Once the job is committed nothing is raised: Spark
+        would call the write failed, and whoever wrote would write again."""
         told = [message for message in messages if isinstance(message, CommitMessage)]
         conf = told[0].spark_conf if told else {}
-        self._job(conf).commit([message.receipt for message in told])
+        with answering(self._options.answer):
+            try:
+                self._job(conf).commit([message.receipt for message in told])
+            except CleanupFailed as error:
+                log.warning("the job is committed; its cleanup failed", job=self._job_id, error=str(error))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what the tasks left. Spark also calls this after a commit that failed, which has by then rolled
@@ -63,13 +84,14 @@ class BatchWriter(DataSourceArrowWriter):
 
     def _job(self, conf: dict[str, str]) -> Job:
         options = self._options.job_options(conf, os.environ)
-        return Job(self._options.path, options, job_id=self._job_id, nonce=self._nonce)
+        return Job(self._options.path, options, job_id=self._job_id, nonce=self._nonce, driver_process=driver_process())
 
     def _set_up_if_possible(self) -> bool:
         """Set the job up in the driver, so that a destination that refuses is known at once. Where only the session's
         conf, which the driver's process does not see, holds what the store needs, the first task does it."""
         options = self._options.job_options({}, os.environ)
         registry_of(options).check_choices(options)
+        check_scheme(self._options.path, options)
         try:
             self._job({}).setup()
         except (StoreError, OptionError, PluginError, CapabilityMissing) as error:
@@ -78,3 +100,15 @@ class BatchWriter(DataSourceArrowWriter):
             log.info("the job is set up by its first task", job=self._job_id, error=str(error))
             return False
         return True
+
+
+def check_scheme(url: str, options: JobOptions) -> None:
+    """Make sure that some plugin serves a destination's scheme: no setting of the session can mend that.
+
+    Raises:
+        PluginError: none does; it says what to install.
+    """
+    registry = registry_of(options)
+    scheme = parse_url(url).scheme
+    if not registry.failures and not any(each.store and scheme in each.store.schemes for each in registry.loaded):
+        registry.owner_of(scheme)

@@ -7,10 +7,17 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import functools
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import pyarrow as pa
+
+from lockgate.spark.formats.civil_text import date_of, interval_of, time_of, timestamp_of
+from lockgate.spark.formats.spark_type import interval_type
+from lockgate.spark.session_zone import local_micros, zone_named
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The name of the partition of nulls, and of empty strings."""
@@ -31,29 +38,64 @@ def partition_directory(columns: Sequence[str], values: Sequence[str | None]) ->
     )
 
 
-def value_text(value: Any, *, single: bool = False) -> str | None:
-    """A partition value as Spark casts it to a string; None for null. `single` says a 32-bit float."""
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return _java_float(_shortest_single(value) if single else repr(value), value)
-    if isinstance(value, decimal.Decimal):
-        return format(value, "f")
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    if isinstance(value, datetime.datetime):
-        text = f"{value.year:04d}-{value:%m-%d %H:%M:%S}"
-        return f"{text}.{value.microsecond:06d}".rstrip("0") if value.microsecond else text
-    if isinstance(value, datetime.date):
-        return f"{value.year:04d}-{value:%m-%d}"
-    return str(value)
+def value_texts(values: pa.Array, field: pa.Field) -> list[str | None]:
+    """Partition values as Spark casts them to strings; None for null.
+
+    Bytes that are not UTF-8 become U+FFFD, as in Spark: values that differ in such bytes only share a partition.
+
+    Raises:
+        OptionError: the session's time zone is not known to Python.
+    """
+    return [None if value is None else text(value) for text, value in _with_text(values, field)]
+
+
+def _with_text(values: pa.Array, field: pa.Field) -> Iterator[tuple[Callable[[Any], str], Any]]:
+    kind = values.type
+    text: Callable[[Any], str] = str
+    if pa.types.is_boolean(kind):
+        text = {True: "true", False: "false"}.__getitem__
+    elif pa.types.is_floating(kind):
+        text = functools.partial(float_text, single=pa.types.is_float32(kind))
+    elif pa.types.is_decimal(kind):
+        text = "{:f}".format
+    elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        values, text = values.cast(pa.large_binary()), functools.partial(bytes.decode, errors="replace")
+    elif pa.types.is_string(kind) or pa.types.is_binary(kind):
+        values, text = values.cast(pa.binary()), functools.partial(bytes.decode, errors="replace")
+    elif pa.types.is_date(kind):
+        values, text = values.cast(pa.int32()), date_of
+    elif pa.types.is_time(kind):
+        values, text = values.cast(pa.time64("ns")).cast(pa.int64()), time_of
+    elif pa.types.is_duration(kind):
+        values, text = values.cast(pa.int64()), functools.partial(interval_of, kind=interval_type(field))
+    elif pa.types.is_timestamp(kind):
+        values = values.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+        text = timestamp_of if kind.tz is None else functools.partial(_instant, zone=zone_named(field.type.tz))
+    return ((text, value) for value in values.to_pylist())
+
+
+def _instant(micros: int, zone: datetime.tzinfo) -> str:
+    return timestamp_of(local_micros(micros, zone))
+
+
+def float_text(value: float, *, single: bool = False) -> str:
+    """A number as Java prints it (`Double.toString`); `single` says a 32-bit float.
+
+    The digits are those of Java 19 and later: the fewest that tell the number from its neighbours, two at least. Older
+    ones print some numbers with a digit too many; what they print reads back as the same number.
+    """
+    return _java_float(_shortest_single(value) if single else _shortest(value), value)
+
+
+def _shortest(value: float) -> str:
+    # Of the two-digit numbers that read back as this one Java takes the nearest, also where one digit would do.
+    two = f"{value:.1e}"
+    return two if float(two) == value else repr(value)
 
 
 def _shortest_single(value: float) -> str:
     if math.isfinite(value):
-        for digits in range(1, 10):
+        for digits in range(2, 10):
             text = f"{value:.{digits}g}"
             if struct.pack("f", float(text)) == struct.pack("f", value):
                 return text

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
-from lockgate.api.destination import holds_files, last_summary
-from lockgate.model.errors import OptionError
+from lockgate.api.destination import holds_files, last_summary, transaction_summary
+from lockgate.api.jobs import jobs
+from lockgate.engine.list_jobs import JobStatus
+from lockgate.engine.logs import get_log
+from lockgate.model.errors import DestinationConflict, LockgateError, OptionError, UsageError
 from lockgate.model.options import JobOptions
 from lockgate.model.summary import Summary
 from lockgate.model.urls import parse_url
+from lockgate.spark.batch_writer import check_scheme
+from lockgate.spark.check_schema import check_schema
+from lockgate.spark.error_answer import ANSWER_OPTION, error_answered
+from lockgate.spark.find_data_source import is_not_found, make_found
+from lockgate.spark.save_policy import SaveMode
 from lockgate.spark.session_conf import lockgate_conf
+from lockgate.spark.workers import check_workers
 from lockgate.spark.write_options import WriteOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+log = get_log()
+
+SUMMARY_PATIENCE_SECONDS = 30.0
+"""How long a store that is down may keep `write` from returning, or from raising what happened."""
 
 MODES = ("error", "errorifexists", "append", "overwrite", "ignore")
 
@@ -33,63 +48,131 @@ def write(
     """Write a DataFrame and return the summary of the job.
 
     `mode` is one of Spark's: `error` (the default: the destination must hold no data), `append`, `overwrite` (the
-    policy `replace`; say `conflict="replace-partitions"` to replace only the partitions written), `ignore` (a
-    destination that holds data is left alone and None is returned). `options` are those of the Spark data source
-    and of the job; settings `spark.lockgate.*` of the session count as well.
+    policy `replace`, or `replace-partitions` where `partitionOverwriteMode` is `dynamic`, in the options or as the
+    session's `spark.sql.sources.partitionOverwriteMode`), `ignore` (a destination that holds data is left alone and
+    None is returned). `options` are those of the Spark data source and of the job; settings `spark.lockgate.*` of
+    the session count as well.
 
-    Returns None also when another job has replaced `_SUCCESS` since, or success is not marked.
+    With a `txn_id` that was committed before nothing is written, and the first summary is returned.
+
+    Returns None also when another job has replaced `_SUCCESS` since, or success is not marked. Once the job is
+    committed nothing is raised.
 
     Raises:
-        OptionError: a mode or an option is not known, or two contradict each other.
-        LockgateError: the job was refused, or failed; the destination is as before, or the text says what it is.
+        OptionError: a mode, an option or a column is not known, or two contradict each other.
+        UsageError: Spark's Python, or its tasks', lacks a package; it says which, and where.
+        LockgateError: the job was refused, or failed, by its type; the destination is as before, or the text says
+            what it is.
     """
-    chosen = mode.lower()
+    chosen = cast("SaveMode", mode.lower().replace("errorifexists", "error"))
     if chosen not in MODES:
         raise OptionError(f"there is no mode {mode!r}", next_step=f"mode takes {', '.join(MODES)}")
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
     given = {name: _text(value) for name, value in options.items()}
     if columns:
         given["partitionBy"] = json.dumps(columns)
-    given |= {"path": str(parse_url(url)), "format": format}
+    given |= {"path": str(parse_url(url)), "format": format, ANSWER_OPTION: uuid.uuid4().hex}
     given.setdefault("jobId", str(uuid.uuid4()))
-    parsed = WriteOptions.parse(given, overwrite=chosen == "overwrite")
-    conf = lockgate_conf(_session_conf(df))
-    job_options = parsed.job_options(conf, {})
-    if chosen in ("error", "errorifexists", "ignore"):
-        _no_conflict_option(job_options, chosen)
-        if chosen == "ignore" and holds_files(url, job_options):
-            return None
+    parsed = WriteOptions.parse(given, mode=chosen)
+    settings = _session_conf(df)
+    job_options = parsed.job_options(lockgate_conf(settings), os.environ)
+    _check_first(df, parsed.with_session(settings), job_options)
+    if job_options.txn_id:
+        earlier = transaction_summary(url, job_options)
+        if earlier is not None:
+            return earlier
+    if chosen == "ignore" and holds_files(url, job_options):
+        _not_of_an_unfinished_job(url, job_options)
+        return None
+    if chosen in ("error", "ignore"):
         given["conflict"] = "fail"
+    try:
+        _save(df, given, overwrite=chosen == "overwrite")
+    except Exception as error:
+        summary = _summary_of(url, parsed.job_id, job_options)
+        if summary is not None:
+            log.warning("the job is committed; Spark failed after it", job=parsed.job_id, error=str(error))
+            return summary
+        told = error_answered(str(error), given[ANSWER_OPTION])
+        if told is None:
+            raise
+        # Another job may have filled the destination since the look at it: that is what `ignore` ignores.
+        if chosen == "ignore" and isinstance(told, DestinationConflict) and holds_files(url, job_options):
+            _not_of_an_unfinished_job(url, job_options)
+            return None
+        raise told from error
+    return _summary_of(url, parsed.job_id, job_options)
+
+
+def _check_first(df: DataFrame, options: WriteOptions, job_options: JobOptions) -> None:
+    """What can be said before Spark is asked for anything."""
+    check_schema(df.schema, options)
+    if _is_connect(df):
+        return  # the server's Python counts, not this one's
+    check_scheme(options.path, job_options)
+    check_workers(df.sparkSession, parse_url(options.path).scheme)
+
+
+def _save(df: DataFrame, given: Mapping[str, str], *, overwrite: bool) -> None:
+    saver = df.write.format("lockgate").options(**given).mode("overwrite" if overwrite else "append")
     _make_active(df)
     try:
-        saver = df.write.format("lockgate").options(**given)
-        saver.mode("overwrite" if chosen == "overwrite" else "append").save()
+        saver.save()
     except Exception as error:
-        # Another job may have filled the destination since the look at it: that is what `ignore` ignores.
-        if chosen == "ignore" and "DestinationConflict" in str(error):
-            return None
+        if not is_not_found(error):
+            raise
+        make_found(df.sparkSession)
+        saver.save()
+
+
+def _summary_of(url: str, job_id: str, options: JobOptions) -> Summary | None:
+    """The job's summary; None where it was not committed, or that cannot be seen. Raises nothing: the job may be
+    committed, and whoever gets an error writes again."""
+    hasty = options.replace(patience_seconds=min(options.patience_seconds, SUMMARY_PATIENCE_SECONDS))
+    try:
+        of_transaction = transaction_summary(url, hasty)
+        last = of_transaction or last_summary(url, hasty)
+    except Exception as error:
+        log.info("the summary of the job cannot be read", job=job_id, error=str(error))
+        return None
+    return last if last is not None and (last is of_transaction or last.job_id == job_id) else None
+
+
+def _not_of_an_unfinished_job(url: str, options: JobOptions) -> None:
+    """Make sure that the data which is there is not just what an unfinished job commit has moved.
+
+    Raises:
+        DestinationConflict: a job is in its commit, or died in it, and no job was ever committed there.
+    """
+    try:
+        if last_summary(url, options) is not None:
+            return
+    except UsageError:
         raise
-    summary = last_summary(url, job_options)
-    return summary if summary is not None and summary.job_id == parsed.job_id else None
-
-
-def _no_conflict_option(options: JobOptions, mode: str) -> None:
-    if options.conflict not in ("append", "fail"):
-        raise OptionError(
-            f"the mode {mode!r} and the conflict policy {options.conflict!r} contradict each other",
-            next_step='leave one of them out; mode="overwrite" goes with the policies that replace',
-        )
+    except LockgateError:
+        return  # somebody else's `_SUCCESS`
+    for job in jobs(url, options):
+        if job.status in (JobStatus.CRASHED, JobStatus.COMMITTING):
+            raise DestinationConflict(
+                f"mode ignore: the data there is part of the output of job {job.job_id}, whose commit has not ended",
+                where=f"{url}\n{job.status}, phase {job.phase}",
+                next_step=f"write again later; if its driver is dead: lockgate recover {url} {job.job_id}",
+            )
 
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _is_connect(df: DataFrame) -> bool:
+    return not hasattr(df.sparkSession, "_jsparkSession")
+
+
 def _make_active(df: DataFrame) -> None:
     """Make the DataFrame's session the active one of this thread: Spark looks Python data sources up nowhere else, so
     that a thread which never did anything but save would be told that there is no format `lockgate`."""
-    session: Any = df.sparkSession
-    if hasattr(session, "_jsparkSession"):  # else Spark Connect, where the server sees to it
+    if not _is_connect(df):  # else the server sees to it
+        session: Any = df.sparkSession
         session._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
 
 

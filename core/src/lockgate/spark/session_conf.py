@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lockgate.model.options import HADOOP_PREFIXES, SPARK_PREFIX
+from lockgate.spark.save_policy import OVERWRITE_MODE_SETTING
 
 
 def lockgate_conf(properties: Mapping[str, str]) -> dict[str, str]:
-    """What of a session's settings is for Lockgate: `spark.lockgate.*` and Hadoop's committer options."""
+    """What of a session's settings concerns a job: `spark.lockgate.*`, Hadoop's committer options, and what
+    `overwrite` means for partitions."""
     return {
         name: value
         for name, value in properties.items()
-        if name.startswith(SPARK_PREFIX) or name.removeprefix("spark.hadoop.").startswith(HADOOP_PREFIXES)
+        if name.startswith(SPARK_PREFIX)
+        or name == OVERWRITE_MODE_SETTING
+        or name.removeprefix("spark.hadoop.").startswith(HADOOP_PREFIXES)
     }
 
 

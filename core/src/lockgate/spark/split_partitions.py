@@ -8,7 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.model.errors import OptionError
-from lockgate.spark.partition_path import partition_directory, value_text
+from lockgate.spark.formats.spark_type import is_spatial, is_variant
+from lockgate.spark.partition_path import partition_directory, value_texts
+
+CODES_MAX = 1 << 62
+"""More combinations of values than this are numbered anew, so that a row's number never leaves 64 bits."""
 
 
 class PartitionSplitter:
@@ -28,11 +32,14 @@ class PartitionSplitter:
             )
         self._columns = [plain[column.lower()] for column in columns]
         for column in self._columns:
-            if pa.types.is_nested(schema.field(column).type):
+            kind = schema.field(column).type
+            if pa.types.is_nested(kind) or pa.types.is_interval(kind):
                 raise OptionError(
-                    "an array, map or struct cannot be a partition column",
-                    where=f"{column}: {schema.field(column).type}",
+                    f"{_described(kind)} cannot be a partition column",
+                    where=f"column {column}: {kind}",
+                    next_step="partition by another column, or by a string made of this one",
                 )
+        self._fields = [schema.field(column) for column in self._columns]
         self._rest = [name for name in schema.names if name not in self._columns]
         if columns and not self._rest:
             raise OptionError(
@@ -48,31 +55,52 @@ class PartitionSplitter:
         if not self._columns:
             yield "", batch
             return
-        codes, keys = self._codes(batch)
+        codes, columns = self._codes(batch)
         rows = batch.select(self._rest)
         order = pc.sort_indices(codes)
         runs = pc.run_end_encode(codes.take(order))
         start = 0
-        for code, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-            yield self._directory(code, keys), rows.take(order.slice(start, end - start))
+        for end in runs.run_ends.to_pylist():
+            first = order[start].as_py()
+            values = [column.text(first) for column in columns]
+            yield partition_directory(self._columns, values), rows.take(order.slice(start, end - start))
             start = end
 
-    def _codes(self, batch: pa.RecordBatch) -> tuple[pa.Array, list[list[str | None]]]:
-        """A number for each row that tells its partition, and, for each column, the texts of its distinct values."""
-        codes: pa.Array | None = None
-        keys: list[list[str | None]] = []
-        for name in self._columns:
-            encoded = batch.column(name).dictionary_encode("encode")
-            single = pa.types.is_float32(encoded.dictionary.type)
-            keys.append([value_text(value, single=single) for value in encoded.dictionary.to_pylist()])
-            indices = encoded.indices.cast(pa.int64())
-            codes = indices if codes is None else pc.add(pc.multiply(codes, len(keys[-1])), indices)
-        assert codes is not None
-        return codes, keys
+    def _codes(self, batch: pa.RecordBatch) -> tuple[pa.Array, list[_Column]]:
+        """A number for each row, the same for rows of one partition only; and the columns' texts."""
+        codes: pa.Array = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
+        combinations = 1
+        columns: list[_Column] = []
+        for field in self._fields:
+            column = _Column(batch.column(field.name), field)
+            size = len(column.texts)
+            if combinations * size > CODES_MAX:
+                # There are no more combinations than rows, and a batch has fewer than 2**31 of those.
+                dense = codes.dictionary_encode()
+                codes, combinations = dense.indices.cast(pa.int64()), len(dense.dictionary)
+            codes = pc.add(pc.multiply(codes, size), column.indices.cast(pa.int64()))
+            combinations *= size
+            columns.append(column)
+        return codes, columns
 
-    def _directory(self, code: int, keys: list[list[str | None]]) -> str:
-        values: list[str | None] = []
-        for texts in reversed(keys):
-            code, index = divmod(code, len(texts))
-            values.append(texts[index])
-        return partition_directory(self._columns, values[::-1])
+
+def _described(kind: pa.DataType) -> str:
+    if is_variant(kind):
+        return "a variant"
+    if is_spatial(kind):
+        return "a spatial value"
+    return "a calendar interval" if pa.types.is_interval(kind) else "an array, map or struct"
+
+
+class _Column:
+    """The distinct values of a partition column in one batch, as text, and which of them each row has."""
+
+    def __init__(self, values: pa.Array, field: pa.Field) -> None:
+        encoded = values.dictionary_encode("encode")
+        self.indices = encoded.indices
+        self.texts = value_texts(encoded.dictionary, field)
+
+    def text(self, row: int) -> str | None:
+        """The text of a row's value; none for null."""
+        index: int = self.indices[row].as_py()
+        return self.texts[index]

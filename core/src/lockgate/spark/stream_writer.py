@@ -13,15 +13,19 @@ import os
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from lockgate.api.destination import forget_transaction
+from lockgate.api.destination import forget_transactions
 from lockgate.api.job import Job
 from lockgate.engine.logs import get_log
-from lockgate.model.errors import CommitFenced, LockgateError, UsageError
+from lockgate.model.errors import CleanupFailed, CommitFenced, LockgateError, UsageError
 from lockgate.model.options import JobOptions
 from lockgate.model.record import digest_of
+from lockgate.spark.batch_writer import check_scheme
+from lockgate.spark.check_schema import check_schema
+from lockgate.spark.driver_process import driver_process
+from lockgate.spark.pyspark_versions import StreamArrowWriter
 from lockgate.spark.session_conf import lockgate_conf, task_properties
 from lockgate.spark.write_options import WriteOptions
 from lockgate.spark.write_task import CommitMessage, write_task
@@ -32,17 +36,20 @@ QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
 RUN_ID = "spark.jobGroup.id"
 
-CONFLICTS = ("append", "replace", "replace-partitions")
+CONFLICTS = ("append", "fail-partitions", "replace", "replace-partitions")
 
 BATCHES_REMEMBERED = 1000
-"""For so many batches a repetition changes nothing. Spark repeats the last one; its checkpoint keeps a hundred."""
+"""Of so many batches at least the summaries are kept. Spark repeats the last one; its checkpoint keeps a hundred."""
+
+FORGOTTEN_AT_ONCE = 100
+"""Summaries of so many batches are forgotten at once, which leaves one file that says up to where."""
 
 
 def _transaction(query: str, batch: int) -> str:
     return f"{query}/{batch}"
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(StreamArrowWriter):
     """One `df.writeStream.format("lockgate").start(url)`."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
@@ -59,6 +66,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "with the policy fail a stream could write one batch only",
                 next_step=f"conflict takes {', '.join(CONFLICTS)} for a stream",
             )
+        check_scheme(options.path, job_options)
+        check_schema(schema, options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows of one batch; called in a Python worker of an executor."""
@@ -83,9 +92,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return
         first = told[0]
         job = self._job(first.query, batchId, first.run, first.spark_conf)
-        job.commit([message.receipt for message in told])
-        if batchId >= BATCHES_REMEMBERED:
-            forget_transaction(self._options.path, _transaction(first.query, batchId - BATCHES_REMEMBERED), job.options)
+        try:
+            job.commit([message.receipt for message in told])
+        except CleanupFailed as error:
+            log.warning("the batch is committed; its cleanup failed", batch=batchId, error=str(error))
+        if batchId >= BATCHES_REMEMBERED and batchId % FORGOTTEN_AT_ONCE == 0:
+            forget_transactions(self._options.path, first.query, batchId - BATCHES_REMEMBERED, job.options)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Delete what the batch's tasks left."""
@@ -107,4 +119,5 @@ class StreamWriter(DataSourceStreamArrowWriter):
             options.replace(txn_id=_transaction(query, batch)),
             job_id=f"{query}-{batch:05d}-{run[:8] or 'run'}",
             nonce=digest_of(f"{query}/{batch}/{run}".encode())[:32],
+            driver_process=driver_process(),
         )

@@ -52,7 +52,8 @@ class TaskWrite:
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
         self._waiting_bytes = 0
-        self._open_files = 0
+        self._open: dict[str, _Partition] = {}
+        """The partitions with an open file; the one that was longest not written to comes first."""
         self.rows = 0
         self.files = 0
         self._format.check(self._splitter.schema, format_options)
@@ -73,7 +74,7 @@ class TaskWrite:
         """Write what waits and close every file. `at_least_one`: a task without rows leaves a file that holds the
         schema, so that an empty table can be read."""
         if at_least_one and not self.files and not self._partitions and not self._options.partition_by:
-            self._open(self._partition(""))
+            self._open_file(self._partition(""))
         for partition in self._partitions.values():
             self._flush(partition)
             self._close(partition)
@@ -87,15 +88,14 @@ class TaskWrite:
     def _split(self) -> None:
         if not self._gathered:
             return
-        whole = pa.concat_batches(self._gathered) if len(self._gathered) > 1 else self._gathered[0]
+        whole = pa.Table.from_batches(self._gathered).combine_chunks()
         self._gathered, self._gathered_bytes = [], 0
-        for directory, rows in self._splitter.split(whole):
-            self._take(self._partition(directory), rows)
+        for batch in whole.to_batches():
+            for directory, rows in self._splitter.split(batch):
+                self._take(self._partition(directory), rows)
         while self._waiting_bytes > self._options.write_memory_bytes:
             largest = max(self._partitions.values(), key=lambda each: each.waiting_bytes)
             self._flush(largest)
-            if self._open_files > self._options.max_open_files:
-                self._close(largest)
 
     def _partition(self, directory: str) -> _Partition:
         found = self._partitions.get(directory)
@@ -127,24 +127,29 @@ class TaskWrite:
         if not partition.waiting:
             return
         if partition.writer is None:
-            self._open(partition)
+            self._open_file(partition)
         assert partition.writer is not None
+        self._open[partition.directory] = self._open.pop(partition.directory)
         partition.writer.write(pa.Table.from_batches(partition.waiting))
         self._waiting_bytes -= partition.waiting_bytes
         partition.waiting, partition.waiting_bytes = [], 0
 
-    def _open(self, partition: _Partition) -> None:
+    def _open_file(self, partition: _Partition) -> None:
+        while len(self._open) >= self._options.max_open_files:
+            oldest = next(iter(self._open.values()))
+            self._flush(oldest)  # its rows are counted as this file's
+            self._close(oldest)
         extension = self._format.file_extension(self._format_options)
         name = f"{self._stem}.c{self.files:03d}.{extension}"
         partition.file = self._attempt.open(f"{partition.directory}/{name}" if partition.directory else name)
         partition.writer = self._format.open(partition.file, self._splitter.schema, self._format_options)
         self.files += 1
-        self._open_files += 1
+        self._open[partition.directory] = partition
 
     def _close(self, partition: _Partition) -> None:
         if partition.writer is not None and partition.file is not None:
             partition.writer.close()
             partition.file.close()
             partition.writer = partition.file = None
-            self._open_files -= 1
+            del self._open[partition.directory]
         partition.rows_in_file = 0

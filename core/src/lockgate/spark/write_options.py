@@ -1,7 +1,7 @@
 """The options of one Spark write: those of the writer here, those of the format, and the job's own.
 
 Spark hands a data source its options as strings, with names that may have lost their case. Names are compared
-without regard to case, `_`, `-` and `.`.
+without regard to case, `_`, `-` and `.`. What a write does not say, settings of the session may (`SESSION_SETTINGS`).
 """
 
 from __future__ import annotations
@@ -10,18 +10,23 @@ import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lockgate.model.errors import OptionError
 from lockgate.model.options import JobOptions, option_table
+from lockgate.model.urls import parse_url
+from lockgate.spark.error_answer import ANSWER_OPTION
 from lockgate.spark.formats.file_format import FileFormat, FormatOptions
 from lockgate.spark.formats.registry import FORMATS, format_named
+from lockgate.spark.save_policy import SaveMode, policy_of
 
 WRITER_OPTIONS = {
     "path": "the destination; `save(url)` sets it",
     "format": f"`{'`, `'.join(FORMATS)}`; parquet if not given",
     "partitionBy": "columns, with commas between them or as a JSON array of names",
     "compression": "the codec, by the name Spark gives it; the format's default if not given",
+    "partitionOverwriteMode": "for `overwrite` with partition columns: `dynamic` replaces the partitions written, "
+    "`static` all; if not given, the session's `spark.sql.sources.partitionOverwriteMode`",
     "maxRecordsPerFile": "a file of so many rows is closed and the next begun; 0: no limit",
     "rowGroupBytes": "how much uncompressed memory makes a Parquet row group or an ORC stripe (128m, 64m)",
     "writeMemoryBytes": "how much a task gathers of all its partitions before it writes the largest (256m)",
@@ -30,7 +35,15 @@ WRITER_OPTIONS = {
 }
 """The options of a Spark write that are not the job's, with their meaning."""
 
-_IGNORED = ("__partition_columns", "checkpointLocation", "queryName", "numRows", "truncate")
+SESSION_SETTINGS: dict[str, tuple[str, str]] = {
+    "spark.sql.parquet.compression.codec": ("parquet", "compression"),
+    "spark.sql.orc.compression.codec": ("orc", "compression"),
+    "spark.sql.files.maxRecordsPerFile": ("", "maxRecordsPerFile"),
+    "spark.sql.jsonGenerator.ignoreNullFields": ("json", "ignoreNullFields"),
+}
+"""Settings of the Spark session that count where the write does not say it: for which format, and as which option."""
+
+_IGNORED = ("__partition_columns", "checkpointLocation", "queryName", "numRows", "truncate", ANSWER_OPTION)
 
 
 def _plain(name: str) -> str:
@@ -46,7 +59,8 @@ class WriteOptions:
     """One write, checked. Picklable, and free of a store or a format object.
 
     `job` holds the job's options as strings, by the names they were given: they are resolved where the Spark
-    conf is known too. Sizes in bytes; 0 leaves `row_group_bytes` to the format.
+    conf is known too. Sizes in bytes; 0 leaves `row_group_bytes` to the format. `given` names the writer's options
+    that the write itself was given. `answer` is the word with which errors are told (`error_answer`).
     """
 
     path: str
@@ -60,14 +74,18 @@ class WriteOptions:
     job_id: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     job: Mapping[str, str] = field(default_factory=dict, repr=False)
-    overwrite: bool = False
+    mode: SaveMode = "append"
+    overwrite_mode: str = ""
+    given: frozenset[str] = frozenset()
+    answer: str = ""
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], *, overwrite: bool = False) -> WriteOptions:
+    def parse(cls, options: Mapping[str, str], *, mode: SaveMode = "append") -> WriteOptions:
         """From the options of a `DataFrameWriter`.
 
         Raises:
-            OptionError: an unknown name, or a bad value; with a suggestion.
+            OptionError: an unknown name, or a bad value; with a suggestion. Or the mode and the conflict policy
+                contradict each other.
         """
         ours: dict[str, str] = {}
         rest: dict[str, str] = {}
@@ -80,7 +98,12 @@ class WriteOptions:
             else:
                 rest[name] = value
         if not ours.get("path"):
-            raise OptionError("a write needs a destination", next_step="save(url), or the option path")
+            raise OptionError(
+                "a write needs a destination; a table of the catalog cannot be of the format lockgate",
+                next_step="save(url), not saveAsTable, insertInto, writeTo or toTable; for a table, write files, and "
+                "then CREATE TABLE name USING parquet LOCATION 'url'",
+            )
+        parse_url(ours["path"])  # refuses a relative path: the current directories of driver and executors differ
         file_format = format_named(ours.get("format", "parquet"))
         takes = {_plain(name): name.lower() for name in file_format.settings}
         settings = {takes[_plain(name)]: value for name, value in rest.items() if _plain(name) in takes}
@@ -98,24 +121,54 @@ class WriteOptions:
             job_id=ours.get("jobId", ""),
             settings=settings,
             job=job,
-            overwrite=overwrite,
+            mode=mode,
+            overwrite_mode=ours.get("partitionOverwriteMode", ""),
+            given=frozenset(ours) | frozenset(settings),
+            answer=next((value for name, value in options.items() if name.lower() == ANSWER_OPTION), ""),
         )
         made.job_options({}, {})
         return made
 
-    def job_options(self, spark_conf: Mapping[str, str], environment: Mapping[str, str]) -> JobOptions:
-        """The job's options. Spark's `overwrite` is the policy `replace` unless a policy was named.
+    def with_session(self, spark_conf: Mapping[str, str]) -> WriteOptions:
+        """The same write, with what the session's settings say where the write itself says nothing.
 
         Raises:
-            OptionError: an unknown name or a bad value.
+            OptionError: a setting has a value that is not possible here; it names the setting.
+        """
+        found = {name.lower(): value for name, value in spark_conf.items()}
+        told = self
+        for setting, (format_name, option) in SESSION_SETTINGS.items():
+            value = found.get(setting.lower())
+            already = option in self.given or option.lower() in self.given
+            if value is None or already or format_name not in ("", self.format):
+                continue
+            if option == "compression":
+                told = replace(told, compression=_codec(self.file_format, value, setting))
+            elif option == "maxRecordsPerFile":
+                told = replace(told, max_records_per_file=_records(setting, value))
+            else:
+                told = replace(told, settings={**told.settings, option.lower(): value})
+        return told
+
+    def job_options(self, spark_conf: Mapping[str, str], environment: Mapping[str, str]) -> JobOptions:
+        """The job's options, with the conflict policy that the save mode means.
+
+        Raises:
+            OptionError: an unknown name or a bad value, or save mode and conflict policy contradict each other.
         """
         try:
             resolved = JobOptions.resolve(spark_options=self.job, spark_conf=spark_conf, environment=environment)
         except OptionError as error:
             raise _with_more_names(error, self.job, format_named(self.format)) from None
-        if self.overwrite and resolved.conflict == JobOptions().conflict:
-            return resolved.replace(conflict="replace")
-        return resolved
+        policy = policy_of(
+            self.mode,
+            write=self.job,
+            overwrite_mode=self.overwrite_mode,
+            partitioned=bool(self.partition_by),
+            spark_conf=spark_conf,
+            environment=environment,
+        )
+        return resolved if policy is None else resolved.replace(conflict=policy)
 
     @property
     def file_format(self) -> FileFormat:
@@ -165,16 +218,21 @@ def _columns(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _codec(file_format: FileFormat, name: str) -> str:
+def _codec(file_format: FileFormat, name: str, given_as: str = "compression") -> str:
     chosen = name.lower() or file_format.default_compression
     if chosen not in file_format.compressions:
         near = difflib.get_close_matches(chosen, file_format.compressions, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise OptionError(
-            f"compression cannot be {name!r} for {file_format.name}",
+            f"{given_as} cannot be {name!r} for {file_format.name}",
             next_step=f"{hint}{file_format.name} takes {', '.join(file_format.compressions)}",
         )
     return chosen
+
+
+def _records(setting: str, text: str) -> int:
+    # Spark takes 0 and everything below it for no limit.
+    return 0 if text.strip().startswith("-") else _size(setting, text)
 
 
 _SIZE = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?", re.IGNORECASE)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+import pyspark
 from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lockgate.api.job import Job
 from lockgate.model.errors import JobNotFound, LockgateError
 from lockgate.model.receipt import Receipt
+from lockgate.spark.check_schema import arrow_schema_of, with_spark_type
 from lockgate.spark.session_conf import task_properties
 from lockgate.spark.task_write import TaskWrite
 from lockgate.spark.write_options import WriteOptions
@@ -54,14 +55,17 @@ def write_task(
             raise
         job.setup()
         attempt.setup()
+    properties = task_properties()
+    options = options.with_session(properties)
     first = next(batches, None)
-    arrow_schema = _arrow_schema(schema) if first is None else first.schema
+    schema_given = _arrow_schema(schema, first, options, properties.get("spark.sql.session.timeZone", "UTC"))
     rest = [name for name in schema.fieldNames() if name.lower() not in {each.lower() for each in options.partition_by}]
     spark_schema = StructType([schema[name] for name in rest]).json()
     stem = f"part-{context.partitionId():05d}-{file_tag or job.job_id}"
     write: TaskWrite | None = None
     try:
-        write = TaskWrite(attempt, options, arrow_schema, options.format_options(spark_schema), stem)
+        format_options = replace(options.format_options(spark_schema), spark_version=pyspark.__version__)
+        write = TaskWrite(attempt, options, schema_given, format_options, stem)
         if first is not None:
             write.write(_chain(first, batches))
         write.close(at_least_one=context.partitionId() == 0)
@@ -75,9 +79,21 @@ def write_task(
         raise
 
 
-def _arrow_schema(schema: StructType) -> pa.Schema:
-    zone = task_properties().get("spark.sql.session.timeZone", "UTC")
-    return to_arrow_schema(schema, timezone=zone)
+def _arrow_schema(schema: StructType, first: pa.RecordBatch | None, options: WriteOptions, zone: str) -> pa.Schema:
+    """The schema of the task's batches. A partition column of timestamps is given the session's time zone, by which it
+    is shown, since PySpark 4.0 and 4.1 mark all timestamps as UTC."""
+    if first is None:
+        made = arrow_schema_of(schema, zone)
+    else:
+        fields = zip(first.schema, schema, strict=True)
+        made = pa.schema([with_spark_type(field, column.dataType) for field, column in fields])
+    by = {name.lower() for name in options.partition_by}
+    return pa.schema([_shown_in(field, zone) if field.name.lower() in by else field for field in made])
+
+
+def _shown_in(field: pa.Field, zone: str) -> pa.Field:
+    kind = field.type
+    return field.with_type(pa.timestamp("us", zone)) if pa.types.is_timestamp(kind) and kind.tz is not None else field
 
 
 def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import uuid
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, BinaryIO, ClassVar, TypeVar
@@ -18,6 +19,7 @@ from fsspec import AbstractFileSystem
 
 from lockgate.model.errors import AccessDenied, FileExists, FileMissing, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed, RenameOutcome, Unknown
+from lockgate.model.layout import doomed
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl, parent_of
 from lockgate.stores.aside_upload import PartWriter
@@ -205,16 +207,17 @@ class FsspecStore(RealDirectoryStore):
             return Unknown(error.what)
 
     async def delete(self, path: str, *, tree: bool) -> bool:
-        """`rm_file` or `rmdir`; a tree from its leaves up."""
+        """`rm_file` or `rmdir`; a tree from its leaves up, renamed away first, if the filesystem does that."""
         status = await self.stat(path)
         if status is None:
             return False
         if not status.is_directory:
             return await self._delete_one("delete", path, lambda fs, full: fs.rm_file(full))
         if tree:
-            async for page in self.entries(path):
-                for each in page:
-                    await self.delete(each.path, tree=True)
+            aside = doomed(path, uuid.uuid4().hex)
+            if isinstance(await self.rename(Rename(path, aside)), Renamed):
+                path = aside
+            await self._empty(path)
         try:
             return await self._delete_one("delete", path, lambda fs, full: fs.rmdir(full))
         except StoreError as error:
@@ -222,6 +225,13 @@ class FsspecStore(RealDirectoryStore):
                 if page:
                     raise DirectoryNotEmpty(error.what, where=error.where) from error
             raise
+
+    async def _empty(self, path: str) -> None:
+        async for page in self.entries(path):
+            for each in page:
+                if each.is_directory:
+                    await self._empty(each.path)
+                await self.delete(each.path, tree=False)
 
     async def _delete_one(self, kind: str, path: str, work: Callable[[AbstractFileSystem, str], None]) -> bool:
         try:

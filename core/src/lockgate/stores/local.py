@@ -4,9 +4,9 @@ Identity is inode, length and modification time, which a rename keeps. Calls are
 now and then: on a local disk the loop itself is the fastest way, and a thread would only add switches (measured:
 the docs' page on speed).
 
-Contained: a path whose directories lead out of the root by a symbolic link is refused; a link itself is never
-followed, staged or committed. What another user of the machine changes between a check and its use is not
-defended against: whoever can write into the destination owns it.
+Contained: below the root no symbolic link is followed, staged or committed, wherever it leads; one that is replaced
+like a file, or deleted with its directory, goes itself. The root may be a link. What another user of the machine
+changes between a check and its use is not defended against: whoever can write into the destination owns it.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import io
 import os
 import shutil
 import stat
+import uuid
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from typing import BinaryIO, ClassVar
+from functools import cached_property
+from typing import Any, BinaryIO, ClassVar
 
 from lockgate.engine.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AccessDenied, FileExists, FileMissing, StoreError
+from lockgate.model.errors import AccessDenied, DestinationConflict, FileExists, FileMissing, StoreError
 from lockgate.model.files import (
     RENAMED,
     Deleted,
@@ -33,14 +36,22 @@ from lockgate.model.files import (
     Rename,
     RenameOutcome,
 )
-from lockgate.model.urls import StoreUrl
-from lockgate.stores.local_rename import rename_without_replacing
+from lockgate.model.layout import doomed, unfinished
+from lockgate.model.urls import StoreUrl, check_text
+from lockgate.stores.local_rename import (
+    RenameKind,
+    link_and_unlink,
+    rename_kind,
+    rename_without_replacing,
+    turn_at,
+)
 
 CAPABILITIES = frozenset(
     {
         Capability.ATOMIC_RENAME,
         Capability.RENAME_WITHOUT_REPLACE,
         Capability.IDENTITY_KEPT_BY_RENAME,
+        Capability.UNIQUE_IDENTITY,
         Capability.CREATE_IF_ABSENT,
         Capability.ATOMIC_WRITE,
         Capability.CONSISTENT_LISTING,
@@ -50,10 +61,19 @@ CAPABILITIES = frozenset(
     }
 )
 
+NAME_BYTES_MAX = 255
+"""A longer name of a file or directory is refused by every local file system (NAME_MAX, limits.h)."""
+
 YIELD_EVERY = 256
 """After so many files of a batch, other tasks of the event loop get a turn."""
 
 PAGE = 1000
+
+REMOVE_TRIES = 100
+"""How often a tree is deleted again at once, in which somebody else deletes or writes."""
+
+_NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY)
+
 BUFFER_BYTES = 1 << 20
 
 
@@ -62,33 +82,71 @@ def identity_of(status: os.stat_result) -> str:
     return f"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"
 
 
+TWO_STEP_RENAMES = "two_step_renames"
+"""The option that allows what is weaker, as `store.two_step_renames=allow`."""
+
+
 class LocalStore(Store):
-    """A directory as a store. `durable` waits for the disk before a write or a rename counts."""
+    """A directory as a store. `durable` waits for the disk before a write or a rename counts.
+
+    Where the root's filesystem cannot refuse an existing target as one act, a rename is a link and an unlink, in turns
+    among the processes of this machine. `two_step_renames` says that no other machine writes there; without it nothing
+    is declared that such renames do not keep, and jobs are refused.
+    """
 
     name: ClassVar[str] = "local"
 
-    def __init__(self, url: StoreUrl, *, durable: bool = True) -> None:
+    def __init__(self, url: StoreUrl, *, durable: bool = True, two_step_renames: bool = False) -> None:
         self.url = url
         self._root = url.path
         self._durable = durable
-        self._temporary_count = 0
+        self._two_step_renames = two_step_renames
+
+    @cached_property
+    def _renames(self) -> RenameKind:
+        return rename_kind(self._root)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Those of the local store; durable only if asked to wait for the disk."""
-        return CAPABILITIES if self._durable else CAPABILITIES - {Capability.DURABLE_WRITE}
+        """Those of the local store at this root, found out once; durable only if asked to wait for the disk."""
+        declared = CAPABILITIES if self._durable else CAPABILITIES - {Capability.DURABLE_WRITE}
+        if self._renames is RenameKind.ATOMIC:
+            return declared
+        declared -= {Capability.ATOMIC_RENAME, Capability.RENAME_WITHOUT_REPLACE}
+        if self._renames is RenameKind.NONE:
+            return declared - {Capability.CREATE_IF_ABSENT}
+        if self._two_step_renames:
+            return declared | {Capability.RENAME_WITHOUT_REPLACE, Capability.RENAME_BY_LINK}
+        return declared
+
+    @property
+    def alternative(self) -> str:
+        """What to do where the filesystem lacks an atomic rename that refuses."""
+        if self._renames is RenameKind.LINK:
+            return (
+                "write to a local disk (ext4, XFS, Btrfs, …); or, if no other machine ever writes below this "
+                f"destination, set store.{TWO_STEP_RENAMES}=allow: renames are then a link and an unlink, under a lock"
+            )
+        return "write to a local disk (ext4, XFS, Btrfs, …) or to another store"
 
     def _path(self, relative: str) -> str:
         return f"{self._root}/{relative}" if relative else self._root
 
     async def preflight(self, renames: Sequence[Rename]) -> list[str]:
-        """Sources must be regular files of the entries' length and identity; no directory may lead out."""
+        """Sources must be regular files of the entries' length and identity; no directory may be a symbolic link."""
         wrong = []
         guard = _Guard(self._root)
         for index, rename in enumerate(renames):
             try:
-                guard.check(rename.source)
                 guard.check(rename.target)
+            except AccessDenied as error:
+                raise DestinationConflict(error.what, where=error.where, next_step=error.next_step) from error
+            if len(rename.target) > NAME_BYTES_MAX // 4 and _has_long_name(rename.target):
+                # Staged under a short name, it would fail, and its undoing too, once files have been moved.
+                wrong.append(f"{rename.target}: a name in it is longer than {NAME_BYTES_MAX} bytes")
+                continue
+            try:
+                guard.check(rename.source)
                 found = os.lstat(self._path(rename.source))
             except (AccessDenied, OSError) as error:
                 wrong.append(f"{self._path(rename.source)}: {getattr(error, 'strerror', None) or error}")
@@ -107,38 +165,52 @@ class LocalStore(Store):
     async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
         """A plain loop. On a durable store the targets' directories are on disk before it returns."""
         outcomes: list[RenameOutcome] = []
-        root = self._root
-        pending = 0
         touched: set[str] = set()
-        for rename in renames:
+        for start in range(0, len(renames), YIELD_EVERY):
+            batch = renames[start : start + YIELD_EVERY]
+            try:
+                async with self._turn():
+                    outcomes += self._rename_batch(batch, touched)
+            except BlockingIOError:
+                held = "another process of this machine keeps the lock on renames; is it stopped?"
+                outcomes += [NotRenamed(Refusal.FAILED, held)] * len(batch)
+            progress(len(batch))
+            await asyncio.sleep(0)
+        if self._durable:
+            for directory in touched:
+                # One that somebody has deleted meanwhile took the file with it: there is nothing to be kept.
+                relative = os.path.relpath(directory, self._root)
+                with self._errors("rename into", relative), contextlib.suppress(FileNotFoundError):
+                    _sync_directory(directory)
+        return outcomes
+
+    def _turn(self) -> contextlib.AbstractAsyncContextManager[None]:
+        return contextlib.nullcontext() if self._renames is RenameKind.ATOMIC else turn_at(self._root)
+
+    def _rename_batch(self, batch: Sequence[Rename], touched: set[str]) -> list[RenameOutcome]:
+        root = self._root
+        without_replacing = rename_without_replacing if self._renames is RenameKind.ATOMIC else link_and_unlink
+        outcomes: list[RenameOutcome] = []
+        for rename in batch:
             source, target = f"{root}/{rename.source}", f"{root}/{rename.target}"
             try:
                 if rename.replace:
                     os.rename(source, target)
                 else:
-                    rename_without_replacing(source, target)
+                    without_replacing(source, target)
                 outcomes.append(RENAMED)
                 touched.add(target.rpartition("/")[0])
             except OSError as error:
                 outcomes.append(_refusal(error, source, target))
-            pending += 1
-            if pending == YIELD_EVERY:
-                progress(pending)
-                pending = 0
-                await asyncio.sleep(0)
-        progress(pending)
-        if self._durable:
-            for directory in touched:
-                # One that somebody has deleted meanwhile took the file with it: there is nothing to be kept.
-                with contextlib.suppress(FileNotFoundError):
-                    _sync_directory(directory)
         return outcomes
 
     async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
         """A plain loop of unlinks."""
         outcomes = []
+        guard = _Guard(self._root)
         for path in paths:
             with self._errors("delete", path):
+                guard.check(path)
                 try:
                     os.unlink(self._path(path))
                     outcomes.append(Deleted.DELETED)
@@ -150,11 +222,13 @@ class LocalStore(Store):
         return outcomes
 
     async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
-        """Trees, one after the other; symbolic links in them are deleted, not followed."""
+        """Trees, one after the other, each renamed away first; symbolic links in them are deleted, not followed."""
         outcomes = []
+        guard = _Guard(self._root)
         for path in paths:
             with self._errors("delete", path):
-                outcomes.append(_delete_tree(self._path(path)))
+                guard.check(path)
+                outcomes.append(_delete_tree(self._path(path), self._path(doomed(path, uuid.uuid4().hex))))
             progress(1)
             await asyncio.sleep(0)
         return outcomes
@@ -162,15 +236,17 @@ class LocalStore(Store):
     async def delete_empty_directories(self, paths: Sequence[str]) -> list[bool]:
         """`rmdir`, which the kernel refuses for a directory with anything in it."""
         gone = []
+        guard = _Guard(self._root)
         for path in paths:
             with self._errors("delete", path):
+                guard.check(path)
                 try:
                     os.rmdir(self._path(path))
                     gone.append(True)
                 except FileNotFoundError:
                     gone.append(True)
                 except OSError as error:
-                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EBUSY):
+                    if error.errno not in (*_NOT_EMPTY, errno.ENOTDIR):
                         raise
                     gone.append(False)
         return gone
@@ -196,6 +272,8 @@ class LocalStore(Store):
 
     def _make(self, path: str, within: str, synced: set[str]) -> DirectoryOutcome:
         full = self._path(path)
+        if within and path == within:
+            return DirectoryOutcome("existed")
         try:
             os.mkdir(full)
         except FileExistsError:
@@ -206,7 +284,8 @@ class LocalStore(Store):
             return DirectoryOutcome("blocked", self._blocking(path))
         except FileNotFoundError:
             parent = path.rpartition("/")[0]
-            if within and not path.startswith(within + "/"):
+            # `within` was there a moment ago, and is never made: whoever deleted it means it.
+            if within and (parent == within or not path.startswith(within + "/")):
                 raise
             if path:
                 above = self._make(parent, within, synced)
@@ -214,9 +293,18 @@ class LocalStore(Store):
                     return above
                 return self._make(path, within, synced)
             # The root itself: its own parents are the user's to name, and are made like any destination's.
-            os.makedirs(full, exist_ok=True)
+            self._make_root(full, synced)
         synced.add(os.path.dirname(full))
         return DirectoryOutcome("created")
+
+    def _make_root(self, full: str, synced: set[str]) -> None:
+        parent = os.path.dirname(full)
+        if not os.path.isdir(parent):
+            self._make_root(parent, synced)
+        # Somebody else may make the same; what he has not brought to disk yet is brought there here.
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(full)
+        synced.add(parent)
 
     def _blocking(self, path: str) -> str:
         while path and not os.path.lexists(self._path(path)):
@@ -230,13 +318,20 @@ class LocalStore(Store):
         for path in paths:
             with self._errors("stat", path):
                 guard.check(path)
-                try:
-                    found.append(_status(path, os.lstat(self._path(path))))
-                except (FileNotFoundError, NotADirectoryError):
-                    found.append(None)
+                status = self._stat(path)
+                if status is None and self._renames is not RenameKind.ATOMIC:
+                    async with self._turn():
+                        status = self._stat(path)
+                found.append(status)
             if len(found) % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         return found
+
+    def _stat(self, path: str) -> FileStatus | None:
+        try:
+            return _status(path, os.lstat(self._path(path)))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     async def list_directory(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
         """The entries with their status, a thousand a page."""
@@ -262,6 +357,7 @@ class LocalStore(Store):
             return
         with scan:
             for entry in scan:
+                check_text(entry.name)
                 with contextlib.suppress(FileNotFoundError):
                     yield _status(prefix + entry.name, entry.stat(follow_symlinks=False))
 
@@ -281,12 +377,21 @@ class LocalStore(Store):
         for path in paths:
             with self._errors("read", path):
                 guard.check(path)
-                try:
-                    with open(self._path(path), "rb", buffering=0, opener=_open_no_link) as file:
-                        contents.append(_read_at_most(file.fileno(), bytes_max + 1))
-                except (FileNotFoundError, NotADirectoryError):
-                    contents.append(None)
+                content = self._read(path, bytes_max)
+                if content is None and self._renames is not RenameKind.ATOMIC:
+                    # FUSE filesystems do not find a file while another is renamed over it: not there, only if it is
+                    # not there while nobody renames.
+                    async with self._turn():
+                        content = self._read(path, bytes_max)
+                contents.append(content)
         return contents
+
+    def _read(self, path: str, bytes_max: int) -> bytes | None:
+        try:
+            with open(self._path(path), "rb", buffering=0, opener=_open_to_read) as file:
+                return _read_at_most(file.fileno(), bytes_max + 1)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     async def create_file(self, path: str, content: bytes) -> FileStatus:
         """Write aside, then give it the name unless that is taken."""
@@ -296,14 +401,14 @@ class LocalStore(Store):
     async def write_file(self, path: str, content: bytes) -> FileStatus:
         """Write aside, then rename over what is there."""
         with self._errors("write", path):
-            return self._write(path, content, replace=True)
+            async with self._turn():
+                return self._write(path, content, replace=True)
 
     def _write(self, path: str, content: bytes, *, replace: bool) -> FileStatus:
         _Guard(self._root).check(path)
         full = self._path(path)
-        self._temporary_count += 1
-        directory, _, name = full.rpartition("/")
-        aside = f"{directory}/.{name[:100]}.{os.getpid()}.{id(self):x}.{self._temporary_count}.tmp"
+        directory = full.rpartition("/")[0]
+        aside = f"{directory}/{unfinished(uuid.uuid4().hex)}"
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             try:
@@ -315,8 +420,10 @@ class LocalStore(Store):
                 os.close(descriptor)
             if replace:
                 os.rename(aside, full)
-            else:
+            elif self._renames is RenameKind.ATOMIC:
                 rename_without_replacing(aside, full)
+            else:
+                link_and_unlink(aside, full)  # nobody else knows of the file aside
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(aside)
@@ -356,7 +463,9 @@ class _LocalOutput(OutputFile):
         self._relative = path
         self._full = full
         self._durable = durable
-        self._file = open(full, "xb", buffering=BUFFER_BYTES)  # noqa: SIM115  # closed by close() or discard()
+        raw = _RawFile(full, "xb")
+        raw.store, raw.path = store, path
+        self._file = io.BufferedWriter(raw, BUFFER_BYTES)
         self._status: FileStatus | None = None
 
     @property
@@ -374,14 +483,29 @@ class _LocalOutput(OutputFile):
         return self._status
 
     def discard(self) -> None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, StoreError):
             self._file.close()
         with contextlib.suppress(OSError):
             os.unlink(self._full)
 
 
+class _RawFile(io.FileIO):
+    """Says which file a full disk was met at, whoever holds the stream."""
+
+    store: LocalStore
+    path: str
+
+    def write(self, content: Any, /) -> int:
+        with self.store._errors("write", self.path):
+            return super().write(content)
+
+
 class _Guard:
-    """Refuses paths that leave the root through a symbolic link. Looks at each directory once."""
+    """Refuses paths that go through a symbolic link. Looks at each directory once.
+
+    One that leads to another place inside is refused as well: what lies behind it has two names then, and jobs that
+    meet there would not see each other.
+    """
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -399,12 +523,12 @@ class _Guard:
             full = f"{self._root}/{above}"
             if os.path.islink(full):
                 real, root = os.path.realpath(full), os.path.realpath(self._root)
-                if real != root and not real.startswith(root.rstrip("/") + "/"):
-                    raise AccessDenied(
-                        "a symbolic link leads out of the destination",
-                        where=f"{full} -> {real}",
-                        next_step="nothing behind it is read, moved or deleted; remove the link",
-                    )
+                inside = real == root or real.startswith(root.rstrip("/") + "/")
+                raise AccessDenied(
+                    f"a symbolic link {'stands in the path' if inside else 'leads out of the destination'}",
+                    where=f"{full} -> {real}",
+                    next_step="nothing behind it is read, moved or deleted; put a directory in its place",
+                )
             self._checked.add(above)
 
 
@@ -425,17 +549,44 @@ def _refusal(error: OSError, source: str, target: str) -> NotRenamed:
     return NotRenamed(Refusal.FAILED, error.strerror or str(error))
 
 
-def _delete_tree(full: str) -> Deleted:
+def _has_long_name(path: str) -> bool:
+    return any(len(os.fsencode(element)) > NAME_BYTES_MAX for element in path.split("/"))
+
+
+def _delete_tree(full: str, aside: str) -> Deleted:
+    """Delete what is at `full`; a directory by way of `aside`, where nobody who writes by its path can hold it up."""
     try:
-        if stat.S_ISDIR(os.lstat(full).st_mode):
-            shutil.rmtree(full)
-        else:
+        if not stat.S_ISDIR(os.lstat(full).st_mode):
             os.unlink(full)
+            return Deleted.DELETED
+        os.rename(full, aside)
     except FileNotFoundError:
-        if os.path.lexists(full):
-            # Somebody else deletes in the same tree; what is left is ours to delete.
-            return _delete_tree(full)
         return Deleted.MISSING
+    except OSError:
+        # Not to be renamed, such as a mount point: emptied where it is.
+        return _remove(full)
+    try:
+        _remove(aside)
+    except OSError as error:
+        # Where a network filesystem keeps files that are still open, a directory is left, and nobody's: gc takes it.
+        if error.errno not in _NOT_EMPTY:
+            raise
+    return Deleted.DELETED
+
+
+def _remove(full: str) -> Deleted:
+    for left in reversed(range(REMOVE_TRIES)):
+        try:
+            shutil.rmtree(full)
+        except FileNotFoundError:
+            # Somebody else deletes in the same tree; what is left is ours to delete.
+            if not os.path.lexists(full):
+                return Deleted.MISSING
+        except OSError as error:
+            if error.errno not in _NOT_EMPTY or not left:
+                raise
+        else:
+            break
     return Deleted.DELETED
 
 
@@ -447,8 +598,13 @@ def _sync_directory(directory: str) -> None:
         os.close(descriptor)
 
 
-def _open_no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW)
+def _open_to_read(path: str, flags: int) -> int:
+    # A named pipe would keep the driver waiting for a writer.
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return descriptor
 
 
 def _read_at_most(descriptor: int, length: int) -> bytes:

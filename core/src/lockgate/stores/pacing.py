@@ -14,6 +14,8 @@ Three rules:
   by this: at a much lower rate, no smaller share is refused. Such a share is believed to be noise for a while, what
   it has cost is given back, and only more than that cuts.
 
+Users of a pacer may set a ceiling, which it never exceeds, whatever the store would take; the lowest one counts.
+
 The clock is passed in; nothing here sleeps, except `admit`, with the sleep that it is given.
 """
 
@@ -26,7 +28,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from weakref import WeakKeyDictionary
 
 CUT_LEAST = 0.95
@@ -78,13 +80,14 @@ class Admission:
 class Pacer:
     """The pace of one process towards one account. Safe to use from several threads and event loops.
 
-    `rate` is in requests per second; None until the store refuses for the first time.
+    `rate` is in requests per second, as found; None until the store refuses for the first time.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+        self._ceilings: WeakKeyDictionary[object, float] = WeakKeyDictionary()
         self.rate: float | None = None
         self.refusals = 0
         self._free_at = 0.0
@@ -103,13 +106,30 @@ class Pacer:
         self._noise = 0.0
         self._noise_windows = 0
 
+    def limit(self, user: object, requests_per_second_max: float) -> None:
+        """Set a ceiling, for as long as `user` lives."""
+        with self._lock:
+            self._ceilings[user] = requests_per_second_max
+
+    @property
+    def ceiling(self) -> float | None:
+        """The lowest that a living user has set, in requests per second; None if none has."""
+        return min(self._ceilings.values(), default=None) if self._ceilings else None
+
+    @property
+    def _rate_now(self) -> float | None:
+        ceiling = self.ceiling
+        if ceiling is None or self.rate is None:
+            return self.rate if ceiling is None else ceiling
+        return min(self.rate, ceiling)
+
     async def admit(self, cost: int = 1, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Admission:
         """Wait until a request that counts as `cost` may be sent.
 
         Callers of one event loop are served in the order they came; only the first of them looks at the rate, and it
         looks again after each sleep, so that a cut holds for all that have not been sent.
         """
-        if self.rate is None and self._paused_until <= self._clock():
+        if self._rate_now is None and self._paused_until <= self._clock():
             return self.take(cost, paced=False)
         loop = asyncio.get_running_loop()
         queue = self._queues.get(loop)
@@ -126,7 +146,7 @@ class Pacer:
         """Seconds until the next request may be sent; 0 or less if it may be now."""
         now = self._clock()
         with self._lock:
-            free_at = self._paused_until if self.rate is None else max(self._free_at, self._paused_until)
+            free_at = self._paused_until if self._rate_now is None else max(self._free_at, self._paused_until)
             return free_at - now
 
     def take(self, cost: int = 1, *, paced: bool = False) -> Admission:
@@ -135,8 +155,9 @@ class Pacer:
         with self._lock:
             if self._began_at is None:
                 self._began_at = now
-            if self.rate is not None:
-                self._free_at = max(self._free_at, now - CATCH_UP_SECONDS) + cost / self.rate
+            rate = self._rate_now
+            if rate is not None:
+                self._free_at = max(self._free_at, now - CATCH_UP_SECONDS) + cost / rate
                 # A sender that is late was not idle: it would have sent by then if it could.
                 paced = paced or self._free_at > now
             return Admission(now, paced, cost)
@@ -151,7 +172,9 @@ class Pacer:
                 self._grown += admission.cost
                 steps = max(self._grown / STEP_REQUESTS, (now - self._cut_at) / STEP_SECONDS)
                 grown_by = 2 ** min(self._steps_before + steps, STEPS_MOST) - 2**self._steps_before
-                self.rate = self._base + GROWTH * sqrt(self._base) * grown_by
+                # What only the ceiling held back says nothing of a rate above it.
+                most = max(self._base, self.ceiling or inf)
+                self.rate = min(self._base + GROWTH * sqrt(self._base) * grown_by, most)
                 if self._steps_before + steps >= STEPS_MOST:
                     self._base, self._cut_at, self._grown, self._steps_before = self.rate, now, 0, STEPS_MOST - 1
 

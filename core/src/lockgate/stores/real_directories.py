@@ -27,6 +27,7 @@ from lockgate.model.files import (
     RenameOutcome,
     Unknown,
 )
+from lockgate.model.layout import unfinished
 from lockgate.model.urls import StoreUrl, check_relative, parent_of
 from lockgate.stores.aside_upload import AsideUpload, PartWriter
 from lockgate.stores.http.bulk import for_each
@@ -43,7 +44,9 @@ class DirectoryNotEmpty(StoreError):
 
 
 class RealDirectoryStore(Store):
-    """See the module. `may_send_twice`: the client library may repeat a rename by itself, so that a second answer can
+    """Base of stores that have real directories, an atomic rename, and one call for one path. See the module.
+
+    `may_send_twice`: the client library may repeat a rename by itself, so that a second answer can
     be about the first call."""
 
     may_send_twice: ClassVar[bool] = True
@@ -333,7 +336,7 @@ class RealDirectoryStore(Store):
 
     @staticmethod
     def _aside_name() -> str:
-        return f".lockgate-{uuid.uuid4().hex}.tmp"
+        return unfinished(uuid.uuid4().hex)
 
     async def drop(self, aside: str) -> None:
         """Delete a file aside, as far as that can be done; never raises for the store."""

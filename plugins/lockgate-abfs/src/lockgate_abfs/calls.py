@@ -45,7 +45,11 @@ class Calls:
     def rename(
         self, source: str, target: str, *, etag: str, replace: bool, transaction_id: str, source_query: str
     ) -> Call:
-        """Rename a file or a directory: the conditions make a second try harmless."""
+        """Rename a file or a directory: the conditions make a second try harmless.
+
+        In the mode `legacy`: in the service's own default, `posix`, it moves the source into a directory that has the
+        target's name, whatever the conditions say.
+        """
         signed = f"?{source_query}" if source_query else ""
         headers = {
             **_JSON,
@@ -56,7 +60,7 @@ class Calls:
             headers |= _ABSENT
         if etag:
             headers["x-ms-source-if-match"] = f'"{etag}"'
-        return self._dfs("rename", "PUT", target, headers=headers, repeat=Repeat.WITH_CARE)
+        return self._dfs("rename", "PUT", target, "mode=legacy", headers, Repeat.WITH_CARE)
 
     def status(self, path: str) -> Call:
         """Ask for the properties that need no right to read the file."""

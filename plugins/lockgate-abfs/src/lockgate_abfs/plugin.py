@@ -51,8 +51,5 @@ def lockgate_recover_rename(
 
 @hookimpl
 def lockgate_cleanup(store: Store, options: JobOptions) -> CleanupPlan | None:
-    """The whole tree at once for an owner of the account; by parts, the record last, for identities whose rights the
-    service checks file by file, since such a deletion takes many requests and can be cut short anywhere."""
-    if not isinstance(store, AbfsStore):
-        return None
-    return CleanupPlan(base_first=True, parallel=True) if store.deletes_at_once else CleanupPlan(False, True)
+    """The whole tree at once, its parts only where that fails, as with a tree so large that the service gives up."""
+    return CleanupPlan(base_first=True, parallel=True) if isinstance(store, AbfsStore) else None

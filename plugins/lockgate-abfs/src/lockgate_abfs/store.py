@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import ClassVar
 
 from lockgate.engine.store import OutputFile, Progress, Store, no_progress
@@ -59,6 +59,7 @@ from lockgate_abfs.answers import (
 from lockgate_abfs.calls import Calls
 from lockgate_abfs.credentials import Credential
 from lockgate_abfs.location import Location
+from lockgate_abfs.moved_inside import without_moved_inside
 from lockgate_abfs.settings import AbfsSettings
 from lockgate_abfs.upload import BlobUpload
 
@@ -68,6 +69,7 @@ CAPABILITIES = frozenset(
         Capability.RENAME_WITHOUT_REPLACE,
         Capability.PINNED_SOURCE,
         Capability.IDENTITY_KEPT_BY_RENAME,
+        Capability.UNIQUE_IDENTITY,
         Capability.RENAME_PROOF,
         Capability.CREATE_IF_ABSENT,
         Capability.ATOMIC_WRITE,
@@ -105,16 +107,16 @@ class AbfsStore(Store):
         self._settings = settings
         self._calls = Calls(url, location)
         self._directories_seen: set[str] = set()
+        self._directories_made: set[str] = set()
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """All of them for an owner of the account; for other identities a tree is not deleted by one request."""
-        return CAPABILITIES if self.deletes_at_once else CAPABILITIES - {Capability.CONSTANT_TIME_DIRECTORY_DELETE}
+        """All of them, whoever calls."""
+        return CAPABILITIES
 
-    @property
-    def deletes_at_once(self) -> bool:
-        """Whether a tree goes as one act, whatever is in it."""
-        return self._credential.is_owner
+    def counters(self) -> Mapping[str, int]:
+        """Of all its requests."""
+        return self.client.counters()
 
     def same_identity(self, one: str, other: str) -> bool:
         """Etags with and without quotes are the same: Hadoop's manifests have them as the headers do."""
@@ -136,11 +138,16 @@ class AbfsStore(Store):
     # Renames
 
     async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
-        """One request each, many in flight."""
+        """One request each, many in flight, and a look at targets that may be directories (`moved_inside`)."""
         await self._require_hierarchy()
-        return await for_each(renames, self._rename, at_once=self.client.in_flight_max, done=progress)
+        return await self._rename_each(renames, progress)
 
-    async def _rename(self, rename: Rename) -> RenameOutcome:
+    async def _rename_each(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
+        outcomes = await for_each(renames, self.rename_once, at_once=self.client.in_flight_max, done=progress)
+        return await without_moved_inside(self, renames, outcomes, self._directories_made)
+
+    async def rename_once(self, rename: Rename) -> RenameOutcome:
+        """Send one rename, and say what its answer says."""
         call = self._calls.rename(
             check_relative(rename.source),
             check_relative(rename.target),
@@ -183,9 +190,11 @@ class AbfsStore(Store):
         return await for_each(paths, delete, at_once=self.client.in_flight_max, done=progress)
 
     async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
-        """One request each, or as many as the service asks for: its answers name the next part."""
+        """One request each for an owner of the account. For another identity the service checks its rights on all
+        that is below, over as many requests as it asks for; the last of them deletes, as one act (HADOOP-18656)."""
         self._directories_seen.clear()
-        paginated = not self.deletes_at_once
+        self._directories_made.clear()
+        paginated = not self._credential.is_owner
 
         async def delete(path: str) -> Deleted:
             continuation, outcome = "", Deleted.MISSING
@@ -209,6 +218,7 @@ class AbfsStore(Store):
     async def delete_empty_directories(self, paths: Sequence[str]) -> list[bool]:
         """In order; the service refuses one that is not empty. It would delete a file: what is there is looked at."""
         self._directories_seen.clear()
+        self._directories_made.clear()
         gone = []
         for path, found in zip(paths, await self.stat_files(paths), strict=True):
             if found is None or not found.is_directory:
@@ -239,11 +249,20 @@ class AbfsStore(Store):
         aside and renamed into place, level by level."""
         await self._require_hierarchy()
         if not within:
-            return await for_each(paths, self._make, at_once=self.client.in_flight_max, done=no_progress)
+            outcomes = await for_each(paths, self._make, at_once=self.client.in_flight_max, done=no_progress)
+            self._remember_made([path for path, each in zip(paths, outcomes, strict=True) if each.state == "created"])
+            return outcomes
         (found,) = await self.stat_files([within]) if within in paths else (None,)
         if within in paths and (found is None or not found.is_directory):
             raise FileMissing("a directory is not there", where=str(self.url.child(within)))
         return [await self._make_within(path, within) for path in paths]
+
+    def _remember_made(self, paths: Sequence[str]) -> None:
+        """Keep which directories were made here and hold no directory."""
+        self._directories_made.update(paths)
+        for path in paths:
+            while path := parent_of(path):
+                self._directories_made.discard(path)
 
     async def _make(self, path: str) -> DirectoryOutcome:
         call = self._calls.make_directory(check_relative(path) if path else path)
@@ -261,6 +280,7 @@ class AbfsStore(Store):
     async def _make_within(self, path: str, within: str) -> DirectoryOutcome:
         if path == within:
             return DirectoryOutcome("existed")
+        self._directories_made.discard(parent_of(path))
         aside = self._aside()
         call = self._calls.make_directory(aside)
         answer = await self.client.ask(call)
@@ -422,7 +442,7 @@ class AbfsStore(Store):
         for attempt in range(SETTLE_TRIES):
             if attempt:
                 await asyncio.sleep(SETTLE_SECONDS * 2**attempt)
-            outcome = await self._rename(rename)
+            (outcome,) = await self._rename_each([rename])
             if isinstance(outcome, Renamed):
                 return outcome
             detail = outcome.detail
@@ -434,8 +454,9 @@ class AbfsStore(Store):
                     (source,) = await self.stat_files([rename.source])
                     if source is not None:
                         return outcome
-            (source,) = await self.stat_files([rename.source])
-            if source is None:
+            source, target = await self.stat_files([rename.source, rename.target])
+            is_file = bool(rename.identity)
+            if source is None and not (is_file and target is not None and target.is_directory):
                 # Nobody else knows the source, so only this rename can have taken it away.
                 return Renamed(rename.identity, recovered=True)
         if isinstance(outcome, NotRenamed):

@@ -36,6 +36,13 @@ def says_unknown_call(answer: Answer) -> bool:
     return answer.status == 404 and "No such object" not in message_of(answer)
 
 
+def says_no_batches(answer: Answer) -> bool:
+    """Whether an answer to a batch says that the service takes none at all. Cloud Storage itself answers 200, or 400 to
+    one that it cannot read; storage-testbench answers 501 ("Not Implemented"), others what they answer to any URL that
+    they do not serve."""
+    return answer.status in (404, 405, 501)
+
+
 def refusal_of(answer: Answer) -> NotRenamed:
     """Why a rename was refused. One code stands for both preconditions: the source's and the target's."""
     detail = f"{answer.status} {message_of(answer)}".rstrip()

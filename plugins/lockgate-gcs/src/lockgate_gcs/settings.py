@@ -23,8 +23,9 @@ class GcsSettings:
 
     `token` is `anon`, `google_default`, `cloud`, a path of a JSON key file, or the JSON itself; empty: as the
     environment has it, anonymous against an emulator. `rename`: `move`, `copy` (weaker), or `auto`, which takes moves
-    and, where the service does not know them, copies. `batch_calls` is how many calls travel in one request at most;
-    1 sends each by itself. `chunk_bytes` is the length of the parts of large uploads.
+    and, where the service does not know them, copies. `batch_calls` is how many calls travel in one request at most; 1
+    sends each by itself, and so is done where the service takes no batches. `chunk_bytes` is the length of the parts of
+    large uploads.
     """
 
     endpoint_url: str = ENDPOINT

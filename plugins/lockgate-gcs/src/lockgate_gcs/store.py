@@ -1,7 +1,8 @@
 """The store of Google Cloud Storage.
 
 Identity is checksum, length and generation; a rename is a move with preconditions on the generations of both ends,
-and keeps checksum and length. Many moves and deletions travel in one request, each with its own answer.
+and keeps checksum and length. Many moves and deletions travel in one request, each with its own answer, where the
+service takes such batches.
 
 Where the service does not know moves (emulators), a rename is a rewrite and a deletion, each with preconditions: the
 capability RENAME_BY_COPY says so, in `lockgate plugins`, in the summary and in a warning in the log.
@@ -13,8 +14,9 @@ objects come; what a deletion leaves of them is deleted too.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from lockgate.engine.logs import get_log
@@ -39,7 +41,7 @@ from lockgate.stores.http.client import Authorizer, StoreClient, is_refusal
 from lockgate.stores.http.exchange import Answer, Call
 from lockgate.stores.http.upload import StreamedOutput
 
-from lockgate_gcs.answers import error_of, json_of, message_of, refusal_of, says_unknown_call
+from lockgate_gcs.answers import error_of, json_of, message_of, refusal_of, says_no_batches, says_unknown_call
 from lockgate_gcs.batch import answers_of, batch_of
 from lockgate_gcs.calls import KEPT_BY_COPY, PROOF, Calls
 from lockgate_gcs.identity import content_of, generation_of, status_of
@@ -90,12 +92,17 @@ class GcsStore(Store):
             url, settings.endpoint_url, url.authority, f"{root}/" if root else "", settings.user_project
         )
         self._copies = settings.rename == "copy"
+        self._batches = settings.batch_calls > 1
         self._has_folders: bool | None = None
 
     @property
     def capabilities(self) -> frozenset[Capability]:
         """Moves, or the weaker copies once it is known that the service has no moves."""
         return COPY_CAPABILITIES if self._copies else MOVE_CAPABILITIES
+
+    def counters(self) -> Mapping[str, int]:
+        """Of all its requests."""
+        return self.client.counters()
 
     def same_identity(self, one: str, other: str) -> bool:
         """Checksum and length; a move changes the generation."""
@@ -106,7 +113,7 @@ class GcsStore(Store):
     async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
         """Moves, one by one while they all fit in flight at once, else many in a request."""
         size = min(self._settings.batch_calls, len(renames) // BATCHES_IN_FLIGHT + 1)
-        if self._copies or size < 2 or len(renames) <= self.client.in_flight_max:
+        if self._copies or not self._batches or size < 2 or len(renames) <= self.client.in_flight_max:
             return await for_each(renames, self._rename, at_once=self.client.in_flight_max, done=progress)
         calls = [self._move(rename) for rename in renames]
         answers = await self._in_batches(calls, size, progress)
@@ -264,6 +271,9 @@ class GcsStore(Store):
             answer = await self.client.ask(call)
         except StoreUnavailable:
             return []
+        if says_no_batches(answer):
+            await self._one_by_one(chunk, calls, answers, answer)
+            return []
         if answer.status != 200:
             if answer.doubtful:
                 return []
@@ -283,6 +293,20 @@ class GcsStore(Store):
             answers[index] = None if found is None else Answer(found.status, found.headers, found.body, is_doubtful)
         return again
 
+    async def _one_by_one(
+        self, chunk: list[int], calls: Sequence[Call], answers: list[Answer | None], refused: Answer
+    ) -> None:
+        """The service takes no batches: send the calls of this one by themselves, and all further ones too."""
+        if self._batches:
+            self._batches = False
+            log.info("no batches here: every call is a request", url=str(self.url), answer=str(refused.status))
+
+        async def ask(index: int) -> None:
+            with contextlib.suppress(StoreUnavailable):  # no answer, or none that says anything
+                answers[index] = await self.client.ask(calls[index])
+
+        await for_each(chunk, ask, at_once=self.client.in_flight_max, done=no_progress)
+
     # Deletions
 
     async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
@@ -291,7 +315,7 @@ class GcsStore(Store):
         return await self._delete_all(calls, progress)
 
     async def _delete_all(self, calls: Sequence[Call], progress: Progress) -> list[Deleted]:
-        if len(calls) < 3 or self._settings.batch_calls == 1:
+        if len(calls) < 3 or not self._batches:
             return await for_each(calls, self._delete, at_once=self.client.in_flight_max, done=progress)
         answers = await self._in_batches(calls, self._settings.batch_calls, progress)
         outcomes = []

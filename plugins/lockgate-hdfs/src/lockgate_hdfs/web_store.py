@@ -57,6 +57,10 @@ class WebHdfsStore(RealDirectoryStore):
         """Those of HDFS."""
         return CAPABILITIES
 
+    def counters(self) -> Mapping[str, int]:
+        """Of all its requests to the NameNode and the DataNodes."""
+        return self.client.counters()
+
     # Requests
 
     async def ask(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lockgate_lab.azure.calls import AzureCall
-from lockgate_lab.azure.namespace import Namespace, Node
+from lockgate_lab.azure.namespace import Namespace, Node, Parts
 from lockgate_lab.azure.shared_key import require_shared_key
 from lockgate_lab.azure.storage_errors import StorageError
 
@@ -27,11 +27,15 @@ class AzureSettings:
     transaction_ids: bool = True
     """Keep `x-ms-client-transaction-id`, and answer it on HEAD; off: the service of before 2024-11-04."""
 
+    legacy_moves_inside: bool = False
+    """Move the source of a rename into a directory at its target also under `mode=legacy`: that the service refuses it
+    there is documented for directories only, so a client must not rely on it."""
+
     list_page_max: int = 5000
     """Entries on one page of a listing, at most, whatever the client allows."""
 
     delete_page_max: int = 1000
-    """Entries removed by one call of a paginated recursive delete, at most."""
+    """Entries whose access one call of a paginated recursive delete checks, at most."""
 
 
 class AzureAccount:
@@ -54,6 +58,11 @@ class AzureAccount:
         if found is None:
             raise StorageError("FilesystemNotFound" if call.dfs else "ContainerNotFound")
         return found
+
+    def find(self, container: str, parts: Parts) -> Node | None:
+        """Return what is at a path, or None, where the container is missing too."""
+        namespace = self.containers.get(container)
+        return namespace.find(parts) if namespace is not None else None
 
     def path(self, call: AzureCall) -> Node:
         """Return what a call names; raises the not-found code of the service that was called."""

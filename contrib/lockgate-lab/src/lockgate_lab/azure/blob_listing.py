@@ -108,7 +108,7 @@ def _blob(path: str, node: Node, with_metadata: bool) -> str:
         "ServerEncrypted": "true",
         "Owner": node.owner,
         "Group": node.group,
-        "Permissions": node.permissions,
+        "Permissions": node.access.permissions,
     }
     if isinstance(node, File):
         properties.update(node.properties)

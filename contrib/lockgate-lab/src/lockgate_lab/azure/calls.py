@@ -48,6 +48,7 @@ _BLOB_OPERATIONS = {
     ("GET", "metadata"): "GetBlobProperties",
     ("HEAD", "metadata"): "GetBlobProperties",
     ("PUT", "properties"): "SetBlobProperties",
+    ("PUT", "lease"): "LeaseBlob",
     ("GET", ""): "GetBlob",
     ("HEAD", ""): "GetBlobProperties",
     ("DELETE", ""): "DeleteBlob",
@@ -57,6 +58,7 @@ _FILESYSTEM_OPERATIONS = {
     "DELETE": "DeleteFilesystem",
     "HEAD": "GetFilesystemProperties",
     "GET": "ListPaths",
+    "PATCH": "SetFilesystemProperties",
 }
 _PATCH_OPERATIONS = {
     "append": "AppendFile",
@@ -89,7 +91,7 @@ class AzureCall(StoreCall):
         query = self.query
         if "comp" in query or "restype" in query:
             return False
-        if self.method == "PATCH" or "x-ms-rename-source" in self.headers:
+        if self.method in ("PATCH", "POST") or "x-ms-rename-source" in self.headers:
             return True
         if not _DFS_PARAMETERS.isdisjoint(query):
             return True
@@ -100,16 +102,30 @@ class AzureCall(StoreCall):
         if query.get("resource") == "account":
             return "ListFilesystems"
         if not self.parts:
-            if method == "HEAD" and "action" in query:
-                return "GetPathStatus"
-            return _FILESYSTEM_OPERATIONS.get(method, "Unknown")
+            return self._root_operation()
         if method == "PUT":
             if "x-ms-rename-source" in self.headers:
                 return "RenamePath"
             return {"file": "CreateFile", "directory": "CreateDirectory"}.get(query.get("resource", ""), "Unknown")
         if method == "PATCH":
             return _PATCH_OPERATIONS.get(query.get("action", "").lower(), "Unknown")
+        if method == "POST" and "x-ms-lease-action" in self.headers:
+            return "LeasePath"
         return {"GET": "ReadFile", "HEAD": "GetPathStatus", "DELETE": "DeletePath"}.get(method, "Unknown")
+
+    def _root_operation(self) -> str:
+        """The filesystem itself is meant where `resource=filesystem` says so, its root directory otherwise."""
+        if self.query.get("resource") == "filesystem":
+            return _FILESYSTEM_OPERATIONS.get(self.method, "Unknown")
+        if self.method == "PUT" and "x-ms-rename-source" in self.headers:
+            return "RenamePath"
+        if "action" in self.query:
+            named = {"HEAD": "GetPathStatus", "PATCH": _PATCH_OPERATIONS.get(self.query["action"].lower(), "Unknown")}
+            return named.get(self.method, "Unknown")
+        if self.method == "DELETE":
+            return "DeletePath"
+        self.error = "MissingRequiredQueryParameter"
+        return "Unknown"
 
     def _blob_operation(self) -> str:
         method, component = self.method, self.query.get("comp", "")

@@ -16,7 +16,9 @@ import itertools
 import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from lockgate_lab.azure.access import DIRECTORY_MODE, FILE_MODE, UMASK, AccessControl
 from lockgate_lab.azure.storage_errors import StorageError
 
 Parts = tuple[str, ...]
@@ -30,11 +32,32 @@ def new_etag() -> str:
     return f"0x8D{next(_etag_numbers):X}"
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The latest lease on a node: held until a time, in seconds since 1970. `seconds` is -1 for an infinite one."""
+
+    identity: str
+    seconds: int
+    until: float
+    is_broken: bool = False
+
+    def is_held(self, now: float) -> bool:
+        """Whether it still keeps others from writing."""
+        return now < self.until
+
+    def state(self, now: float) -> str:
+        """`x-ms-lease-state`."""
+        if self.is_held(now):
+            return "breaking" if self.is_broken else "leased"
+        return "broken" if self.is_broken else "expired"
+
+
 class Node:
     """What a file and a directory have in common."""
 
     __slots__ = (
-        "created", "etag", "group", "metadata", "modified", "name", "owner", "parent", "permissions", "transaction_id",
+        "access", "created", "etag", "group", "lease", "metadata", "modified", "name", "owner", "parent",
+        "transaction_id",
     )  # fmt: skip
     resource_type = ""
 
@@ -43,9 +66,10 @@ class Node:
         self.parent: Directory | None = None
         self.owner = "$superuser"
         self.group = "$superuser"
-        self.permissions = "rw-r-----"
+        self.access = AccessControl.of_mode(FILE_MODE & ~UMASK)
         self.metadata: dict[str, str] = {}
         self.transaction_id = ""
+        self.lease: Lease | None = None
         self.created = time.time()
         self.touch()
 
@@ -108,7 +132,7 @@ class Directory(Node):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.permissions = "rwxr-x---"
+        self.access = AccessControl.of_mode(DIRECTORY_MODE & ~UMASK)
         self.children: dict[str, Node] = {}
         self.names: list[str] = []
 
@@ -159,6 +183,7 @@ class Namespace:
             child = directory.children.get(part)
             if child is None:
                 child = Directory(part)
+                child.access = directory.access.inherited(DIRECTORY_MODE, UMASK, is_directory=True)
                 directory.attach(child)
             elif not isinstance(child, Directory):
                 raise StorageError("PathConflict")
@@ -166,37 +191,25 @@ class Namespace:
         return directory
 
     def put_file(self, parts: Parts, file: File) -> None:
-        """Put a file at a path in place of what was there, with its parents; no directory may have that name."""
+        """Put a file at a path in place of what was there, with its parents; no directory may have that name.
+
+        It has the access that a new file in its directory gets, or that of the file which it replaces, with its lease.
+        """
         parent = self.make_directories(parts[:-1])
-        if isinstance(parent.children.get(parts[-1]), Directory):
+        replaced = parent.children.get(parts[-1])
+        if isinstance(replaced, Directory):
             raise StorageError("PathConflict")
         file.name = parts[-1]
+        if replaced is None:
+            file.access = parent.access.inherited(FILE_MODE, UMASK, is_directory=False)
+        else:
+            file.access, file.lease = replaced.access, replaced.lease
         parent.attach(file)
 
     def remove(self, node: Node) -> None:
         """Remove a file, or a directory with all below it, at once."""
         assert node.parent is not None
         node.parent.detach(node.name)
-
-    def remove_some(self, directory: Directory, count_max: int) -> bool:
-        """Remove at most so many entries below a directory, deepest first, then it; say whether it is gone."""
-        removed = 0
-        pending = [directory]
-        while pending:
-            current = pending[-1]
-            if current.names:
-                if removed == count_max:
-                    return False
-                last = current.children[current.names[-1]]
-                if isinstance(last, Directory) and last.names:
-                    pending.append(last)
-                    continue
-                current.detach(last.name)
-                removed += 1
-            else:
-                pending.pop()
-        self.remove(directory)
-        return True
 
     def rename(self, source: Node, target: Parts) -> None:
         """Move a node to a path; a file keeps its etag, and so does every file below a directory.

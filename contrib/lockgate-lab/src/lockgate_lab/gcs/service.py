@@ -52,6 +52,10 @@ class GcsSettings:
     list_page_max: int = LIST_PAGE_MAX
     """Names on one page of a listing, at most, whatever the client allows."""
 
+    batch_status: int = 200
+    """Another status: a service without batches, which answers this to each. storage-testbench answers 501, a server
+    that does not know the URL 404 or 405."""
+
     batch_counts_as_calls: bool = True
     """Let a batch count against the rate limit as the calls in it."""
 
@@ -356,6 +360,8 @@ class GcsService:
     # Batches.
 
     def _batch(self, call: GcsCall, body: bytes) -> web.Response:
+        if self.settings.batch_status != 200:
+            raise GcsError(self.settings.batch_status, "Not Implemented", "notImplemented")
         if len(body) > BATCH_BYTES_MAX:
             raise GcsError(413, "Request Too Large", "uploadTooLarge")
         parts = parts_of(call.headers.get("Content-Type", ""), body)

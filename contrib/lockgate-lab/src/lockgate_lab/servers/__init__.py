@@ -7,7 +7,7 @@ environment has CI=true, into a failed one.
 
 from lockgate_lab.servers.azurite import Azurite
 from lockgate_lab.servers.fake_gcs import FakeGcsServer
-from lockgate_lab.servers.hadoop_jars import abfs_class_path, java, mini_cluster_class_path
+from lockgate_lab.servers.hadoop_jars import abfs_class_path, abfs_suite_class_path, java, mini_cluster_class_path
 from lockgate_lab.servers.hdfs import MiniHdfs
 from lockgate_lab.servers.missing_tool import MissingTool, or_skip, start_or_skip
 
@@ -17,6 +17,7 @@ __all__ = [
     "MiniHdfs",
     "MissingTool",
     "abfs_class_path",
+    "abfs_suite_class_path",
     "java",
     "mini_cluster_class_path",
     "or_skip",

@@ -33,6 +33,21 @@ _ABFS = {
     "org.apache.commons:commons-lang3": "3.18.0",
     "commons-io:commons-io": "2.16.1",
 }
+SUITE_VERSION = "3.4.2"
+"""The latest release of Hadoop whose tests of the connector are on Maven Central."""
+
+_ABFS_SUITE = {
+    "org.apache.hadoop:hadoop-azure": SUITE_VERSION,
+    "org.apache.hadoop:hadoop-azure:test-jar": SUITE_VERSION,
+    "org.apache.hadoop:hadoop-common": SUITE_VERSION,
+    "org.apache.hadoop:hadoop-common:test-jar": SUITE_VERSION,
+    "org.apache.hadoop:hadoop-mapreduce-client-core": SUITE_VERSION,
+    "org.apache.hadoop:hadoop-mapreduce-client-core:test-jar": SUITE_VERSION,
+    "junit:junit": "4.13.2",
+    "org.junit.platform:junit-platform-console-standalone": "1.10.2",
+    "org.mockito:mockito-inline": "4.11.0",
+    "org.assertj:assertj-core": "3.12.2",
+}
 _ALONE = frozenset({"org.apache.hadoop:hadoop-azure"})
 """What comes without its own dependencies: the shaded client has them."""
 
@@ -47,7 +62,13 @@ def mini_cluster_class_path() -> str:
 
 def abfs_class_path() -> str:
     """Return the class path of a Hadoop client that knows `abfs://`; raises as `mini_cluster_class_path`."""
-    return f"{_fetched('abfs', _ABFS)}/*"
+    return f"{_fetched('abfs', _ABFS, _ALONE)}/*"
+
+
+def abfs_suite_class_path() -> str:
+    """Return the class path of Hadoop's own tests of its ABFS connector, with JUnit's console to run them; raises as
+    `mini_cluster_class_path`."""
+    return f"{_fetched('abfs-suite', _ABFS_SUITE)}/*"
 
 
 def java() -> str:
@@ -61,19 +82,19 @@ def java() -> str:
     return found
 
 
-def _fetched(what: str, jars: Mapping[str, str]) -> Path:
+def _fetched(what: str, jars: Mapping[str, str], alone: frozenset[str] = frozenset()) -> Path:
     # A change of the list is another directory, so a cache of an older version of the lab is never taken for it.
     digest = hashlib.sha256(json.dumps(jars, sort_keys=True).encode()).hexdigest()[:8]
-    return fetched_once(f"hadoop-{HADOOP_VERSION}-{what}-{digest}", lambda directory: _fetch(directory, jars))
+    return fetched_once(f"hadoop-{HADOOP_VERSION}-{what}-{digest}", lambda directory: _fetch(directory, jars, alone))
 
 
-def _fetch(directory: Path, jars: Mapping[str, str]) -> None:
+def _fetch(directory: Path, jars: Mapping[str, str], alone: frozenset[str]) -> None:
     maven = executable("mvn", "Hadoop", _MAVEN_REMEDY)
     project = directory / "pom.xml"
     project.write_text(
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>lockgate</groupId><artifactId>lab</artifactId><version>1</version><dependencies>"
-        + "".join(_dependency(name, version) for name, version in jars.items())
+        + "".join(_dependency(name, version, name in alone) for name, version in jars.items())
         + "</dependencies></project>"
     )
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
@@ -83,10 +104,10 @@ def _fetch(directory: Path, jars: Mapping[str, str]) -> None:
         raise ServerStartError(f"{' '.join(command)}: status {done.returncode}\n{done.stdout[-2000:]}")
 
 
-def _dependency(name: str, version: str) -> str:
-    group, _, artifact = name.partition(":")
+def _dependency(name: str, version: str, is_alone: bool) -> str:
+    group, artifact, *kind = name.split(":")
     nothing = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     return (
         f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-        f"{nothing if name in _ALONE else ''}</dependency>"
+        f"{f'<type>{kind[0]}</type>' if kind else ''}{nothing if is_alone else ''}</dependency>"
     )

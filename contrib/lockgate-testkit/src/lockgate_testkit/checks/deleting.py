@@ -7,11 +7,14 @@ import contextlib
 
 from lockgate.engine.store import Store
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import FileExists, FileMissing, StoreError
+from lockgate.model.errors import AnswerLost, FileExists, FileMissing, StoreError
 from lockgate.model.files import Deleted
 
 from lockgate_testkit.bench import Bench, ContractBroken, Meeting, expect, expect_same
 from lockgate_testkit.catalogue import check
+
+WRITES_MAX = 10_000
+"""A late writer that nobody stops gives up after so many files."""
 
 
 @check()
@@ -73,6 +76,31 @@ async def several_delete_one_tree(bench: Bench) -> None:
         await bench.write_many(paths, b"")
         await bench.race(4, racer)
         expect_same(await bench.tree("d"), [], "what is left")
+
+
+@check(Capability.REAL_DIRECTORIES)
+async def a_tree_goes_while_somebody_writes_into_it(bench: Bench) -> None:
+    """A late task attempt writes on until it is refused: the deletion of its tree neither fails nor waits for it."""
+
+    async def racer(store: Store, number: int, meeting: Meeting) -> None:
+        for at in range(max(1, bench.effort.rounds // 5)):
+            meeting.wait()
+            if number == 0:
+                await store.delete_directories([f"job/{at}"])
+                (status,) = await store.stat_files([f"job/{at}"])
+                expect(status is None, "a deletion of the tree returned, and the tree is there")
+                continue
+            with contextlib.suppress(FileMissing, AnswerLost):
+                for file in range(WRITES_MAX):
+                    if meeting.over.is_set():  # the deletion has failed
+                        break
+                    await store.create_file(f"job/{at}/work/{number}-{file}", b"x")
+
+    for at in range(max(1, bench.effort.rounds // 5)):
+        await bench.make(f"job/{at}/work")
+        await bench.write_many([f"job/{at}/work/{number}" for number in range(20)], b"")
+    await bench.race(3, racer)
+    expect_same(await bench.tree("job"), [], "what is left")
 
 
 @check(Capability.REAL_DIRECTORIES)

@@ -81,6 +81,18 @@ async def a_file_that_nobody_touches_keeps_its_identity(bench: Bench) -> None:
     expect(bench.store.same_identity(before, after), f"{before} before, {after} after")
 
 
+@check(Capability.UNIQUE_IDENTITY)
+async def files_of_one_content_are_told_apart(bench: Bench) -> None:
+    """Files that have the same content, and were written at once, have different identities, renamed ones too."""
+    await bench.make("d", "to")
+    count = bench.effort.rounds
+    await asyncio.gather(*(bench.write(f"d/{number}", b"the same") for number in range(count)))
+    for number in range(0, count, 2):
+        await bench.rename(f"d/{number}", f"to/{number}")
+    listed = [*await bench.listed("d"), *await bench.listed("to")]
+    expect_same(len({each.identity for each in listed}), count, "different identities of as many files")
+
+
 @check(Capability.IDENTITY_KEPT_BY_RENAME)
 async def a_rename_keeps_the_identity(bench: Bench) -> None:
     """The identity at the target is that of the source, as a status and as a listing show it, also over another."""

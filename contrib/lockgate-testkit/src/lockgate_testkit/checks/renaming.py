@@ -103,6 +103,24 @@ async def a_rename_does_not_go_into_a_directory(bench: Bench) -> None:
     expect_same(await bench.listed("d/empty"), [], "what is in the empty directory")
 
 
+@check(Capability.REAL_DIRECTORIES)
+async def a_batch_does_not_go_into_directories(bench: Bench) -> None:
+    """Of many renames those whose targets are directories are refused, and the others take place."""
+    names = [f"{number:02d}" for number in range(20)]
+    directories = [name for name in names if int(name) % 5 == 3]
+    await bench.make("from", "to", *(f"to/{name}" for name in directories))
+    await bench.write_many([f"from/{name}" for name in names], b"content")
+    identities = {each.path: each.identity for each in await bench.listed("from")}
+    renames = [Rename(f"from/{name}", f"to/{name}", 7, identities[f"from/{name}"]) for name in names]
+    outcomes = await bench.store.rename_files(renames)
+    refused = [name for name, each in zip(names, outcomes, strict=True) if isinstance(each, NotRenamed)]
+    expect_same(refused, directories, "which were refused")
+    left = sorted(each.path for each in await bench.listed("from"))
+    expect_same(left, [f"from/{name}" for name in directories], "sources left")
+    files = sorted(each.path for each in await bench.tree("to"))
+    expect_same(files, [f"to/{name}" for name in names if name not in directories], "files at the targets")
+
+
 @check(Capability.RENAME_WITHOUT_REPLACE)
 async def a_rename_refuses_an_existing_target(bench: Bench) -> None:
     """Without `replace` both files stay as they are, whatever they hold."""
@@ -174,6 +192,51 @@ async def one_of_many_renames_of_a_source_wins(bench: Bench) -> None:
         here = [number for number, status in enumerate(targets) if status is not None]
         expect_same(here, winners, f"round {at}: targets that are there")
     expect_same(await bench.listed("from"), [], "sources left")
+
+
+@check(Capability.ATOMIC_RENAME)
+async def a_source_goes_once_whether_it_may_replace_or_not(bench: Bench) -> None:
+    """Of two renames of one source, one of which may replace, exactly one takes place: so a commit point is undone."""
+    rounds = 2 * bench.effort.rounds
+    await bench.make("from", "to")
+    await bench.write_many([f"from/{at}" for at in range(rounds)], b"content")
+
+    async def racer(store: Store, number: int, meeting: Meeting) -> list[bool]:
+        won = []
+        for at in range(rounds):
+            meeting.wait()
+            # Now the one is a little late, now the other.
+            await asyncio.sleep(0.0005 * (at % 3) if at % 2 == number else 0)
+            (outcome,) = await store.rename_files([Rename(f"from/{at}", f"to/{at}-{number}", 7, replace=number == 0)])
+            won.append(isinstance(outcome, Renamed))
+        return won
+
+    one, other = await bench.race(2, racer)
+    for at in range(rounds):
+        expect_same(one[at] + other[at], 1, f"round {at}: renames that were told they had taken place, of 2")
+        targets = await bench.store.stat_files([f"to/{at}-{number}" for number in range(2)])
+        expect_same([each is not None for each in targets], [one[at], other[at]], f"round {at}: targets that are there")
+    expect_same(await bench.listed("from"), [], "sources left")
+
+
+@check(Capability.ATOMIC_RENAME)
+async def a_file_that_goes_back_and_forth_is_not_lost(bench: Bench) -> None:
+    """While some rename a file and others bring it back, it is never lost: late drivers and rollbacks do that."""
+    racers, rounds = min(4, bench.effort.racers), 2 * bench.effort.rounds
+    await bench.make("here", "there")
+    await bench.write("here/file", b"content")
+
+    async def racer(store: Store, number: int, meeting: Meeting) -> None:
+        ends = ("here/file", "there/file") if number % 2 == 0 else ("there/file", "here/file")
+        for at in range(rounds):
+            meeting.wait()
+            # Who brings back comes a little later than who renames, since there is nothing to bring back before.
+            await asyncio.sleep(0.0005 * (at % 4) if number % 2 else 0)
+            await store.rename_files([Rename(*ends, 7)])
+
+    await bench.race(racers, racer)
+    found = await bench.store.read_files(["here/file", "there/file"], bytes_max=READ_BYTES_MAX)
+    expect_same(sorted(each or b"" for each in found), [b"", b"content"], "what is at the two ends")
 
 
 @check(Capability.ATOMIC_RENAME)

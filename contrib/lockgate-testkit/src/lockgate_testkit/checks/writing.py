@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockgate.engine.store import Store
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import FileExists, FileMissing
+from lockgate.model.errors import FileExists, FileMissing, StoreError
 
 from lockgate_testkit.bench import READ_BYTES_MAX, Bench, Meeting, expect, expect_same
 from lockgate_testkit.catalogue import check
@@ -50,6 +50,19 @@ async def nothing_is_written_into_a_missing_directory(bench: Bench) -> None:
     await bench.refuses(FileMissing, bench.store.create_file("d/gone/further/file", b"x"))
     expect_same(await bench.stat("d/gone"), None, "the directory that was missing")
     expect_same(await bench.listed("d"), [], "what the refused calls left")
+
+
+@check(Capability.REAL_DIRECTORIES)
+async def nothing_is_written_onto_a_directory(bench: Bench) -> None:
+    """Neither call puts its file in the place of a directory, nor into it."""
+    await bench.make("d/empty", "d/full")
+    await bench.write("d/full/file", b"x")
+    for path in ("d/empty", "d/full"):
+        await bench.refuses(StoreError, bench.store.create_file(path, b"created"))
+        await bench.refuses(StoreError, bench.store.write_file(path, b"written"))
+        expect((await bench.status(path)).is_directory, f"{path} is no directory any more")
+    found = [(each.path, each.length) for each in await bench.tree("d")]
+    expect_same(found, [("d/full/file", 1)], "files after the refused calls")
 
 
 @check(Capability.CREATE_IF_ABSENT)

@@ -1,4 +1,4 @@
-"""The policies append, fail, replace and replace-partitions."""
+"""The policies append, fail, fail-partitions, replace and replace-partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lockgate.plugins.hookspecs import hookimpl
 
 @hookimpl
 def lockgate_conflict_policies() -> Sequence[str]:
-    """The four names."""
+    """Their names."""
     return tuple(POLICIES)
 
 
@@ -21,7 +21,7 @@ def lockgate_conflict_policies() -> Sequence[str]:
 def lockgate_resolve_conflicts(
     plan: CommitPlan, options: JobOptions, existing: Sequence[FileStatus] | None
 ) -> CommitPlan | Survey | None:
-    """Apply one of the four; None for another's."""
+    """Apply one of them; None for another's."""
     if options.conflict == "append" and options.delete_target_files:
         return append_over_targets(plan, existing)
     policy = POLICIES.get(options.conflict)

@@ -11,6 +11,6 @@ from lockgate.plugins.hookspecs import hookimpl
 
 @hookimpl(trylast=True)
 def lockgate_cleanup(store: Store, options: JobOptions) -> CleanupPlan:
-    """The whole at once where a tree is deleted by one request, else its parts in parallel first."""
+    """The whole at once where a tree is deleted as one act, else its parts in parallel first."""
     at_once = Capability.CONSTANT_TIME_DIRECTORY_DELETE in store.capabilities
     return CleanupPlan(base_first=at_once, parallel=not at_once)

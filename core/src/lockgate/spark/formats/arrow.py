@@ -20,7 +20,7 @@ class Arrow(FileFormat):
     chunk_bytes = 16 << 20
 
     def check(self, schema: pa.Schema, options: FormatOptions) -> None:
-        """It holds whatever Arrow carries."""
+        """It holds whatever Arrow carries; a variant is a struct of its metadata and its value."""
 
     def open(self, file: Any, schema: pa.Schema, options: FormatOptions) -> FormatWriter:
         """An IPC file with a footer."""

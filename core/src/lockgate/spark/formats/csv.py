@@ -8,7 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockgate.spark.formats.file_format import FileFormat, FormatOptions, FormatWriter, refuse_types
-from lockgate.spark.formats.text_lines import COMPRESSIONS, LinesFile, joined, one_character, scalar_text
+from lockgate.spark.formats.spark_type import is_spatial, is_variant
+from lockgate.spark.formats.text_lines import COMPRESSIONS, LinesFile, one_character
+from lockgate.spark.formats.value_text import joined, scalar_text
 
 CHUNK_BYTES = 8 << 20
 
@@ -30,16 +32,18 @@ class Csv(FileFormat):
 
     def check(self, schema: pa.Schema, options: FormatOptions) -> None:
         """Only columns that are one value a row."""
-        nested = "arrays, maps and structs"
         refuse_types(
             self.name,
             schema,
             {
-                nested: pa.types.is_nested,
+                "variants": is_variant,
+                "spatial values": is_spatial,
+                "arrays, maps and structs": pa.types.is_nested,
                 "binary columns": lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
-                "intervals": lambda kind: pa.types.is_interval(kind) or pa.types.is_duration(kind),
+                "a column of the type void": pa.types.is_null,
+                "calendar intervals": pa.types.is_interval,
             },
-            "use parquet or json, or cast the column to a string",
+            "use parquet, or cast the column to a string",
         )
         _Dialect(options)
 
@@ -72,17 +76,22 @@ class _Dialect:
 class _CsvFile(LinesFile):
     def __init__(self, file: Any, schema: pa.Schema, options: FormatOptions) -> None:
         super().__init__(file, options.compression)
+        self._schema = schema
         self._dialect = _Dialect(options)
         if self._dialect.header:
             names = self._dialect.quoted(pa.array(schema.names, pa.large_string()))
             self.put((self._dialect.separator.join(names.to_pylist()) + "\n").encode())
 
     def lines(self, batch: pa.RecordBatch) -> pa.Array:
-        texts = [self._text(column) for column in batch.columns]
+        texts = [self._text(column, field) for column, field in zip(batch.columns, self._schema, strict=True)]
         nulls = {"null_handling": "replace", "null_replacement": self._dialect.null}
-        return joined(joined(*texts, separator=self._dialect.separator, **nulls), "\n")
+        line = joined(*texts, separator=self._dialect.separator, **nulls)
+        if len(texts) == 1:
+            # Readers skip an empty line, and the row with it; quotes keep it.
+            line = pc.if_else(pc.equal(line, ""), pa.scalar(self._dialect.quote * 2, pa.large_string()), line)
+        return joined(line, "\n")
 
-    def _text(self, column: pa.Array) -> pa.Array:
-        text = scalar_text(column).cast(pa.large_string())
+    def _text(self, column: pa.Array, field: pa.Field) -> pa.Array:
+        text = scalar_text(column, field).cast(pa.large_string())
         plain = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         return self._dialect.quoted(text) if plain else text

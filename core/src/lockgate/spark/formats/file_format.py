@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from lockgate.model.errors import OptionError
+from lockgate.spark.formats.spark_type import is_variant
 
 
 @dataclass(frozen=True)
 class FormatOptions:
     """What a format is told: the compression's name, and its own options by lower-case name.
 
-    `spark_schema` is the schema of the columns in the file as Spark's JSON; empty when Spark is not the source.
+    `spark_schema` is the schema of the columns in the file as Spark's JSON, `spark_version` the version of Spark;
+    both are empty when Spark is not the source.
     """
 
     compression: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     spark_schema: str = ""
+    spark_version: str = ""
 
     def setting(self, name: str, default: str) -> str:
         """The option `name`, compared in lower case."""
@@ -82,24 +85,32 @@ class FileFormat(ABC):
         """Start a file on a binary file object."""
 
 
-def refuse_types(format_name: str, schema: pa.Schema, refused: Mapping[str, Any], alternative: str) -> None:
-    """Raise `OptionError` for the first column, nested ones included, whose type one of the predicates holds for."""
+def refuse_types(
+    format_name: str, schema: pa.Schema, refused: Mapping[str, Callable[[pa.DataType], bool]], alternative: str
+) -> None:
+    """Refuse a schema in which a type, nested ones included, is one that a predicate holds for.
+
+    Raises:
+        OptionError: of the first such column, with its path, such as `orders.element.price`, and its type.
+    """
     for column in schema:
-        for kind in _types_in(column.type):
+        for path, kind in _types_in(column.name, column.type):
             for what, holds in refused.items():
                 if holds(kind):
                     raise OptionError(
                         f"{format_name} files cannot hold {what}",
-                        where=f"column {column.name}: {column.type}",
+                        where=f"column {path}: {kind}",
                         next_step=alternative,
                     )
 
 
-def _types_in(kind: pa.DataType) -> list[pa.DataType]:
+def _types_in(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    yield path, kind
     if pa.types.is_map(kind):
-        return [kind, *_types_in(kind.key_type), *_types_in(kind.item_type)]
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return [kind, *_types_in(kind.value_type)]
-    if pa.types.is_struct(kind):
-        return [kind, *(each for child in kind for each in _types_in(child.type))]
-    return [kind]
+        yield from _types_in(f"{path}.key", kind.key_type)
+        yield from _types_in(f"{path}.value", kind.item_type)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _types_in(f"{path}.element", kind.value_type)
+    elif pa.types.is_struct(kind) and not is_variant(kind):
+        for child in kind:
+            yield from _types_in(f"{path}.{child.name}", child.type)

@@ -14,8 +14,13 @@ import pyarrow.parquet as pq
 
 from lockgate.model.errors import OptionError
 from lockgate.spark.formats.file_format import FileFormat, FormatOptions, FormatWriter, refuse_types
+from lockgate.spark.formats.spark_type import is_spatial
 
 SPARK_SCHEMA_KEY = "org.apache.spark.sql.parquet.row.metadata"
+
+SPARK_VERSION_KEY = "org.apache.spark.version"
+"""By it a Spark that reads knows that old dates are of the proleptic Gregorian calendar; without it, the setting
+`spark.sql.parquet.datetimeRebaseModeInRead` decides (Spark's `DataSourceUtils.datetimeRebaseSpec`)."""
 
 ROW_GROUP_BYTES = 128 << 20
 """Uncompressed Arrow memory in a row group, as Spark's `parquet.block.size`."""
@@ -47,9 +52,10 @@ class Parquet(FileFormat):
             {
                 "a column of the type void": pa.types.is_null,
                 "a struct without fields": lambda kind: pa.types.is_struct(kind) and not kind.num_fields,
+                "spatial values": is_spatial,
                 "calendar intervals": pa.types.is_interval,
             },
-            "leave the column out or cast it",
+            "leave the column out, or cast it to a string",
         )
         if not len(schema):
             raise OptionError("parquet files cannot hold rows without columns", next_step="select at least one column")
@@ -66,6 +72,8 @@ class _ParquetWriter(FormatWriter):
         self._writer = pq.ParquetWriter(file, self._schema, compression=codec, version="2.6", store_schema=False)
         if options.spark_schema:
             self._writer.add_key_value_metadata({SPARK_SCHEMA_KEY: options.spark_schema})
+        if options.spark_version:
+            self._writer.add_key_value_metadata({SPARK_VERSION_KEY: options.spark_version})
 
     def write(self, table: pa.Table) -> None:
         if table.schema != self._schema:

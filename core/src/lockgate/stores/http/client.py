@@ -33,6 +33,9 @@ with it all others; a longer wait of its own would only leave the rate unused.""
 FAILED = frozenset({408, 500, 502, 503, 504})
 REFUSED = frozenset({429, 503})
 
+_COUNTED = {"refused": "store_io_throttled", "repeated": "store_io_retry", "held_back": "store_io_rate_limited"}
+"""What is counted beside the kinds of calls, by the names that Hadoop's `StoreStatisticNames` gives."""
+
 
 class Authorizer(Protocol):
     """Puts the credentials on a request; asked for each try, since signatures and tokens expire."""
@@ -46,12 +49,14 @@ class StoreClient:
     """Asks one account on behalf of one store.
 
     `account` is the endpoint that limits are counted by; `requests` counts tries by kind of call, and beside them
-    `refused` (throttled answers) and `repeated` (tries after the first).
+    `refused` (throttled answers), `repeated` (tries after the first) and `held_back` (tries that waited for the pace).
     """
 
     def __init__(self, account: str, authorizer: Authorizer, options: JobOptions, pacer: Pacer | None = None) -> None:
         self.account = account
         self.pacer = pacer or pacer_for(account)
+        if options.requests_per_second_max:
+            self.pacer.limit(self, options.requests_per_second_max)
         self.requests: Counter[str] = Counter()
         self._authorizer = authorizer
         self._in_flight = options.requests_in_flight
@@ -63,6 +68,10 @@ class StoreClient:
     def in_flight_max(self) -> int:
         """How many requests may be at work at once."""
         return self._in_flight
+
+    def counters(self) -> dict[str, int]:
+        """What a store's `counters` are; see there."""
+        return {name: self.requests[kind] for kind, name in _COUNTED.items() if self.requests[kind]}
 
     async def ask(self, call: Call) -> Answer:
         """Send a request, again where that is safe, and return the store's answer.
@@ -108,6 +117,7 @@ class StoreClient:
             admission = await self.pacer.admit(call.cost)
             url, headers = await self._authorizer.authorize(call)
             self.requests[call.kind] += 1
+            self.requests["held_back"] += admission.paced
             answer = await transport.exchange(call, headers, url, self._timeout_s)
         if is_refusal(answer):
             self.requests["refused"] += 1

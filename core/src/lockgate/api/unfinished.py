@@ -1,0 +1,48 @@
+"""Job commits that are under way, or died on their way: why a destination is not as its last summary says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.list_jobs import STATUS_MEANING, JobState, JobStatus, list_jobs
+from lockgate.model.errors import JobNotFound, LockgateError
+from lockgate.model.layout import SUCCESS
+from lockgate.model.phases import PHASES, Phase
+
+_CHANGES_THE_DESTINATION = frozenset({Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK})
+
+
+async def unfinished_jobs(run: JobRun) -> list[JobState]:
+    """The jobs that have begun to change the destination and have not come to an end."""
+    return [
+        state
+        for state in await list_jobs(run)
+        if state.phase in _CHANGES_THE_DESTINATION or state.status is JobStatus.RECORD_LOST
+    ]
+
+
+def told(state: JobState) -> str:
+    """What is the matter with such a job, in one line."""
+    if state.phase is None:
+        return f"job {state.job_id}: {STATUS_MEANING[state.status]}"
+    ended = "crashed" if state.status is JobStatus.CRASHED else "is at work"
+    return f"job {state.job_id} {ended} in phase {state.phase.value}: readers see {PHASES[state.phase].readers_see}"
+
+
+def next_step(run: JobRun, states: Sequence[JobState]) -> str:
+    """The command that goes on from there."""
+    if any(state.status in (JobStatus.CRASHED, JobStatus.RECORD_LOST) for state in states):
+        return f"lockgate recover {run.store.url}"
+    return f"lockgate jobs {run.store.url}"
+
+
+def no_summary(run: JobRun, states: Sequence[JobState]) -> LockgateError:
+    """The error for a destination without `_SUCCESS`, given its unfinished jobs."""
+    if states:
+        return LockgateError(
+            "there is no `_SUCCESS`: a job commit has not come to its end",
+            where="\n".join([run.url(SUCCESS), *map(told, states)]),
+            next_step=next_step(run, states),
+        )
+    return JobNotFound("no job was committed here", where=run.url(SUCCESS), next_step=f"lockgate jobs {run.store.url}")

@@ -1,0 +1,69 @@
+"""What the tasks of earlier attempts at a job have committed, so that the next attempt need not run them again.
+
+Seed: "Job Recovery". Hadoop's manifest committer has no recovery of jobs; its v1 committer moves the earlier attempt's
+tasks, here the next attempt's driver commits them where they are.
+"""
+
+from __future__ import annotations
+
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.load_manifests import below_root_of
+from lockgate.engine.setup import read_marker_of
+from lockgate.engine.task_commit import owner_of
+from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX, JobLayout, parse_attempt_directory
+from lockgate.model.manifest import decode_manifest
+from lockgate.model.receipt import Receipt
+from lockgate.model.record import digest_of
+
+
+async def committed_tasks(run: JobRun) -> list[Receipt]:
+    """The receipts of the tasks that committed in earlier attempts at this job, in order of task; the newest of each.
+
+    Raises:
+        ManifestInvalid: one of their manifests is not acceptable.
+    """
+    earlier: list[JobLayout] = []
+    async for page in run.store.list_directory(run.layout.job_directory):
+        layouts = (parse_attempt_directory(status.path) for status in page if status.is_directory)
+        earlier += [layout for layout in layouts if layout and layout.job_attempt < run.layout.job_attempt]
+    found: dict[str, Receipt] = {}
+    for layout in sorted(earlier, key=lambda each: each.job_attempt):
+        if run.marker and await read_marker_of(run, layout) is None:
+            # That attempt was ended, and its files are deleted. On a flat store its tasks may save manifests even then.
+            continue
+        found.update({receipt.task_id: receipt for receipt in await _of_attempt(run, layout)})
+    return sorted(found.values(), key=lambda receipt: receipt.task_id)
+
+
+async def _of_attempt(run: JobRun, layout: JobLayout) -> list[Receipt]:
+    paths: list[str] = []
+    aborted: set[str] = set()
+    async for page in run.store.list_directory(layout.manifests):
+        for status in page:
+            name = status.path.rpartition("/")[2]
+            if name.endswith(ABORTED_SUFFIX):
+                aborted.add(name.removesuffix(ABORTED_SUFFIX))
+            elif name.endswith(MANIFEST_SUFFIX):
+                paths.append(status.path)
+    below = await below_root_of(run, layout)
+    found: list[Receipt] = []
+    for start in range(0, len(paths), run.options.requests_in_flight):
+        some = paths[start : start + run.options.requests_in_flight]
+        contents = await run.store.read_files(some, bytes_max=run.options.manifest_bytes_max)
+        for path, content in zip(some, contents, strict=True):
+            if content is None or owner_of(content) in aborted:
+                continue
+            manifest = decode_manifest(content, layout, below, name=run.url(path))
+            found.append(
+                Receipt(
+                    layout.job_id,
+                    manifest.task_id,
+                    manifest.task_attempt_id,
+                    digest_of(content),
+                    len(manifest.files),
+                    manifest.bytes_total,
+                    manifest.counters,
+                    layout.job_attempt,
+                )
+            )
+    return found

@@ -1,0 +1,178 @@
+"""What a job replaces: set aside under a recorded number, brought back by a rollback, deleted after the commit.
+
+The files wait in `_lockgate/replaced/`, where other committers, which delete `_temporary` whole, do not reach them. A
+list beside them, written before the first is moved, says which number stands for which path. It goes first once the
+job has committed, so that a list beside which files wait, without a commit record, means: not known to be committed. A
+list beside which nothing waits means nothing: a driver that slept may have written it after its job was over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.rename_files import rename_all
+from lockgate.engine.store import no_progress
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import CommitFailed, OutcomeUnknown
+from lockgate.model.files import FileStatus, Rename
+from lockgate.model.layout import BOOKKEEPING, REPLACED, SUCCESS, ordinal_in, replaced_nonce
+from lockgate.model.plan import CommitPlan
+from lockgate.model.record import digest_of
+from lockgate.model.replaced import ReplacedFiles, SetAside, decode_replaced, encode_replaced
+from lockgate.model.summary import CommittedFile, encode_file_list
+
+LIST_BYTES_MAX = 1 << 40
+
+ROUNDS = 16
+"""How often the place of the replaced files is emptied against somebody who fills it."""
+
+Numbered = Sequence[tuple[int, SetAside]]
+"""Files to set aside, each with its place in the list."""
+
+
+async def write_replaced(run: JobRun, plan: CommitPlan, nonce: str) -> str:
+    """Write down what will be set aside and what takes its place, and make the place; the digest of the list."""
+    layout, store = run.layout, run.store
+    committed = (CommittedFile(e.target, e.length, e.identity) for batch in plan.batches() for e in batch)
+    replacing = encode_file_list(committed)
+    content = encode_replaced(
+        ReplacedFiles(
+            layout.job_id,
+            layout.job_attempt,
+            layout.prefix,
+            plan.policy,
+            plan.set_aside,
+            digest_of(replacing),
+            plan.missing_directories,
+            run.runtime.wall(),
+        )
+    )
+    if Capability.REAL_DIRECTORIES in store.capabilities:
+        await store.make_directories([layout.replaced_files(nonce)])
+    await store.write_file(layout.replacing_files(nonce), replacing)
+    await store.write_file(layout.replaced_list(nonce), content)
+    return digest_of(content)
+
+
+async def read_replaced(run: JobRun, nonce: str, digest: str) -> ReplacedFiles:
+    """The list that a commit record names.
+
+    Raises:
+        OutcomeUnknown: it is not there, or another.
+    """
+    path = run.layout.replaced_list(nonce)
+    (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
+    if content is None or digest_of(content) != digest:
+        raise OutcomeUnknown(
+            "the list of replaced files is not the one that the commit record names",
+            where=run.url(path),
+            next_step="somebody changed it; nothing was touched",
+        )
+    return decode_replaced(content, name=run.url(path))
+
+
+async def waiting_files(run: JobRun, nonce: str) -> dict[int, FileStatus]:
+    """What is set aside now, by its number."""
+    found: dict[int, FileStatus] = {}
+    async for page in run.store.list_directory(run.layout.replaced_files(nonce)):
+        for status in page:
+            number = ordinal_in(status.path)
+            if number is not None:
+                found[number] = status
+    return found
+
+
+async def lists_in_force(run: JobRun) -> list[str]:
+    """The nonces of this job's lists beside which something waits."""
+    nonces: list[str] = []
+    async for page in run.store.list_directory(run.layout.replaced):
+        nonces += [nonce for status in page if (nonce := replaced_nonce(status.path)) is not None]
+    return [nonce for nonce in sorted(nonces) if await _waits(run, nonce)]
+
+
+async def _waits(run: JobRun, nonce: str) -> bool:
+    if await waiting_files(run, nonce):
+        return True
+    (returning,) = await run.store.stat_files([run.layout.summary_returning(nonce)])
+    return returning is not None
+
+
+async def set_aside(run: JobRun, nonce: str, files: Numbered) -> None:
+    """Set files aside. Nobody but this job renames to where they wait: what is there already has been set aside,
+    though a new file may have taken its old place since."""
+    if not files:
+        return
+    with run.stage("set_aside"):
+        layout = run.layout
+        progress = run.progress(len(files))
+        for start in range(0, len(files), 10_000):
+            batch = files[start : start + 10_000]
+            renames = [Rename(a.path, layout.replaced_file(nonce, n), a.length, a.identity) for n, a in batch]
+            await rename_all(run, renames, progress, own_target=True)
+        run.count("files_set_aside", len(files))
+
+
+async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside]) -> None:
+    """Bring everything back but the old `_SUCCESS`, which goes to a place of its own, until nothing waits and the
+    directory is deleted: from then on a driver that still sets files aside is refused.
+
+    Raises:
+        CommitFailed: another writer has taken a file's place, or somebody keeps setting files aside.
+    """
+    layout, store = run.layout, run.store
+    for _ in range(ROUNDS):
+        waiting = await waiting_files(run, nonce)
+        renames = [
+            Rename(status.path, files[number].path, status.length, status.identity)
+            for number, status in sorted(waiting.items())
+            if files[number].path != SUCCESS
+        ]
+        if renames:
+            parents = sorted({rename.target.rpartition("/")[0] for rename in renames} - {""})
+            await store.make_directories(parents)
+            await rename_all(run, renames, no_progress)
+            run.count("files_brought_back", len(renames))
+        if len(renames) < len(waiting):
+            summaries = [status.path for number, status in waiting.items() if files[number].path == SUCCESS]
+            await store.rename_files([Rename(summaries[0], layout.summary_returning(nonce))])
+        if all(await store.delete_empty_directories([layout.replaced_files(nonce)])):
+            return
+    raise CommitFailed(
+        "the replaced files keep being set aside by somebody else",
+        where=run.url(layout.replaced_files(nonce)),
+        next_step=f"stop the driver that is still at work, then lockgate recover {run.store.url} {layout.job_id}",
+    )
+
+
+async def let_go_of_replaced(run: JobRun, *, committed: bool) -> None:
+    """Delete all that the job keeps of what it replaced, the lists first.
+
+    Called once the job is over: it is `committed`, and the replaced files are not needed any more, or they are all
+    back.
+
+    Raises:
+        OutcomeUnknown: they are not back, and nobody knows that the job has committed; nothing was deleted.
+    """
+    layout, store = run.layout, run.store
+    if not committed and await lists_in_force(run):
+        raise still_set_aside(run)
+    files: list[str] = []
+    async for page in store.list_directory(layout.replaced):
+        files += [status.path for status in page if not status.is_directory]
+    if files:
+        await store.delete_files(sorted(files))
+    await store.delete_directories([layout.replaced])
+    await store.delete_empty_directories([REPLACED, BOOKKEEPING])
+
+
+def still_set_aside(run: JobRun) -> OutcomeUnknown:
+    """The error of who must not delete what a job has set aside, its commit record being lost."""
+    job = run.layout.job_id
+    return OutcomeUnknown(
+        f"the commit record of job {job} is gone: another program deleted it, with `_temporary`. What the job replaces "
+        "is kept",
+        where=run.url(run.layout.replaced),
+        next_step=f"lockgate recover {run.store.url} {job} --undo brings it back and takes the job's own files out; "
+        "with --finish those stay as far as they came, and what they replace is deleted",
+    )

@@ -1,0 +1,124 @@
+"""Undo a job whose commit record is lost: another committer has deleted `_temporary`, with the record in it.
+
+What it had set aside is still there, with the list of it and the list of the files that took its place. That is enough
+to restore the destination; it does not tell whether the job had passed its commit point, so somebody has to say what
+to do, unless `_SUCCESS` does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.publish import published_summary
+from lockgate.engine.replaced_files import (
+    LIST_BYTES_MAX,
+    bring_back,
+    let_go_of_replaced,
+    lists_in_force,
+    still_set_aside,
+    waiting_files,
+)
+from lockgate.engine.roll_back import bring_back_summary, missing_of, return_what_is_not_ours, withdraw
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import LockgateError
+from lockgate.model.layout import REPLACED, JobLayout, parse_replaced_directory
+from lockgate.model.manifest import Entry
+from lockgate.model.replaced import ReplacedFiles, decode_replaced
+from lockgate.model.summary import CommittedFile, FileList, decode_file_list
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One list of replaced files, under the nonce of the driver that wrote it."""
+
+    layout: JobLayout
+    nonce: str
+    replaced: ReplacedFiles
+
+
+async def jobs_with_replaced_files(run: JobRun) -> list[str]:
+    """The ids of the jobs that have set files aside, or were about to, and have not been cleaned up."""
+    found: list[str] = []
+    async for page in run.store.list_directory(REPLACED):
+        ids = (parse_replaced_directory(status.path) for status in page if status.is_directory)
+        found += [job_id for job_id in ids if job_id]
+    return sorted(found)
+
+
+async def kept_lists(run: JobRun, job_id: str) -> list[Kept]:
+    """What a job has set aside, and the lists that say so; more than one where several drivers came so far."""
+    found: list[Kept] = []
+    layout = JobLayout(job_id)
+    for nonce in await lists_in_force(dataclasses.replace(run, layout=layout)):
+        path = layout.replaced_list(nonce)
+        (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
+        if content is not None:
+            replaced = decode_replaced(content, name=run.url(path))
+            found.append(Kept(JobLayout(job_id, replaced.job_attempt, replaced.prefix), nonce, replaced))
+    return found
+
+
+async def end_without_record(run: JobRun, kept: list[Kept], *, undo: bool | None) -> list[str] | None:
+    """End a job that has no commit record: restore what it replaced (the answer: what is missing of it), or, where it
+    is known or said to be committed, delete it (None).
+
+    Raises:
+        OutcomeUnknown: neither `_SUCCESS` nor the caller says which.
+    """
+    committed = await published_summary(run) is not None
+    if committed and undo:
+        raise LockgateError(
+            f"job {run.layout.job_id} is committed and cannot be undone", where=run.url(run.layout.summary)
+        )
+    if undo is None and not committed:
+        raise still_set_aside(run)
+    missing: list[str] = []
+    if undo and not committed:
+        for each in kept:
+            missing += await _restore(dataclasses.replace(run, layout=each.layout), each)
+    await let_go_of_replaced(run, committed=True)
+    return missing if undo else None
+
+
+async def _restore(run: JobRun, kept: Kept) -> list[str]:
+    files, nonce = kept.replaced.files, kept.nonce
+    with run.stage("roll_back"):
+        waiting = await waiting_files(run, nonce)
+        # A file of that name was never moved, or has come back: what stands there is not the job's.
+        old = {aside.path for number, aside in enumerate(files) if number not in waiting}
+        if Capability.REAL_DIRECTORIES in run.store.capabilities:
+            await run.store.make_directories([run.layout.withdrawn_without_record(nonce)])
+        numbered = enumerate(await _new_files(run, kept))
+        while batch := list(islice(numbered, 1_000)):
+            places = [
+                (
+                    Entry("", file.path, file.length, file.identity),
+                    run.layout.withdrawn_file_without_record(nonce, number),
+                )
+                for number, file in batch
+                if file.path not in old
+            ]
+            await withdraw(run, places)
+            await return_what_is_not_ours(run, places)
+        await run.store.delete_empty_directories(
+            sorted(kept.replaced.made_directories, key=lambda path: (-path.count("/"), path))
+        )
+        await bring_back(run, nonce, files)
+        missing = await missing_of(run, files, came_back=waiting)
+        await bring_back_summary(run, nonce)
+        return missing
+
+
+async def _new_files(run: JobRun, kept: Kept) -> Iterator[CommittedFile]:
+    path = run.layout.replacing_files(kept.nonce)
+    (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
+    if content is None:
+        raise LockgateError(
+            "the list of the job's new files is gone", where=run.url(path), next_step="nothing was touched"
+        )
+    listed = FileList(companion=path, digest=kept.replaced.replacing_digest)
+    return decode_file_list(content, listed, name=run.url(path))

@@ -1,0 +1,71 @@
+"""Whether a job whose commit has not begun is at work.
+
+What a store shows need not tell: an upload is invisible there until it ends, and a driver may wait for hours before its
+first task starts. So drivers and task attempts of Lockgate's renew a small file beside the manifests, a third of
+`alive_seconds` apart (two small requests each time; none for what takes less), and whoever asks looks, in this order:
+
+1. A sign in the last `alive_seconds`: at work.
+2. The driver's process, as the marker names it, if it ran on this host: its life or death decides.
+3. Nothing is known but silence. It counts once it has lasted `SILENCE` times `alive_seconds` (a day, by default), since
+   a driver elsewhere, another program's, or one that waits to start its tasks shows none.
+
+With `alive_seconds` 0 nobody is taken for alive.
+"""
+
+from __future__ import annotations
+
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.setup import JobMarker, read_marker
+from lockgate.model.errors import CommitFenced, FileMissing
+from lockgate.model.record import Holder
+
+SIGNS_A_TIME = 3
+"""How many signs fall into `alive_seconds`."""
+
+SILENCE = 96
+"""How many times `alive_seconds` a job must be silent of which nothing else is known."""
+
+
+async def show_life(run: JobRun, who: str) -> bool:
+    """Renew the sign of a driver or a task attempt; False: the job is over, and nothing was written."""
+    marker = await read_marker(run)
+    if marker is None or marker.nonce != run.marker:
+        return False
+    try:
+        await run.store.write_file(run.layout.sign_of_life(who), b"{}")
+    except FileMissing:
+        return False
+    return True
+
+
+def why_at_work(run: JobRun, marker: JobMarker | None, last_seen: float, *, silence: int = SILENCE) -> str:
+    """Why a job, last seen at that time (seconds since 1970), may be at work; empty if it surely is not."""
+    alive_seconds = run.options.alive_seconds
+    idle = run.runtime.wall() - last_seen
+    if idle < alive_seconds:
+        return f"it showed a sign of life {max(0.0, idle):.0f} s ago"
+    if not alive_seconds:
+        return ""
+    driver = Holder("", marker.host, marker.process, marker.user, marker.created) if marker else Holder("")
+    if run.runtime.is_alive(driver):
+        return f"its driver, {driver}, is alive"
+    if run.runtime.is_gone(driver) or idle >= silence * alive_seconds:
+        return ""
+    return f"it has been silent for {idle:.0f} s only, and its driver is not one of this host"
+
+
+async def refuse_if_at_work(run: JobRun, last_seen: float) -> None:
+    """Make sure that a job is over, before somebody else than its driver commits what is found of it.
+
+    Raises:
+        CommitFenced: its tasks may be at work, and what they have yet to commit would be left out.
+    """
+    async for page in run.store.list_tree(run.layout.attempt_directory):
+        last_seen = max([last_seen, *(status.modified for status in page)])
+    why = why_at_work(run, await read_marker(run), last_seen, silence=1)
+    if why:
+        raise CommitFenced(
+            f"job {run.layout.job_id} may be at work: {why}",
+            where=run.url(run.layout.attempt_directory),
+            next_step="what its tasks commit from now on would be left out: if it is surely over, add --force",
+        )

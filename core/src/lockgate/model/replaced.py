@@ -1,0 +1,65 @@
+"""The list of what one job commit replaces: written before the first file is set aside, beside the files themselves.
+
+With the list of the files that take their place it says enough to restore the destination when the commit record and
+the manifests are lost, as when another committer has deleted `_temporary`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from lockgate.model.errors import LockgateError
+
+REPLACED_TYPE = "lockgate.ReplacedFiles/1"
+
+
+class SetAside(Struct, frozen=True, gc=False, array_like=True):
+    """One file that a policy replaces: its relative path, length in bytes and identity."""
+
+    path: str
+    length: int = 0
+    identity: str = ""
+
+
+class ReplacedFiles(Struct, frozen=True):
+    """What a job commit replaces. A file waits under its place in `files`, counted from 0; `replacing_digest` is the
+    SHA-256 of the list of new files, `made_directories` are the directories that the commit makes, deepest first."""
+
+    job_id: str
+    job_attempt: int
+    prefix: str
+    policy: str
+    files: Sequence[SetAside]
+    replacing_digest: str
+    made_directories: Sequence[str] = ()
+    created: float = 0.0
+    type: str = REPLACED_TYPE
+
+
+_decoder = msgspec.json.Decoder(ReplacedFiles)
+_encoder = msgspec.json.Encoder()
+
+
+def encode_replaced(replaced: ReplacedFiles) -> bytes:
+    """The list as JSON."""
+    return _encoder.encode(replaced)
+
+
+def decode_replaced(content: bytes, *, name: str) -> ReplacedFiles:
+    """Read a list of replaced files; `name` is its URL, for errors.
+
+    Raises:
+        LockgateError: it is not such a list.
+    """
+    try:
+        replaced = _decoder.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LockgateError(
+            f"the list of replaced files cannot be read: {error}", where=name, next_step="nothing was touched"
+        ) from error
+    if replaced.type != REPLACED_TYPE:
+        raise LockgateError(f"a list of replaced files is of type {replaced.type!r}", where=name)
+    return replaced

@@ -1,0 +1,118 @@
+"""All that a plugin is written with: one place to import from, which stays.
+
+The names here are stable, as are those of `lockgate`, `lockgate.errors`, `lockgate.spark.write` and `lockgate_testkit`:
+from one minor version to the next names are added, and one that is to go is deprecated for a minor version first.
+Everything else may move without notice.
+
+`FsspecStore` needs the extra `fsspec` and is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from lockgate.engine.hooks import CleanupPlan
+from lockgate.engine.runtime import EVENTS, Event
+from lockgate.engine.store import OutputFile, Progress, Store, no_progress
+from lockgate.model.capabilities import MEANING, WEAKENING, Capability
+from lockgate.model.errors import (
+    AccessDenied,
+    AnswerLost,
+    DestinationConflict,
+    FileExists,
+    FileMissing,
+    LockgateError,
+    OptionError,
+    PathError,
+    PluginError,
+    StoreError,
+    StoreUnavailable,
+    UsageError,
+)
+from lockgate.model.files import (
+    Deleted,
+    DirectoryOutcome,
+    FileStatus,
+    Mismatch,
+    NotRenamed,
+    Refusal,
+    Rename,
+    Renamed,
+    RenameOutcome,
+    Unknown,
+)
+from lockgate.model.layout import is_reserved
+from lockgate.model.options import JobOptions
+from lockgate.model.plan import CommitPlan, Survey
+from lockgate.model.replaced import SetAside
+from lockgate.model.urls import StoreUrl, check_relative, parent_of, parse_url
+from lockgate.plugins.hookspecs import StoreKind, hookimpl
+from lockgate.plugins.protocols import Protocol
+from lockgate.stores.aside_upload import PartWriter
+from lockgate.stores.real_directories import DirectoryNotEmpty, RealDirectoryStore
+
+if TYPE_CHECKING:
+    from lockgate.stores.fsspec_store import FsspecStore
+
+__all__ = [
+    "EVENTS",
+    "MEANING",
+    "WEAKENING",
+    "AccessDenied",
+    "AnswerLost",
+    "Capability",
+    "CleanupPlan",
+    "CommitPlan",
+    "Deleted",
+    "DestinationConflict",
+    "DirectoryNotEmpty",
+    "DirectoryOutcome",
+    "Event",
+    "FileExists",
+    "FileMissing",
+    "FileStatus",
+    "FsspecStore",
+    "JobOptions",
+    "LockgateError",
+    "Mismatch",
+    "NotRenamed",
+    "OptionError",
+    "OutputFile",
+    "PartWriter",
+    "PathError",
+    "PluginError",
+    "Progress",
+    "Protocol",
+    "RealDirectoryStore",
+    "Refusal",
+    "Rename",
+    "RenameOutcome",
+    "Renamed",
+    "SetAside",
+    "Store",
+    "StoreError",
+    "StoreKind",
+    "StoreUnavailable",
+    "StoreUrl",
+    "Survey",
+    "Unknown",
+    "UsageError",
+    "check_relative",
+    "hookimpl",
+    "is_reserved",
+    "no_progress",
+    "parent_of",
+    "parse_url",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "FsspecStore":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return importlib.import_module("lockgate.stores.fsspec_store").FsspecStore
+    except ModuleNotFoundError as error:
+        if error.name != "fsspec":
+            raise
+        raise ImportError("FsspecStore needs fsspec; install it: pip install 'lockgate[fsspec]'") from error

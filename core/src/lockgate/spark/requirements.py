@@ -1,0 +1,32 @@
+"""What a Python must have to write with the format `lockgate`, and what to say where it is missing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from lockgate.model.errors import UsageError
+
+EVERYWHERE = (
+    'pip install "lockgate[spark]" where it is missing: three places need it, the driver\'s Python, the Python that '
+    "Spark starts for its workers (PYSPARK_PYTHON), and every executor"
+)
+"""The one sentence that answers a missing package, wherever that is found out."""
+
+
+def require_pyarrow(whose: str) -> None:
+    """Make sure that this Python can import pyarrow.
+
+    `whose` says whose Python this is, such as "the driver".
+
+    Raises:
+        UsageError: it cannot; it says which Python, what to install, and where else it is needed.
+    """
+    try:
+        importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise UsageError(
+            f"the format lockgate needs pyarrow, and {whose} has none",
+            where=f"{sys.executable}: {error}",
+            next_step=EVERYWHERE,
+        ) from None

@@ -1,0 +1,219 @@
+"""A mistake on the command line is an error that says so, not a success; and commands that see one job agree on it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import lockgate
+import pytest
+from command_line import crashed, run, run_json
+from lockgate.cli.main import app
+from lockgate.errors import CommitFenced, LockgateError
+from typer.testing import CliRunner
+
+
+@pytest.mark.parametrize("more", [[], ["--undo"], ["--force"]])
+def test_recovery_of_a_job_that_never_was_is_an_error(table, more) -> None:
+    running = table.job()
+    status, out, err = run("recover", str(table.root), "typo", *more)
+    assert (status, out) == (2, "")
+    assert "no trace of a job typo" in err
+    assert running.job_id in err
+    assert lockgate.recover(table.root, "typo")["typo"].outcome == "no trace"
+
+
+@pytest.mark.parametrize("command", ["jobs", "recover", "gc"])
+def test_a_destination_that_does_not_exist_is_an_error(tmp_path, command) -> None:
+    status, out, err = run(command, str(tmp_path / "nothing"))
+    assert (status, out) == (2, "")
+    assert "nothing at this destination" in err
+    assert not (tmp_path / "nothing").exists()
+    (tmp_path / "empty").mkdir()
+    assert run(command, str(tmp_path / "empty"))[0] == 0
+
+
+def test_a_file_url_with_a_host_is_an_error_that_gives_the_right_one() -> None:
+    status, _, err = run("jobs", "file://data/events")
+    assert status == 2
+    assert "file:///data/events" in err
+
+
+def test_a_plan_of_a_job_past_planning_says_so(table) -> None:
+    table.write({"p=1/old": b"1"})
+    dead = crashed(table, conflict="replace")
+    status, _, err = run("plan", str(table.root), dead)
+    assert status == 1
+    assert "past planning: it is in phase moving" in err
+    assert f"lockgate recover file://{table.root} {dead}" in err
+    with pytest.raises(CommitFenced):
+        lockgate.plan(table.root, dead)
+    lockgate.recover(table.root, dead)
+    for command in ("plan", "commit", "abort"):
+        status, _, err = run(command, str(table.root), dead)
+        assert status == 2
+        assert "is committed already" in err
+    left = table.write({"p=9/x": b"1"}, cleanup_skip=True)
+    status, _, err = run("plan", str(table.root), left.job_id)
+    assert status == 1
+    assert "past planning: it is in phase committed" in err
+
+
+def test_recovery_of_one_job_and_of_all_agree_that_a_driver_on_this_host_is_dead(table) -> None:
+    dead = crashed(table)
+    status, found = run_json("jobs", str(table.root))
+    assert [job["status"] for job in found] == ["crashed"]
+    status, found = run_json("recover", str(table.root), dead)
+    assert (status, found[dead]["outcome"]) == (0, "finished")
+
+
+def test_recovery_of_one_job_and_of_all_agree_that_a_driver_may_be_alive(table) -> None:
+    dead = crashed(table)
+    newest = max((table.root / "_temporary").rglob("commit-*.json"))
+    record = json.loads(newest.read_text())
+    for host, age, status in (("elsewhere", 0, "committing"), ("elsewhere", 10_000, "crashed")):
+        record["holder"]["host"] = host
+        record["updated"] -= age
+        newest.write_text(json.dumps(record))
+        assert [job["status"] for job in run_json("jobs", str(table.root))[1]] == [status]
+        if status == "committing":
+            assert run_json("recover", str(table.root)) == (0, {})
+            code, _, err = run("recover", str(table.root), dead)
+            assert code == 1
+            assert "--force" in err
+        else:
+            assert run_json("recover", str(table.root), dead)[1][dead]["outcome"] == "finished"
+
+
+def test_verify_and_show_say_what_is_the_matter_with_a_crashed_replace(table) -> None:
+    table.write({"p=1/old": b"1"})
+    dead = crashed(table, conflict="replace")
+    for command in ("verify", "show"):
+        status, _, err = run(command, str(table.root))
+        assert status == 1
+        assert f"job {dead} crashed in phase moving" in err
+        assert f"lockgate recover file://{table.root}" in err
+    with pytest.raises(LockgateError, match="has not come to its end"):
+        lockgate.verify(table.root)
+    lockgate.recover(table.root, dead, undo=True)
+    assert run("verify", str(table.root))[0] == 0
+
+
+def test_verify_and_show_tell_of_a_crashed_append_beside_the_last_commit(table) -> None:
+    first = table.write({"p=1/old": b"1"})
+    dead = crashed(table)
+    status, out, _ = run("verify", str(table.root))
+    assert status == 1
+    assert f"1 file of job {first.job_id} checked: all as committed" in out
+    assert f"job {dead} crashed in phase moving" in out
+    assert run_json("verify", str(table.root))[1]["unfinished"] == [
+        {"job_id": dead, "status": "crashed", "phase": "moving"}
+    ]
+    status, out, err = run("show", str(table.root))
+    assert first.job_id in out
+    assert f"job {dead} crashed in phase moving" in err
+    assert run("show", str(table.root / "_SUCCESS"))[0] == 0
+
+
+def test_show_and_verify_of_a_destination_without_a_commit(table) -> None:
+    table.job()
+    for command in ("verify", "show"):
+        status, _, err = run(command, str(table.root))
+        assert status == 2
+        assert "no job was committed here" in err
+
+
+ATTEMPT = "_temporary/0/_temporary/attempt_202411211721017226478937513512931_0002_m_000003_8"
+COMMITTED = "_temporary/0/task_202411211721017226478937513512931_0002_m_000001"
+JOB = "job_202411211721017226478937513512931_0002"
+
+
+def test_jobs_shows_those_of_hadoops_file_output_committer_and_nothing_touches_them(table) -> None:
+    """The names are those that Spark 4.1 left while it wrote Parquet."""
+    table.write({"a": b"1"})
+    for path in (f"{ATTEMPT}/part-00003.snappy.parquet", f"{COMMITTED}/part-00001.snappy.parquet"):
+        (table.root / path).parent.mkdir(parents=True)
+        (table.root / path).write_bytes(b"1")
+    (table.root / "_temporary/1").mkdir()
+    status, found = run_json("jobs", str(table.root))
+    assert status == 0
+    others = {job["job_id"]: job for job in found if job["status"] == "other committer"}
+    assert set(others) == {JOB, "unknown-1"}
+    assert (others[JOB]["directory"], others[JOB]["tasks_committed"]) == ("_temporary/0", 1)
+    for command in ("commit", "abort", "plan", "recover"):
+        assert run(command, str(table.root), JOB)[0] == 2
+    before = table.everything()
+    assert run("recover", str(table.root))[0] == 0
+    assert run("gc", str(table.root), "-o", "alive_seconds=0")[0] == 0
+    assert table.everything() == before
+
+
+def test_the_version_is_told(capfd) -> None:
+    assert run("--version")[:2] == (0, f"lockgate {lockgate.__version__}\n")
+    done = subprocess.run([sys.executable, "-m", "lockgate", "--version"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"lockgate {lockgate.__version__}\n")
+
+
+def _completions(*words: str) -> list[str]:
+    environment = {
+        "_LOCKGATE_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(["lockgate", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    return CliRunner().invoke(app, [], env=environment, prog_name="lockgate").stdout.split()
+
+
+def test_a_shell_completes_commands_jobs_and_options(table) -> None:
+    job = table.job()
+    assert "recover" in _completions("rec")
+    assert _completions("recover", str(table.root), job.job_id[:4]) == [job.job_id]
+    assert _completions("recover", str(table.root / "nothing"), "") == []
+    assert _completions("jobs", str(table.root), "-o", "requests_in_f") == ["requests_in_flight="]
+    assert _completions("show", str(table.root)[:-1]) == [f"{table.root}/"]
+
+
+@pytest.mark.parametrize("command", ["jobs", "plan", "commit", "abort", "recover", "gc", "verify", "doctor", "show"])
+@pytest.mark.parametrize("value", ["alive_seconds=soon", "nothing=1", "conflict", "requests_in_flight=-1"])
+def test_every_command_refuses_a_bad_option(tmp_path, command, value) -> None:
+    job = ["job"] if command in ("plan", "commit", "abort") else []
+    status, out, err = run(command, str(tmp_path), *job, "-o", value)
+    assert (status, out) == (2, "")
+    assert value.partition("=")[0] in err
+
+
+def test_a_length_of_time_is_an_option_s_value(table) -> None:
+    table.job()
+    assert run_json("jobs", str(table.root), "-o", "alive_seconds=0s")[1][0]["status"] == "abandoned"
+    assert run_json("jobs", str(table.root), "-o", "alive_seconds=5m")[1][0]["status"] == "running"
+
+
+def test_a_job_whose_record_another_program_deleted_is_shown_and_can_be_undone(table) -> None:
+    table.write({"p=1/old": b"1", "p=2/old": b"2"})
+    before = table.read()
+    dead = crashed(table, conflict="replace")
+    shutil.rmtree(table.root / "_temporary")
+    assert [(job["job_id"], job["status"]) for job in run_json("jobs", str(table.root))[1]] == [(dead, "record lost")]
+    for command in ("jobs", "verify", "show", "recover"):
+        status, out, err = run(command, str(table.root))
+        assert status == 1
+        assert dead in out + err
+        assert command == "jobs" or "lockgate recover" in out + err
+    assert table.read() != before
+    status, found = run_json("recover", str(table.root), dead, "--undo")
+    assert (status, found[dead]["outcome"], found[dead]["missing"]) == (0, "undone", [])
+    assert table.read() == before
+
+
+def test_recovery_is_no_success_where_something_is_missing(table) -> None:
+    table.write({"p=1/old": b"1", "p=2/old": b"22"})
+    dead = crashed(table, conflict="replace")
+    waiting = [path for path in (table.root / "_lockgate/replaced").rglob("*") if path.is_file()]
+    (gone,) = [path for path in waiting if path.read_bytes() == b"22"]
+    gone.unlink()
+    status, out, err = run("recover", str(table.root), dead, "--undo")
+    assert status == 1
+    assert out == f"{dead}\tp=2/old\n"
+    assert "1 file that it was to replace" in err
+    assert table.read() == {"p=1/old": b"1"}

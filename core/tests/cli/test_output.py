@@ -1,0 +1,108 @@
+"""What is printed: whole ids on a narrow terminal, bare rows in a pipe, no Python in either."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+from command_line import crashed, run, run_json
+from lockgate.cli.main import app
+from typer.testing import CliRunner
+
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
+
+
+def as_on_terminal(*arguments: str) -> list[str]:
+    """The lines for a terminal of 80 columns, without their colours, made in this process."""
+    result = CliRunner().invoke(app, list(arguments), env={"FORCE_COLOR": "1", "COLUMNS": "80", "TERM": "xterm"})
+    return CONTROL.sub("", result.stdout).splitlines()
+
+
+def on_terminal(*arguments: str) -> list[str]:
+    """The same, by a process on a pseudo-terminal."""
+    terminal, end = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lockgate", *arguments],
+        stdin=end,
+        stdout=end,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
+    )
+    os.close(end)
+    sent = b""
+    while True:
+        try:
+            read = os.read(terminal, 1 << 16)
+        except OSError:  # Linux answers so once the other end is closed
+            break
+        if not read:
+            break
+        sent += read
+    os.close(terminal)
+    process.wait()
+    return CONTROL.sub("", sent.decode()).splitlines()
+
+
+def test_ids_and_paths_are_whole_on_a_narrow_terminal(table) -> None:
+    deep = "year=2024/month=01/day=01/hour=00/" + "part-00000-of-the-longest-name-that-anybody-gives.snappy.parquet"
+    table.write({"p=1/old": b"1"})
+    dead = crashed(table)
+    running = table.job()
+    table.task(running, {deep: b"1"})
+    lines = on_terminal("jobs", str(table.root))
+    for job in (dead, running.job_id):
+        (line,) = [line for line in lines if line.startswith(job)]
+        assert line.split()[1] in ("crashed", "running")
+    assert any(line.startswith("crashed: ") for line in lines), "people are told what the words mean"
+    assert sum(deep in line for line in as_on_terminal("plan", str(table.root), running.job_id)) == 1
+    (line,) = [line for line in as_on_terminal("gc", str(table.root), "--dry-run") if line.startswith("_temporary")][:1]
+    assert line.split()[0] in {f"_temporary/manifest_{job}" for job in (dead, running.job_id)}
+
+
+def test_a_pipe_gets_rows_and_nothing_else(table) -> None:
+    table.write({"old": b"1"})
+    dead = crashed(table)
+    _, out, err = run("jobs", str(table.root))
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert {(row[0], row[1]) for row in rows} >= {(dead, "crashed")}
+    assert {len(row) for row in rows} == {7}
+    assert err == ""
+    _, out, _ = run("gc", str(table.root), "--dry-run")
+    assert {len(line.split("\t")) for line in out.splitlines()} == {3}
+    (table.root / "old").unlink()
+    _, out, err = run("verify", str(table.root))
+    assert out == "old\tmissing\tthe file is gone\n"
+    assert "checked: 1 not as committed" in err
+
+
+def test_nothing_there_is_no_row(table) -> None:
+    table.root.mkdir()
+    assert run("jobs", str(table.root))[:2] == (0, "")
+    assert run("gc", str(table.root))[:2] == (0, "")
+    assert run_json("jobs", str(table.root)) == (0, [])
+
+
+@pytest.mark.parametrize("command", ["plugins", "jobs", "show", "plan", "gc", "verify", "doctor"])
+def test_nothing_printed_is_python(table, command) -> None:
+    table.write({"p=1/old": b"1"}, txn_id="t-1")
+    running = table.job()
+    table.task(running, {"x": b"1"})
+    arguments = {"plugins": [], "plan": [str(table.root), running.job_id]}.get(command, [str(table.root)])
+    _, out, err = run(command, *arguments)
+    shown = [*as_on_terminal(command, *arguments), out, err]
+    python = re.compile(r"\bNone\b|\bTrue\b|\bFalse\b|[A-Z][a-z]+\(|<[A-Z]\w+\.|frozenset|\['|\{'|=''")
+    assert [line for line in shown if python.search(line)] == []
+
+
+def test_a_cell_of_many_lines_is_one_row(table) -> None:
+    job = table.job()
+    (table.root / job.layout.commit_record(0)).write_bytes(b"{")
+    status, out, _ = run("jobs", str(table.root))
+    assert status == 1
+    (row,) = out.splitlines()
+    assert row.split("\t")[1] == "unreadable"
+    assert "cannot be read" in row.split("\t")[6]

@@ -1,0 +1,93 @@
+"""What a job that replaces data leaves alone: files that readers pass by, and tables whose log names their files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lockgate.api.destination import holds_files
+from lockgate.engine.conflicts import is_hidden
+from lockgate.errors import DestinationConflict
+
+HIDDEN = ["_notes.txt", ".crc", "p=1/_checkpoint/0", "p=1/.part.crc", "_drafts/p=1/x.parquet", ".hidden/deep/file"]
+
+
+def lay(root: str | Path, files: list[str]) -> None:
+    for name in files:
+        path = Path(root) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"mine")
+
+
+@pytest.mark.parametrize(
+    ("path", "hidden"),
+    [
+        ("part-0.parquet", False),
+        ("_p=1/part-0.parquet", False),
+        ("_metadata", False),
+        ("p=1/_common_metadata", False),
+        ("a/_b/c", True),
+        (".a/b", True),
+        ("a/.b", True),
+        ("a/b._COPYING_", True),
+    ],
+)
+def test_hidden_is_what_sparks_readers_pass_by(path: str, hidden: bool) -> None:
+    assert is_hidden(path) is hidden
+
+
+@pytest.mark.parametrize("policy", ["replace", "replace-partitions"])
+def test_a_replace_leaves_hidden_files_alone(table, policy: str) -> None:
+    table.write({"p=1/old": b"old"})
+    lay(table.root, HIDDEN)
+    table.write({"p=1/new": b"new"}, conflict=policy)
+    found = {str(path.relative_to(table.root)) for path in Path(table.root).rglob("*") if path.is_file()}
+    assert set(HIDDEN) <= found
+    assert "p=1/new" in found
+    assert "p=1/old" not in found
+
+
+def test_a_replace_takes_the_place_of_a_hidden_file_that_it_writes_itself(table) -> None:
+    table.write({"_schema.json": b"old", "_other": b"kept"})
+    table.write({"_schema.json": b"new"}, conflict="replace")
+    assert (Path(table.root) / "_schema.json").read_bytes() == b"new"
+    assert (Path(table.root) / "_other").read_bytes() == b"kept"
+
+
+def test_a_destination_of_hidden_files_only_holds_no_data(table) -> None:
+    lay(table.root, ["_notes.txt", ".x/part-0.parquet"])
+    assert not holds_files(table.root)
+    table.write({"new": b"new"}, conflict="fail")
+
+
+@pytest.mark.parametrize("policy", ["replace", "replace-partitions"])
+@pytest.mark.parametrize(
+    ("log", "table_format"),
+    [
+        ("_delta_log/00000000000000000000.json", "Delta"),
+        ("metadata/v1.metadata.json", "Iceberg"),
+        ("metadata/00000-5f.metadata.json", "Iceberg"),
+        (".hoodie/hoodie.properties", "Hudi"),
+    ],
+)
+def test_a_table_with_a_log_is_not_replaced(table, policy: str, log: str, table_format: str) -> None:
+    lay(table.root, [log, "part-0.parquet"])
+    with pytest.raises(DestinationConflict, match=f"is a {table_format} table"):
+        table.job(conflict=policy)
+    assert (Path(table.root) / "part-0.parquet").read_bytes() == b"mine"
+    table.write({"more": b"1"})
+
+
+def test_a_log_that_comes_after_setup_is_seen_before_anything_moves(table) -> None:
+    job = table.job(conflict="replace")
+    receipt = table.task(job, {"new": b"1"})
+    lay(table.root, ["_delta_log/0.json", "part-0.parquet"])
+    with pytest.raises(DestinationConflict, match="is a Delta table"):
+        job.commit([receipt])
+    assert (Path(table.root) / "part-0.parquet").read_bytes() == b"mine"
+
+
+def test_a_directory_named_metadata_is_no_table(table) -> None:
+    lay(table.root, ["metadata/readme.txt"])
+    table.write({"new": b"1"}, conflict="replace")
+    assert not (Path(table.root) / "metadata" / "readme.txt").exists()

@@ -1,0 +1,62 @@
+"""What killing drivers and recoverers at their system calls found, as short scenarios on the real local store."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from faulty_store import Stop, make_faulty
+from lockgate import Job
+from lockgate.engine.collect_garbage import collect_garbage
+from lockgate.engine.recover import Recovery, recover_job
+from lockgate.errors import CommitFailed
+
+
+def _recover(job: Job, **how: Any) -> Recovery:
+    return asyncio.run(recover_job(job._run(), force=True, **how))
+
+
+def test_resumable_an_undoing_that_died_before_the_record_could_say_so_is_gone_on_with(table) -> None:
+    """The summary was revoked, and the record still said `publishing`: recovery called the job fenced by nobody."""
+    table.write({"p=1/old": b"1"})
+    job = table.job(conflict="replace", on_failure="leave")
+    receipt = table.task(job, {"p=1/new": b"2"})
+    store = make_faulty(job)
+    store.fail_at = lambda name, subject: name == "rename_files" and subject[0].target == "_SUCCESS"
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    store = make_faulty(job)
+    records: list[str] = []
+
+    def second_record(name: str, subject: Any) -> bool:
+        records.extend([subject] if name == "create_file" else [])
+        return len(records) == 2
+
+    store.fail_at = second_record
+    with pytest.raises(Stop):
+        _recover(job, undo=True)
+    job._store = None
+    assert _recover(job).outcome == "undone"
+    assert set(table.read()) == {"p=1/old"}
+    assert not table.left_over()
+
+
+def test_gc_leaves_no_empty_directories_of_bookkeeping(table) -> None:
+    """A driver that was killed before it set anything aside, or near the end of its cleanup, left them for good."""
+    table.write({"old": b"1"})
+    (table.root / "_lockgate" / "replaced").mkdir(parents=True)
+    asyncio.run(collect_garbage(table.job()._run()))
+    assert not (table.root / "_lockgate").exists()
+
+
+def test_gc_deletes_what_a_killed_process_left_aside_anywhere(table) -> None:
+    """It looked in `_temporary` only: trees that were being deleted, and half-written files, stayed in `_lockgate`."""
+    table.write({"old": b"1"}, txn_id="once", file_list_inline_max=0)
+    kept = table.everything().keys()
+    for path in (".aside-0123abcd/0123/_0", "txn/.lockgate-0456.tmp", "commits/.lockgate-0123.tmp"):
+        (table.root / "_lockgate" / path).parent.mkdir(parents=True, exist_ok=True)
+        (table.root / "_lockgate" / path).write_bytes(b"left")
+    asyncio.run(collect_garbage(table.job(alive_seconds=0.0)._run()))
+    assert table.everything().keys() == kept
+    assert not list(table.root.rglob(".*"))

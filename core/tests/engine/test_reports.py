@@ -1,0 +1,136 @@
+"""What is told of a job: once, and what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faulty_store import make_faulty
+from lockgate import Job
+from lockgate.engine.commit_once import commit_once
+from lockgate.errors import AccessDenied, CleanupFailed, CommitFailed
+from lockgate.model.statistics import Mean
+
+
+def _told(job: Job) -> tuple[list[str], object]:
+    """The names of the events of this job's commit, as they come, and a run that tells them."""
+    names: list[str] = []
+    run = job._run()
+    emit = lambda event: names.append(event.name)  # noqa: E731
+    return names, dataclasses.replace(run, runtime=dataclasses.replace(run.runtime, emit=emit))
+
+
+@pytest.mark.parametrize("fails", ["its outcome", "its cleanup"])
+def test_a_committed_job_whose_cleanup_fails_is_reported_as_committed(table, tmp_path: Path, fails: str) -> None:
+    job = table.job(txn_id="t", summary_report_directory=str(tmp_path / "reports"))
+    receipt = table.task(job, {"f": b"x"})
+    store = make_faulty(job)
+
+    def refuse(name: str, subject: object) -> None:
+        what = ("create_file", "_lockgate/txn/") if fails == "its outcome" else ("delete_", "_temporary")
+        outcome = "claim" not in str(subject)
+        if name.startswith(what[0]) and what[1] in str(subject) and outcome and (table.root / "_SUCCESS").exists():
+            raise AccessDenied("planned")
+
+    store.before = refuse
+    names, run = _told(job)
+    with pytest.raises(CleanupFailed, match="is committed"):
+        asyncio.run(commit_once(run, [receipt]))
+    assert names.count("job-committed") == 1
+    assert "job-fails" not in names
+    report = json.loads((tmp_path / "reports" / f"summary-{job.job_id}.json").read_text())
+    assert report["success"] is True
+    assert table.read() == {"f": b"x"}
+
+
+def test_a_commit_that_is_rolled_back_counts_each_manifest_once(table, tmp_path: Path) -> None:
+    job = table.job(summary_report_directory=str(tmp_path / "reports"))
+    receipts = [table.task(job, {f"f{task}": b"x"}, task) for task in range(3)]
+    make_faulty(job).fail_at = lambda name, subject: name == "write_file" and "_SUCCESS-" in str(subject)
+    with pytest.raises(CommitFailed, match="restored"):
+        job.commit(receipts)
+    report = json.loads((tmp_path / "reports" / f"summary-{job.job_id}.json").read_text())
+    assert report["success"] is False
+    assert report["iostatistics"]["counters"]["manifests_loaded"] == 3
+
+
+def _report(directory: Path, job: Job) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((directory / f"summary-{job.job_id}.json").read_text())
+    return found
+
+
+def test_an_abort_is_reported_and_hides_no_earlier_report(table, tmp_path: Path) -> None:
+    reports = tmp_path / "reports"
+    aborted = table.job(summary_report_directory=str(reports))
+    table.task(aborted, {"f": b"x"})
+    aborted.abort()
+    told = _report(reports, aborted)
+    assert (told["success"], told["diagnostics"]["stage"]) == (False, "job_stage_abort")
+    assert told["iostatistics"]["counters"]["job_stage_abort"] == 1
+    (table.root / "there").write_bytes(b"x")
+    refused = table.job(summary_report_directory=str(reports))
+    receipt = table.task(refused, {"there": b"y"})
+    with pytest.raises(CommitFailed):
+        refused.commit([receipt])
+    refused.abort()
+    told = _report(reports, refused)
+    assert told["diagnostics"]["exception"].startswith("CommitFailed: there was not renamed")
+    assert "Traceback" in told["diagnostics"]["stacktrace"]
+    assert told["diagnostics"]["principal"]
+
+
+def test_what_stages_count_and_take_has_hadoops_names(table, tmp_path: Path) -> None:
+    job = table.job(diagnostics_manifest_directory=str(tmp_path / "manifests"))
+    receipts = [table.task(job, {f"p={task}/f": b"x" * (task + 1)}, task, rows_written=5) for task in range(3)]
+    summary = job.commit(receipts)
+    found = summary.iostatistics
+    assert found is not None
+    assert summary.diagnostics["manifests"] == f"{tmp_path}/manifests/{job.job_id}"
+    for name, count in {
+        "committer_commit_job": 1,
+        "committer_tasks_completed": 3,
+        "committer_files_committed": 3,
+        "op_load_manifest": 3,
+        "commit_file_rename": 3,
+        "job_stage_load_manifests": 1,
+        "job_stage_create_target_dirs": 1,
+        "job_stage_rename_files": 1,
+        "rows_written": 15,
+    }.items():
+        assert found.counters[name] == count, name
+    for name in ("op_load_manifest", "commit_file_rename", "job_stage_rename_files"):
+        assert found.meanstatistics[f"{name}.mean"].samples == found.counters[name]
+        assert 0 <= found.minimums[f"{name}.min"] <= found.maximums[f"{name}.max"]
+    sizes = [part["committer_task_file_size"] for part in (found.minimums, found.maximums)]
+    assert (sizes, found.meanstatistics["committer_task_file_size"]) == ([1, 3], Mean(3, 6))
+
+
+def test_statistics_of_all_kinds_of_the_tasks_are_merged(table) -> None:
+    """As Hadoop's task attempts save them; what was never sampled is -1 there."""
+    job = table.job()
+    for task, (low, high) in enumerate([(4, 9), (-1, -1), (2, 5)]):
+        receipt = table.task(job, {f"f{task}": b"x"}, task)
+        path = table.root / job.layout.manifest(receipt.task_id)
+        manifest = json.loads(path.read_text())
+        samples = 0 if low < 0 else 2
+        manifest["iostatistics"] = {
+            "counters": {"op_list_status": 2},
+            "gauges": {"memory": 10},
+            "minimums": {"op_list_status.min": low},
+            "maximums": {"op_list_status.max": high},
+            "meanstatistics": {"op_list_status.mean": {"samples": samples, "sum": samples * 3}},
+        }
+        manifest["extraData"] = {"engine": "spark", "task": str(task)}
+        path.write_text(json.dumps(manifest))
+    summary = job.commit()
+    found = summary.iostatistics
+    assert found is not None
+    assert (found.counters["op_list_status"], found.gauges["memory"]) == (6, 30)
+    assert (found.minimums["op_list_status.min"], found.maximums["op_list_status.max"]) == (2, 9)
+    assert found.meanstatistics["op_list_status.mean"] == Mean(4, 12)
+    assert summary.lockgate is not None
+    assert summary.lockgate.extra == {"engine": ["spark"], "task": ["0", "1", "2"]}

@@ -1,0 +1,153 @@
+"""A job at work is left alone, whatever its store shows of it; one that is over is known as such."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pickle
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+from lockgate import Job, collect_garbage
+from lockgate.api import outside
+from lockgate.api.jobs import commit, jobs
+from lockgate.api.sign_of_life import SignOfLife
+from lockgate.engine.list_jobs import JobStatus
+from lockgate.engine.signs_of_life import SILENCE, show_life
+from lockgate.errors import CommitFenced
+from lockgate.model.options import JobOptions
+
+ALIVE = 900.0
+GONE = 2**22 - 1
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """It is so many seconds later, on the clock of whoever looks from now on."""
+
+    def shift(seconds: float) -> None:
+        clock = SimpleNamespace(time=lambda: time.time() + seconds, monotonic=time.monotonic)
+        monkeypatch.setattr(outside, "time", clock)
+
+    return shift
+
+
+def _driven_by(table, job: Job, **driver: object) -> None:
+    """As if another process had set the job up."""
+    marker = table.root / job.layout.job_marker
+    marker.write_text(json.dumps(json.loads(marker.read_text()) | driver))
+
+
+def _gc(table) -> list[str]:
+    return [each.action for each in collect_garbage(str(table.root), options=JobOptions(alive_seconds=ALIVE))]
+
+
+def test_gc_leaves_a_silent_job_whose_driver_runs_on_this_host(table, later) -> None:
+    job = table.job()
+    receipt = table.task(job, {"f": b"x"})
+    later(SILENCE * ALIVE * 2)
+    assert _gc(table) == ["kept"]
+    job.commit([receipt])
+    assert table.read() == {"f": b"x"}
+
+
+@pytest.mark.parametrize(
+    ("driver", "seconds_ago", "action"),
+    [
+        ({"process": GONE}, ALIVE / 2, "kept"),
+        ({"process": GONE}, ALIVE + 60, "deleted"),
+        ({"host": "elsewhere"}, ALIVE + 60, "kept"),
+        ({"host": "elsewhere"}, SILENCE * ALIVE + 60, "deleted"),
+        ({"process": 0}, ALIVE + 60, "kept"),
+    ],
+)
+def test_gc_judges_by_the_last_sign_and_by_what_is_known_of_the_driver(
+    table, later, driver: dict[str, object], seconds_ago: float, action: str
+) -> None:
+    job = table.job()
+    table.task(job, {"f": b"x"})
+    _driven_by(table, job, **driver)
+    later(seconds_ago)
+    assert _gc(table) == [action]
+
+
+def test_gc_leaves_a_job_whose_attempt_shows_life_while_its_upload_is_invisible(table, later) -> None:
+    job = table.job()
+    _driven_by(table, job, process=GONE)
+    later(SILENCE * ALIVE * 2)
+    sign = table.root / job.layout.sign_of_life("attempt_000000_0")
+    assert asyncio.run(show_life(job._run(), "attempt_000000_0"))
+    now = outside.time.time()
+    os.utime(sign, (now, now))
+    assert _gc(table) == ["kept"]
+    assert jobs(str(table.root))[0].status is JobStatus.RUNNING
+
+
+def test_continuity_a_sign_of_life_does_not_bring_a_job_back(table) -> None:
+    job = table.job()
+    run = job._run()
+    job.abort()
+    assert not asyncio.run(show_life(run, "driver"))
+    assert not (table.root / "_temporary").exists()
+    another = Job(job.url, job_id=job.job_id)
+    another.setup()
+    assert not asyncio.run(show_life(run, "driver")), "another job of this id is at work, not this one"
+
+
+def test_a_driver_and_an_attempt_renew_their_signs_until_they_end(table, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(SignOfLife, "_wait", lambda self: shown.append(self._who))
+    job = table.job()
+    attempt = pickle.loads(pickle.dumps(job)).task_attempt(0)
+    attempt.setup()
+    signs = [job._sign, attempt._sign]
+    with attempt.open("f") as file:
+        file.write(b"x")
+    job.commit([attempt.commit()])
+    assert shown == ["driver", "attempt_000000_0"]
+    assert all(sign is not None and sign._stopped.is_set() for sign in signs)
+    assert job._sign is attempt._sign is None
+
+
+def test_no_sign_is_shown_where_nobody_is_taken_for_alive(table) -> None:
+    job = table.job(alive_seconds=0.0)
+    assert job._sign is not None
+    assert job._sign._timer is None
+
+
+def test_a_job_at_work_is_not_committed_by_a_stranger_who_found_some_of_its_manifests(table, later) -> None:
+    job = table.job()
+    url = str(table.root)
+    receipts = [table.task(job, {"first": b"1"}, 0)]
+    with pytest.raises(CommitFenced, match="may be at work"):
+        commit(url, job.job_id)
+    later(ALIVE + 60)
+    with pytest.raises(CommitFenced, match=r"its driver[\s\S]*is alive"):
+        commit(url, job.job_id)
+    receipts.append(table.task(job, {"second": b"2"}, 1))
+    job.commit(receipts)
+    assert table.read() == {"first": b"1", "second": b"2"}
+
+
+def test_a_job_that_is_over_is_committed_by_anybody(table, later) -> None:
+    url = str(table.root)
+    jobs = [table.job() for _ in range(3)]
+    receipts = [table.task(job, {f"f{number}": b"x"}) for number, job in enumerate(jobs)]
+    _driven_by(table, jobs[0], process=GONE)
+    later(ALIVE + 60)
+    commit(url, jobs[0].job_id)
+    commit(url, jobs[1].job_id, force=True)
+    commit(url, jobs[2].job_id, [receipts[2]])
+    assert set(table.read()) == {"f0", "f1", "f2"}
+
+
+def test_the_driver_of_a_job_may_be_another_process_than_the_one_that_sets_it_up(table, later) -> None:
+    """As in Spark, where Python processes plan and commit, and end, while the JVM stays."""
+    job = Job(str(table.root), driver_process=GONE)
+    job.setup()
+    assert json.loads((table.root / job.layout.job_marker).read_text())["process"] == GONE
+    later(ALIVE + 60)
+    assert _gc(table) == ["deleted"]

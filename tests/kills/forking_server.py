@@ -1,0 +1,145 @@
+"""A process that has Lockgate imported and forks one process for each thing that it is told to do, so that each starts
+at once and knows nothing of the ones before.
+
+It reads a JSON object a line from standard input: `do` names a function of this module, the rest are its arguments.
+With `waits` the forked process first says `ready` with the ids of its threads, so that they can be traced, and begins
+at the next line. At the end there is one line of JSON with `told` or `error`, and with `signal` where it was killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lockgate import Job, JobOptions, LockgateError
+from lockgate.api import jobs as outside
+from lockgate.api.io_loop import IO_LOOP
+from lockgate.api.job_runs import registry_of
+
+PR_SET_PTRACER = 0x59616D61
+ANY_PROCESS = ctypes.c_ulong(-1)
+
+
+def write(url: str, files: dict[str, str], options: dict[str, str], job_id: str, tasks: int = 2) -> dict[str, Any]:
+    """A whole job: setup, tasks, job commit. A character of a file's content is a byte."""
+    job = Job(url, _plain(**options), job_id=job_id)
+    job.setup()
+    receipts = []
+    paths = sorted(files)
+    for task in range(tasks):
+        attempt = job.task_attempt(task)
+        attempt.setup()
+        for path in paths[task::tasks]:
+            with attempt.open(path) as file:
+                file.write(files[path].encode("latin-1"))
+        receipts.append(attempt.commit())
+    return {"files": job.commit(receipts).files}
+
+
+def recover(url: str, job_id: str, undo: bool) -> dict[str, Any]:
+    """Finish or undo a job; no options are given, those that count are in its record."""
+    found = outside.recover(url, job_id, undo=True if undo else None, force=True, options=_plain())
+    return {"outcome": found[job_id].outcome}
+
+
+def abort(url: str, job_id: str) -> dict[str, Any]:
+    """Abort a job."""
+    outside.abort(url, job_id, options=_plain())
+    return {}
+
+
+def collect_garbage(url: str) -> dict[str, Any]:
+    """Collect garbage, with no patience for what may be alive."""
+    found = outside.collect_garbage(url, options=_plain(alive_seconds="0"))
+    return {"kept": [f"{each.path}: {each.action}, {each.why}" for each in found if each.action in ("kept", "failed")]}
+
+
+def verify(url: str) -> dict[str, Any]:
+    """What `lockgate verify` finds."""
+    return {"findings": [str(finding) for finding in outside.verify(url, options=_plain()).findings]}
+
+
+def delete_tree(url: str, path: str) -> dict[str, Any]:
+    """What other committers do to `_temporary`."""
+    shutil.rmtree(Path(url) / path, ignore_errors=True)
+    return {}
+
+
+def _plain(**options: Any) -> JobOptions:
+    # No other store's plugin is loaded: a small process forks sooner.
+    return JobOptions.resolve({"durable": "false", "plugins_allow": "local"} | options)
+
+
+DO: dict[str, Callable[..., dict[str, Any]]] = {
+    function.__name__: function for function in (write, recover, abort, collect_garbage, verify, delete_tree)
+}
+
+
+def _begin_when_told() -> None:
+    """Have the engine's thread made, say which the threads are, and wait for a line."""
+    threads = {"main": threading.get_native_id(), "loop": 0}
+
+    async def look() -> None:
+        threads["loop"] = threading.get_native_id()
+
+    IO_LOOP.run(look())
+    # Where Yama allows tracing by a parent only, this process allows it to everybody.
+    ctypes.CDLL(None).prctl(PR_SET_PTRACER, ANY_PROCESS, 0, 0, 0)
+    _say({"ready": threads})
+    _read_line()
+
+
+def _do(told: dict[str, Any]) -> None:
+    waits, dies = told.pop("waits", False), told.pop("dies", False)
+    function = DO[told.pop("do")]
+    if waits:
+        _begin_when_told()
+    try:
+        answer = function(**told)
+    except LockgateError as error:
+        _say({"error": type(error).__name__, "text": str(error)})
+    else:
+        if dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        _say({"told": answer})
+
+
+def _say(told: dict[str, Any]) -> None:
+    os.write(1, json.dumps(told).encode() + b"\n")
+
+
+def _read_line() -> bytes:
+    """A line and no byte more: the next belongs to another process."""
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(0, 1)):
+        line += byte
+    return line
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    registry_of(_plain())
+    while line := _read_line():
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                _do(json.loads(line))
+                status = 0
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
+        _say({"ended": -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)})
+
+
+if __name__ == "__main__":
+    main()

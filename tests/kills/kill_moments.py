@@ -1,0 +1,155 @@
+"""A destination at which one job is tried again and again, and killed each time at another moment."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from forked_drivers import End, ForkedDrivers
+from kill_cases import JobKind
+from lockgate.model.layout import is_aside
+from system_calls import Call, Kill
+
+JOB = "the-job"
+
+Tree = dict[str, str | None]
+"""Files with their contents, directories with None."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A kill of a driver, and what may come of it: whether the commit record was there by then, and whether the commit
+    point was passed. `kill` None: after the last call."""
+
+    number: int
+    kill: Kill | None
+    claimed: bool
+    committed: bool
+
+    def __str__(self) -> str:
+        when = "after the last call" if self.kill is None else f"before {self.kill}"
+        return f"killed at moment {self.number}, {when}"
+
+
+class World:
+    """A destination at which one job of a kind is tried again and again, from the same start."""
+
+    def __init__(self, root: Path, drivers: ForkedDrivers, kind: JobKind) -> None:
+        self.root = root
+        self.drivers = drivers
+        self.kind = kind
+        self.old: Tree = {}
+
+    @property
+    def job(self) -> dict[str, object]:
+        return {"url": str(self.root), "files": self.kind.new, "options": self.kind.options, "job_id": JOB}
+
+    def begin_anew(self) -> None:
+        """What the older job has left, and nothing else."""
+        shutil.rmtree(self.root, ignore_errors=True)
+        self.root.mkdir()
+        if self.kind.old:
+            end = self.drivers.do("write", url=str(self.root), files=self.kind.old, options={}, job_id="the-old")
+            assert not end.error, end
+        self.old = self.tree()
+
+    def recover(self, *, undo: bool) -> End:
+        """Finish or undo the job, by a process that knows nothing of it; where there is no trace of the job, as before
+        its setup or after its cleanup, the outcome is `nothing`, too."""
+        end = self.drivers.do("recover", url=str(self.root), job_id=JOB, undo=undo)
+        return replace(end, told={"outcome": "nothing"}) if end.told.get("outcome") == "no trace" else end
+
+    def tree(self) -> Tree:
+        """All that is there."""
+        return {
+            str(path.relative_to(self.root)): path.read_text("utf-8", "surrogateescape") if path.is_file() else None
+            for path in sorted(self.root.rglob("*"))
+        }
+
+    def moments(self) -> tuple[list[Moment], Tree]:
+        """Every moment at which the driver can be killed, and what it leaves if it is not."""
+        self.begin_anew()
+        end, calls = self.drivers.count("write", **self.job)
+        assert bool(end.error) is self.kind.refused, end
+        changes = [call for call in calls if call.changes and self._is_below(call)]
+        made = [at for at, call in enumerate(changes) if _is_record(call)]
+        claimed = made[0] if made else len(changes)
+        if self.kind.refused:
+            committed = len(changes)
+        elif not self.kind.marks_success:
+            committed = made[-1]
+        else:
+            committed = next(at for at, call in enumerate(changes) if call.paths[-1] == f"{self.root}/_SUCCESS")
+        kills: list[Kill | None] = [call.kill for call in changes]
+        moments = [Moment(at, kill, at > claimed, at > committed) for at, kill in enumerate([*kills, None])]
+        if self.kind.refused:
+            moments.pop()  # a driver that fails says so, and does not die
+        self._clean_up()
+        return moments, self.tree()
+
+    def moments_of(self, do: str, **told: object) -> list[Moment]:
+        """Every moment at which a process can be killed that does something else at the destination now."""
+        end, calls = self.drivers.count(do, url=str(self.root), **told)
+        assert not end.error, end
+        changes = [call for call in calls if call.changes and self._is_below(call)]
+        kills: list[Kill | None] = [*(call.kill for call in changes), None]
+        return [Moment(at, kill, claimed=True, committed=False) for at, kill in enumerate(kills)]
+
+    def moments_of_recovery(self, *, undo: bool) -> list[Moment]:
+        """The same for a recoverer."""
+        return self.moments_of("recover", job_id=JOB, undo=undo)
+
+    def judge_end(self, story: str, *, new: Tree | None, ended: bool = True) -> None:
+        """The destination is exactly the new state, or without one the old, and nothing is left: at once, where a
+        recovery has `ended` the job, and everywhere after garbage was collected."""
+        if ended:
+            assert not self.left_by_recovery(), f"{story}: left behind: {self.left_by_recovery()}"
+        self._clean_up()
+        assert not self.left_behind(), f"{story}: left behind by gc: {self.left_behind()}"
+        hidden = [path for path in self.tree() if "/." in path]
+        assert not hidden, f"{story}: left aside by gc: {hidden}"
+        found, expected = _without_bookkeeping(self.tree()), _without_bookkeeping(self.old if new is None else new)
+        assert found.keys() == expected.keys(), f"{story}: {sorted(found.keys() ^ expected.keys())}"
+        # A summary says when, and by whom, and lists name inodes: they are others each time.
+        told_anew = () if new is None else ("_SUCCESS", "_lockgate/")
+        changed = [p for p in expected if found[p] != expected[p] and not p.startswith(told_anew)]
+        assert not changed, f"{story}: {changed}"
+        if "_SUCCESS" in found:
+            verified = self.drivers.do("verify", url=str(self.root))
+            assert not verified.error, f"{story}: {verified}"
+            assert verified.told["findings"] == [], story
+
+    def left_behind(self) -> list[str]:
+        """What is of use only while a job is at work."""
+        return [path for path in self.tree() if path.startswith(("_temporary", "_lockgate/replaced", "_lockgate/."))]
+
+    def left_by_recovery(self) -> list[str]:
+        """The same, without trees that a killed process was deleting: nobody's, until garbage is collected."""
+        left = self.left_behind()
+        if any(is_aside(path) for path in left):
+            left = [path for path in left if not is_aside(path) and path not in ("_temporary", "_lockgate/replaced")]
+        return left
+
+    def _clean_up(self) -> None:
+        """Garbage is collected: a kill may leave what a store wrote aside, which is nobody's in particular."""
+        end = self.drivers.do("collect_garbage", url=str(self.root))
+        assert not end.error, end
+        assert end.told["kept"] == []
+
+    def _is_below(self, call: Call) -> bool:
+        return any(path.startswith(f"{self.root}/") for path in call.paths)
+
+
+def _is_record(call: Call) -> bool:
+    name = call.paths[-1].rpartition("/")[2]
+    return call.name.startswith("rename") and name.startswith("commit") and name.endswith(".json")
+
+
+def _without_bookkeeping(tree: Tree) -> Tree:
+    """Without what is kept for good of transactions, and the directories of bookkeeping."""
+    return {
+        path: content
+        for path, content in tree.items()
+        if not path.startswith("_lockgate/txn/") and not (path.startswith("_lockgate") and content is None)
+    }

@@ -1,0 +1,93 @@
+"""The skeletons of the docs are built from the docs' own text, installed, and used as a reader would."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from built_wheel import build_wheel, install_wheel
+
+PAGE = Path(__file__).parents[2] / "docs/writing-a-plugin.md"
+_BLOCK = re.compile(r"```(?:toml|python)\n# (\S+\.(?:toml|py))\n(.*?)```", re.DOTALL)
+
+
+def skeletons() -> dict[str, dict[str, str]]:
+    """The projects that the page prints, by their distribution's name: each begins with its pyproject.toml."""
+    found: dict[str, dict[str, str]] = {}
+    files: dict[str, str] = {}
+    for name, text in _BLOCK.findall(PAGE.read_text()):
+        if name == "pyproject.toml":
+            (distribution,) = re.findall(r'^name = "(.+)"', text, re.MULTILINE)
+            files = found[distribution] = {}
+        files[name] = text
+    return found
+
+
+def installed(distribution: str, tmp_path: Path) -> dict[str, str]:
+    """The environment in which a skeleton is installed; its sources are in `tmp_path / "project"`."""
+    project = tmp_path / "project"
+    for name, text in skeletons()[distribution].items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    install_wheel(build_wheel(project, tmp_path / "dist"), tmp_path / "site")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])}
+
+
+def run(arguments: list[str], environment: dict[str, str], cwd: Path) -> str:
+    done = subprocess.run([sys.executable, *arguments], env=environment, cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+JOB = """
+import sys
+from lockgate import Job
+job = Job(sys.argv[1], conflict=sys.argv[2])
+job.setup()
+attempt = job.task_attempt(0)
+attempt.setup()
+with attempt.open("p=1/part-0.csv") as file:
+    file.write(b"1,2")
+summary = job.commit([attempt.commit()])
+print(summary.files, summary.lockgate.store)
+"""
+
+
+def test_the_page_prints_three_projects() -> None:
+    assert {name: sorted(files) for name, files in skeletons().items()} == {
+        "lockgate-quiet-hours": ["lockgate_quiet_hours.py", "pyproject.toml"],
+        "lockgate-shelf": ["lockgate_shelf.py", "pyproject.toml", "tests/test_conformance.py"],
+        "lockgate-folder": ["lockgate_folder.py", "pyproject.toml", "tests/test_conformance.py"],
+    }
+
+
+@pytest.mark.parametrize("store", ["shelf", "folder"])
+def test_a_store_of_the_docs_installs_and_passes_the_kit_as_printed(store: str, tmp_path: Path) -> None:
+    environment = installed(f"lockgate-{store}", tmp_path)
+    told = run(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"], environment, tmp_path / "project")
+    passed = re.search(r"(\d+) passed", told)
+    assert passed is not None, told
+    assert int(passed[1]) > 45
+    assert "skipped" not in told
+
+
+@pytest.mark.parametrize(
+    ("distribution", "url", "policy", "store"),
+    [
+        ("lockgate-shelf", "shelf://one/events", "append", "shelf"),
+        ("lockgate-folder", "folder://{tmp_path}/events", "replace", "folder"),
+        ("lockgate-quiet-hours", "{tmp_path}/events", "quiet-hours", "local"),
+    ],
+)
+def test_a_plugin_of_the_docs_is_found_once_it_is_installed(
+    distribution: str, url: str, policy: str, store: str, tmp_path: Path
+) -> None:
+    environment = installed(distribution, tmp_path)
+    listed = run(["-c", "from lockgate.cli.main import main; main()", "plugins", "--json"], environment, tmp_path)
+    assert f'"{distribution}"' in listed
+    assert run(["-c", JOB, url.format(tmp_path=tmp_path), policy], environment, tmp_path) == f"1 {store}\n"

@@ -1,0 +1,519 @@
+"""Faults that this engine had, found by an audit or by the simulation itself, each brought back by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from lockgate.engine import (
+    answer_failure,
+    cleanup,
+    committed_tasks,
+    job_abort,
+    job_commit,
+    load_manifests,
+    move_files,
+    publish,
+    record_log,
+    recover,
+    replaced_files,
+    restore_replaced,
+    roll_back,
+    setup,
+    transactions,
+)
+from lockgate.engine.record_log import RecordLog, read_record
+from lockgate.engine.recover import Recovery
+from lockgate.model.errors import CommitFailed
+from lockgate.model.layout import JobLayout, record_sequence
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from mutants import FAILING, REPLACING, _all, _crowd, _false, _nothing, _policy, mutant
+from simworld.faults import CRASHES, Kind
+from simworld.features import Feature
+from simworld.scenario import AttemptPlan, Scenario, Visitor, options
+
+
+def _alone_until_the_end(scenario: Scenario) -> Scenario:
+    """One driver that may die anywhere, and an operator who finishes what it left."""
+    return replace(
+        scenario,
+        jobs=scenario.jobs[:1],
+        visitors=(),
+        fault_kinds=CRASHES,
+        fault_rate=0.05,
+        split_batches=True,
+        settle_before_sleepers_wake=False,
+        settle_undoes=False,
+    )
+
+
+def _finished_while_its_driver_sleeps(scenario: Scenario) -> Scenario:
+    return replace(
+        scenario,
+        jobs=(replace(scenario.jobs[0], start=0.0), *(replace(job, start=2_000.0) for job in scenario.jobs[1:])),
+        visitors=(Visitor("recover", 0, 1_000.0),),
+        fault_kinds=(Kind.SLEEP_BEFORE,),
+        fault_rate=0.05,
+        faults_max=2,
+        sleep_seconds_max=5_000.0,
+    )
+
+
+def _aborted_while_its_tasks_write(scenario: Scenario) -> Scenario:
+    """The first attempt is aborted between its tasks' data and their manifests; then the second begins."""
+    first, second = scenario.jobs[:2]
+    slow = tuple(replace(plan, lingers=1, pause=30.0, scans=False) for plan in first.attempts)
+    return replace(
+        scenario,
+        jobs=(
+            replace(first, start=0.0, aborts=True, aborts_early=True, attempts=slow),
+            replace(second, start=100.0, takes_over=True),
+        ),
+        visitors=(),
+        fault_rate=0.0,
+    )
+
+
+def _refused_and_committed_again(scenario: Scenario) -> Scenario:
+    """A job in the way of one driver's commit, which is refused, and commits again after a while; shortly before that,
+    the driver of another job of the same transaction begins its own commit, and may sleep."""
+    job = replace(scenario.jobs[0], job_id="job1", twin=None, aborts=False, gives_up=False, aborts_early=False)
+    plain = options(conflict="append", requests_in_flight=2, txn_id="txn 1/ü/7")
+    replacing = options(conflict="replace-partitions", requests_in_flight=2)
+    return replace(
+        scenario,
+        before={"p=1/old": b"before|p=1|old"},
+        jobs=(
+            replace(
+                job,
+                options=plain,
+                start=10.0,
+                attempts=(AttemptPlan(0, 0, ("p=1/a",)),),
+                commits_twice=True,
+                commits_again_after=100.0,
+            ),
+            replace(
+                job,
+                run="job1",
+                job_id="job10",
+                options=plain,
+                start=105.0,
+                attempts=(AttemptPlan(0, 0, ("p=2/b",)),),
+                commits_twice=False,
+            ),
+            replace(
+                job,
+                run="job2",
+                job_id="job100",
+                options=replacing,
+                start=0.0,
+                attempts=(AttemptPlan(0, 0, ("p=1/c",)),),
+                commits_twice=False,
+            ),
+        ),
+        visitors=(),
+        fault_kinds=(Kind.SLEEP_BEFORE,),
+        fault_rate=0.05,
+        faults_max=8,
+        sleep_seconds_max=30.0,
+        seconds_per_rename=25.0,
+        hurry=0.0,
+    )
+
+
+def _undone_beside_an_append(scenario: Scenario) -> Scenario:
+    """Two appends to a new partition, one of which meets a file of its own name elsewhere and is undone."""
+    plain = options(conflict="append", requests_in_flight=2)
+    job = replace(
+        scenario.jobs[0], job_id="job1", options=plain, start=0.0, twin=None, aborts=False, commits_twice=False
+    )
+    return replace(
+        scenario,
+        before={"top": b"before|top"},
+        marked_before=False,
+        jobs=(
+            replace(job, attempts=(AttemptPlan(0, 0, ("p=7/a", "top")),)),
+            replace(job, run="job1", job_id="job10", attempts=(AttemptPlan(0, 0, ("p=7/b",)),)),
+        ),
+        visitors=(),
+        fault_kinds=(Kind.SLEEP_BEFORE,),
+        fault_rate=0.08,
+        faults_max=4,
+        sleep_seconds_max=1.0,
+    )
+
+
+def _own_ids(scenario: Scenario) -> bool:
+    first, second = scenario.jobs[:2]
+    return bool(second.attempt_of) or first.job_id != second.job_id
+
+
+def _on(*stores: str) -> Any:
+    return lambda scenario: scenario.store in stores
+
+
+async def _no_names(*arguments: Any) -> list[str]:
+    return []
+
+
+@mutant(
+    "undoable",
+    wants=_all(_policy("append"), FAILING),
+    features=(Feature.EQUAL,),
+    histories_max=2_000,
+    mended="equal contents",
+)
+def a_rollback_takes_equal_files_for_its_own() -> Iterator[None]:
+    """A target of the right length and checksum is taken out, though the staged file was never moved."""
+    with patch.object(roll_back, "_keep_unmoved", _nothing):
+        yield
+
+
+@mutant(
+    "fenced",
+    "undoable",
+    "exclusive",
+    "complete",
+    "told right",
+    "resumable",
+    "continuity",
+    features=(Feature.ATTEMPTS,),
+    histories_max=1_000,
+    mended="one fence a job",
+)
+def each_attempt_has_a_fence_of_its_own() -> Iterator[None]:
+    """Two attempts at one job each keep a commit record in their own directory, and so both commit."""
+
+    def commit_record(self: JobLayout, sequence: int) -> str:
+        name = "commit.json" if sequence == 0 else f"commit-{sequence:04d}.json"
+        return f"{self.attempt_directory}/{name}"
+
+    async def newest(run: Any, layout: JobLayout) -> tuple[int | None, int]:
+        found: list[int] = []
+        async for page in run.store.list_directory(layout.attempt_directory):
+            sequences = (record_sequence(status.path.rpartition("/")[2]) for status in page)
+            found += [sequence for sequence in sequences if sequence is not None]
+        return max(found, default=None), -1
+
+    with (
+        patch.object(JobLayout, "commit_record", commit_record),
+        patch.object(record_log, "_newest", newest),
+        patch.object(setup, "_refuse_late_attempt", _nothing),
+    ):
+        yield
+
+
+@mutant(
+    "told right",
+    features=(Feature.ATTEMPTS, Feature.FINISHING),
+    wants=_all(_on("flat"), _own_ids),
+    shape=_aborted_while_its_tasks_write,
+    mended="tasks of an attempt that was ended",
+)
+def tasks_of_an_ended_attempt_are_offered() -> Iterator[None]:
+    """What the late tasks of an aborted attempt have saved counts as committed for the next attempt."""
+
+    async def there(*arguments: Any) -> object:
+        return object()
+
+    with patch.object(committed_tasks, "read_marker_of", there):
+        yield
+
+
+@mutant(
+    "undoable",
+    wants=REPLACING,
+    features=(Feature.STRANGERS,),
+    histories_max=3_000,
+    mended="replaced files out of others' reach",
+)
+def replaced_files_wait_in_temporary() -> Iterator[None]:
+    """What a job sets aside lies below `_temporary`, which other committers delete whole."""
+    with patch.object(JobLayout, "replaced", property(lambda self: f"{self.job_directory}/replaced")):
+        yield
+
+
+@mutant(
+    "told right",
+    wants=REPLACING,
+    features=(Feature.STRANGERS, Feature.FINISHING),
+    histories_max=4_000,
+    mended="recovery without a record",
+)
+def recovery_without_a_record_finds_nothing_to_do() -> Iterator[None]:
+    """Where another committer has deleted the record, recovery says that all is well, and data is still set aside."""
+
+    async def nothing(run: Any, *, undo: bool | None) -> Recovery:
+        return Recovery("nothing", None)
+
+    with patch.object(recover, "_without_record", nothing), patch.object(job_abort, "lists_in_force", _no_names):
+        yield
+
+
+@mutant(
+    "undoable",
+    wants=_all(REPLACING, _on("flat", "tree")),
+    features=(Feature.STRANGERS,),
+    histories_max=8_000,
+    mended="what is set aside goes only with a committed job",
+)
+def cleanup_deletes_what_is_set_aside_whatever_became_of_the_job() -> Iterator[None]:
+    """A record whose marker another committer has deleted passes for what a cleanup has left."""
+    with (
+        patch.object(replaced_files, "lists_in_force", _no_names),
+        patch.object(restore_replaced, "lists_in_force", _no_names),
+        patch.object(job_abort, "lists_in_force", _no_names),
+    ):
+        yield
+
+
+@mutant(
+    "undoable",
+    "resumable",
+    wants=_all(REPLACING, _crowd),
+    shape=_finished_while_its_driver_sleeps,
+    histories_max=3_000,
+    mended="a list that came late",
+)
+def a_list_beside_which_nothing_waits_counts() -> Iterator[None]:
+    """What a driver that slept has written down, after its job was over, is kept, and undone by."""
+
+    async def waits(*arguments: Any) -> bool:
+        return True
+
+    with patch.object(replaced_files, "_waits", waits):
+        yield
+
+
+@mutant(
+    "exactly once",
+    features=(Feature.TRANSACTIONS,),
+    shape=_refused_and_committed_again,
+    histories_max=3_000,
+    mended="a refused job may commit again",
+)
+def a_refused_jobs_claim_is_free() -> Iterator[None]:
+    """A job that was refused is taken for one that never commits, and its transaction is claimed by another."""
+    honest = transactions._await_end
+
+    async def await_end(run: Any, claim: Any, end: Any, deadline: float) -> Any:
+        record = await read_record(run, claim.layout)
+        if record is not None and record.phase is Phase.REFUSED:
+            return None
+        return await honest(run, claim, end, deadline)
+
+    with patch.object(transactions, "_await_end", await_end):
+        yield
+
+
+@mutant(
+    "exactly once",
+    "told right",
+    features=(Feature.TRANSACTIONS,),
+    wants=lambda scenario: scenario.forgets and not scenario.settle_before_sleepers_wake,
+    shape=lambda scenario: replace(scenario, fault_kinds=CRASHES, fault_rate=0.03, visitors=(), settle_undoes=False),
+    histories_max=4_000,
+    mended="forgotten batches stay known as done",
+)
+def a_forgotten_outcome_leaves_no_trace() -> Iterator[None]:
+    """A job that died before it claimed its transaction is recovered after its repetition's outcome was forgotten."""
+    with patch.object(transactions, "_forgotten_outcome", _nothing):
+        yield
+
+
+@mutant(
+    "finishes",
+    wants=REPLACING,
+    shape=_alone_until_the_end,
+    features=(Feature.EQUAL, Feature.FINISHING),
+    histories_max=1_500,
+    mended="new files of the old names",
+)
+def what_is_set_aside_is_set_aside_again() -> Iterator[None]:
+    """Where a new file has taken an old one's place, recovery takes it for the old one, and gives up."""
+    honest = replaced_files.rename_all
+
+    async def nothing_waits(*arguments: Any) -> dict[int, Any]:
+        return {}
+
+    async def rename_all(run: Any, renames: Any, progress: Any, **named: Any) -> Any:
+        return await honest(run, renames, progress)
+
+    with (
+        patch.object(move_files, "waiting_files", nothing_waits),
+        patch.object(replaced_files, "rename_all", rename_all),
+    ):
+        yield
+
+
+@mutant(
+    "finishes",
+    "resumable",
+    "exclusive",
+    "complete",
+    "undoable",
+    wants=lambda scenario: len({scenario.operators_call_it, scenario.jobs[0].calls_it}) > 1,
+    shape=_alone_until_the_end,
+    features=(Feature.NAMES, Feature.FINISHING),
+    mended="one store by two names",
+)
+def the_name_of_the_store_decides() -> Iterator[None]:
+    """A manifest's URIs count only below the very URL by which the recoverer knows the destination."""
+
+    async def below(run: Any, layout: Any) -> Any:
+        return run.below
+
+    with patch.object(load_manifests, "below_root_of", below):
+        yield
+
+
+@mutant(
+    "fenced",
+    features=(Feature.LONG_MOVES,),
+    shape=lambda scenario: replace(
+        scenario,
+        fault_rate=0.0,
+        visitors=tuple(replace(each, errand="recover", force=False) for each in scenario.visitors),
+    ),
+    mended="records are renewed",
+)
+def the_record_is_not_renewed() -> Iterator[None]:
+    """A driver that moves for long looks dead, and its job is taken from it."""
+
+    async def renew(self: RecordLog) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    with patch.object(RecordLog, "_renew", renew):
+        yield
+
+
+@mutant(
+    "told right",
+    features=(Feature.FINISHING,),
+    shape=_finished_while_its_driver_sleeps,
+    histories_max=1_000,
+    mended="a job that was finished by another",
+)
+def a_driver_that_was_taken_over_says_that_the_job_failed() -> Iterator[None]:
+    """It does not look what has become of the job."""
+
+    async def taken_over(run: Any, error: Any) -> Any:
+        raise CommitFailed(f"the job commit failed: {error}") from error
+
+    with patch.object(job_commit, "_taken_over", taken_over):
+        yield
+
+
+@mutant(
+    "told right",
+    features=(Feature.LINGERING, Feature.FINISHING),
+    wants=_all(_on("disk"), FAILING),
+    histories_max=2_000,
+    mended="a committed job whose cleanup fails",
+)
+def a_committed_job_whose_cleanup_fails_is_told_as_failed() -> Iterator[None]:
+    """What follows the commit point is answered, and reported, as a failure of the job."""
+    honest = answer_failure.answer_failure
+
+    async def answer(run: Any, log: Any, error: BaseException) -> None:
+        log.is_past_commit_point = False
+        await honest(run, log, error)
+
+    with patch.object(job_commit, "answer_failure", answer):
+        yield
+
+
+@mutant(
+    "cleaned up",
+    features=(Feature.LINGERING, Feature.FINISHING),
+    wants=_all(_on("disk"), lambda scenario: not scenario.renames_away),
+    histories_max=1_000,
+    mended="the deletion of a tree wins",
+)
+def a_tree_is_deleted_once() -> Iterator[None]:
+    """Where a late attempt writes into a directory that is being deleted, cleanup and abort give up."""
+
+    async def delete_once(run: Any, paths: Any, progress: Any = None) -> None:
+        await run.store.delete_directories(paths)
+
+    with patch.object(cleanup, "delete_trees", delete_once), patch.object(roll_back, "delete_trees", delete_once):
+        yield
+
+
+@mutant(
+    "concurrent",
+    features=(Feature.FINISHING,),
+    wants=_on("disk", "tree", "hdfs"),
+    shape=_undone_beside_an_append,
+    histories_max=2_000,
+    mended="a directory that another's rollback removed",
+)
+def a_directory_that_is_gone_is_not_made_again() -> Iterator[None]:
+    """An append gives up where another job's rollback has removed a directory that it relies on."""
+    honest = move_files.rename_all
+
+    async def rename_all(run: Any, renames: Any, progress: Any, **named: Any) -> Any:
+        return await honest(run, renames, progress)
+
+    with patch.object(move_files, "rename_all", rename_all):
+        yield
+
+
+@mutant(
+    "exclusive",
+    "told right",
+    features=(Feature.COPIES, Feature.FINISHING),
+    wants=lambda scenario: not scenario.jobs[0].options.txn_id,
+    shape=lambda scenario: replace(
+        _alone_until_the_end(scenario), settle_undoes=True, faults_max=1, fault_kinds=(Kind.CRASH_BETWEEN,)
+    ),
+    histories_max=2_000,
+    mended="copies whose sources are there",
+)
+def a_staged_file_proves_that_nothing_was_copied() -> Iterator[None]:
+    """Where a rename is a copy and a deletion, a copy whose source was not deleted is taken for another's file."""
+
+    async def none(*arguments: Any) -> frozenset[int]:
+        return frozenset()
+
+    with patch.object(roll_back, "_copied", none):
+        yield
+
+
+@mutant(
+    "complete",
+    "undoable",
+    features=(Feature.COPIES,),
+    shape=lambda scenario: replace(
+        _alone_until_the_end(scenario), settle_undoes=True, faults_max=1, fault_kinds=(Kind.CRASH_BETWEEN,)
+    ),
+    histories_max=2_000,
+    mended="publish and revoke both succeed",
+)
+def revoking_does_not_look_at_success() -> Iterator[None]:
+    """Where a rename is two acts, a job whose `_SUCCESS` is there is undone."""
+    with patch.object(publish, "_is_published", _false):
+        yield
+
+
+@mutant(
+    "contained",
+    "undoable",
+    "complete",
+    wants=_policy("append", "fail"),
+    histories_max=2_000,
+    mended="an append removes nothing",
+)
+def an_append_clears_its_way() -> Iterator[None]:
+    """A file that stands where a job needs a directory is set aside under every policy."""
+    honest = CommitPlan.meeting
+
+    def meeting(self: CommitPlan, statuses: Any) -> CommitPlan:
+        return honest(replace(self, clears_the_way=True), statuses)
+
+    with patch.object(CommitPlan, "meeting", meeting):
+        yield

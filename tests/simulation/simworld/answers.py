@@ -1,0 +1,231 @@
+"""Whether what somebody was told is so, and whether recovery finished what could be finished.
+
+Asked of the disk and of what the judges know, at the moment of the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockgate.engine.collect_garbage import Garbage
+from lockgate.engine.recover import Recovery
+from lockgate.model.errors import CleanupFailed, CommitFailed, CommitFenced, CommitRefused, LockgateError
+from lockgate.model.files import Refusal
+from lockgate.model.layout import JobLayout
+from lockgate.model.phases import Phase
+from lockgate.model.receipt import Receipt
+from lockgate.model.record import digest_of
+
+from simworld.judges import MOMENT, JobTruth, Judges, ManifestTruth, Written, is_internal
+from simworld.store import Actor
+
+TOLD = "told right"
+
+NOT_EMPTY = "cannot delete: Directory not empty"
+"""What a store says that deletes file by file when somebody writes on."""
+
+
+def judge_commit_error(judges: Judges, actor: Actor, began: float, job_id: str, error: LockgateError) -> None:
+    """A driver, whose commit began at that time, was told that it failed, or was refused."""
+    job = judges.jobs.get(f"manifest_{job_id}")
+    if job is None:
+        return
+    if isinstance(error, CleanupFailed):
+        if not job.committed:
+            judges.accuse(TOLD, f"{actor.name} was told that {job_id} is committed: {error.what}")
+        _judge_deletion(judges, actor.name, error)
+        return
+    if Refusal.PARENT_MISSING.value in error.what:
+        judges.accuse("concurrent", f"{actor.name} gave up since a directory was gone: {error.what}")
+    run = actor.name.partition(".")[0]
+    if job.committed and job.runs and run not in job.runs:
+        # Another attempt at the job has committed; this one's own may well have failed.
+        return
+    if job.committed:
+        fenced = isinstance(error, CommitFenced)
+        surely = isinstance(error, CommitFailed) or (isinstance(error, CommitRefused) and not fenced)
+        # Who is fenced is told who holds the job, not how it will end. But who has held it, or comes when it is over,
+        # and looks while its `_SUCCESS` is there, can know.
+        there = judges.job_of_mark == job_id and judges.marked is not None
+        knows = began > job.committed_at or actor.name in job.holders
+        long_since = actor.seen_at - job.committed_at > MOMENT
+        if surely or (fenced and there and knows and long_since):
+            judges.accuse(
+                TOLD, f"{job_id} is committed, and {actor.name} was told {type(error).__name__}: {error.what}"
+            )
+    elif isinstance(error, CommitFailed) and "the destination was restored" in error.what:
+        _judge_undone(judges, actor.name, job, "that the destination was restored")
+
+
+def judge_failure_event(judges: Judges, actor: str, job_id: str) -> None:
+    """Whoever listens was told that a job has failed."""
+    job = judges.jobs.get(f"manifest_{job_id}")
+    if job is not None and job.committed and judges.committers.get(job_id) == actor:
+        judges.accuse(TOLD, f"{actor} committed {job_id}, and its events say that it failed")
+
+
+def judge_abort(judges: Judges, actor: str, job_id: str) -> None:
+    """Somebody was told that a job is aborted."""
+    job = judges.jobs.get(f"manifest_{job_id}")
+    if job is not None and not job.committed:
+        _judge_undone(judges, actor, job, "that the job is aborted")
+
+
+def judge_abort_error(judges: Judges, actor: str, error: LockgateError) -> None:
+    """Somebody could not abort a job."""
+    _judge_deletion(judges, actor, error)
+
+
+def judge_offer(judges: Judges, actor: str, layout: JobLayout, offered: Sequence[Receipt]) -> None:
+    """A driver was told which tasks of earlier attempts at its job it can commit."""
+    job = judges.jobs.get(f"manifest_{layout.job_id}")
+    if job is None or job.robbed or any(_is_record(layout, path) for path in judges.disk.files):
+        # Somebody has the job, or is ending it: the driver is refused when it comes to commit.
+        return
+    there = {stored.label for stored in judges.disk.files.values() if _is_label(stored)}
+    for receipt in offered:
+        manifest = judges.manifests.get(receipt.digest)
+        gone = [target for target in (manifest.files if manifest else ()) if not _is_there(there, manifest, target)]
+        if gone:
+            judges.accuse(TOLD, f"{actor} was offered {receipt.task_attempt_id}, whose file for {gone[0]} is gone")
+            return
+
+
+def _is_record(layout: JobLayout, path: str) -> bool:
+    return path.startswith(f"{layout.job_directory}/commit")
+
+
+def _is_there(labels: set[object], manifest: ManifestTruth | None, target: str) -> bool:
+    return manifest is not None and Written(manifest.run, manifest.attempt, target) in labels
+
+
+def judge_recovery(judges: Judges, actor: str, job_id: str, recovery: Recovery) -> None:
+    """Somebody was told how a recovery ended."""
+    job = judges.jobs.get(f"manifest_{job_id}")
+    if job is None:
+        return
+    if recovery.outcome == "finished":
+        by = recovery.summary.job_id if recovery.summary is not None else job_id
+        forgotten = not by and job.record is not None and job.record.txn_id in judges.same_txn
+        if not judges.was_committed(by) and not forgotten:
+            judges.accuse(TOLD, f"{actor} was told that {job_id} is finished, by {by}")
+    elif recovery.outcome == "undone":
+        if job.committed and recovery.phase is not Phase.ROLLED_BACK:
+            judges.accuse(TOLD, f"{actor} was told that {job_id}, which is committed, is undone")
+        elif not job.committed:
+            _judge_undone(judges, actor, job, "that the job is undone")
+    elif not job.committed:
+        _judge_not_withheld(judges, actor, job, "that there is nothing to recover")
+
+
+def judge_garbage(judges: Judges, actor: str, garbage: list[Garbage]) -> None:
+    """Somebody who was alone was told what gc did."""
+    for each in garbage:
+        if each.action == "deleted" and (judges.disk.below(each.path) or each.path in judges.disk.files):
+            judges.accuse(TOLD, f"{actor} was told that {each.path} is deleted")
+
+
+def _judge_undone(judges: Judges, actor: str, job: JobTruth, what: str) -> None:
+    _judge_not_withheld(judges, actor, job, what)
+    if job.robbed and not job.set_aside:
+        # Nothing was replaced, so nothing is lost; which of the files that are there were its own, nobody can know.
+        return
+    for path in job.files:
+        if job.owns(path, judges.visible.get(path)):
+            judges.accuse(TOLD, f"{actor} was told {what}, and {path} of {job.directory} is there")
+            return
+
+
+def _judge_not_withheld(judges: Judges, actor: str, job: JobTruth, what: str) -> None:
+    for path, holder in judges.withheld().items():
+        if holder is job:
+            judges.accuse(TOLD, f"{actor} was told {what}, and {path} is still set aside")
+            return
+
+
+def _judge_deletion(judges: Judges, actor: str, error: BaseException | None) -> None:
+    while error is not None:
+        if NOT_EMPTY in str(error):
+            judges.accuse("cleaned up", f"{actor} gave up, since a task attempt still wrote: {error}")
+            return
+        error = error.__cause__
+
+
+def why_finishable(judges: Judges, layout: JobLayout) -> str:
+    """Why somebody who is alone must be able to finish this job; empty if that is not sure.
+
+    Its manifests are there, each of its files waits at its source or is in place, nothing else is in the way, and what
+    it replaces is where the record, or the destination, says.
+    """
+    disk, job = judges.disk, judges.jobs.get(f"manifest_{layout.job_id}")
+    if job is None or job.record is None or job.over or job.robbed or job.record.txn_id:
+        return ""
+    record, phase = job.record, job.phase
+    layout = layout.at_attempt(record.job_attempt)
+    if layout.job_marker not in disk.files or phase not in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING):
+        return ""
+    if phase is Phase.PUBLISHING:
+        waiting = not record.marks_success or layout.summary_temporary(record.summary_nonce) in disk.files
+        return "its summary waits" if waiting or job.committed else ""
+    manifests = _manifests(judges, layout)
+    pinned = [manifests.get(pin.digest) for pin in record.pins]
+    if any(manifest is None for manifest in pinned):
+        return ""
+    owners = {target: (m.run, m.attempt, target) for m in pinned if m is not None for target in m.files}
+    if sum(len(m.files) for m in pinned if m is not None) != len(owners):
+        return ""
+    sources = {tuple(stored.label) for path, stored in disk.files.items() if is_internal(path) and _is_label(stored)}
+    replaceable = _replaceable(judges, job)
+    if replaceable is None:
+        return ""
+    for target, owner in owners.items():
+        there = judges.visible.get(target)
+        in_place = there is not None and _is_label(there) and tuple(there.label) == owner
+        if not in_place and (owner not in sources or (there is not None and target not in replaceable)):
+            return ""
+        above = target
+        while above := above.rpartition("/")[0]:
+            if above in disk.files and disk.real_directories:
+                return ""
+        if disk.real_directories and target in disk.directories:
+            return ""
+    if phase is Phase.CLAIMED and (_others_at_work(judges, job) or (record.policy == "fail" and judges.visible)):
+        return ""
+    return f"its {len(pinned)} manifests and {len(owners)} files are there"
+
+
+def _is_label(stored: object) -> bool:
+    return isinstance(getattr(stored, "label", None), tuple)
+
+
+def _manifests(judges: Judges, layout: JobLayout) -> dict[str, ManifestTruth]:
+    found = {}
+    for path in judges.disk.below(layout.job_directory):
+        digest = digest_of(judges.disk.files[path].content)
+        if digest in judges.manifests:
+            found[digest] = judges.manifests[digest]
+    return found
+
+
+def _replaceable(judges: Judges, job: JobTruth) -> set[str] | None:
+    """What may be in the way, since the job replaces it; None: something that it replaces is not where it was."""
+    assert job.record is not None
+    if job.phase is Phase.CLAIMED:
+        policy = job.record.policy
+        over = policy in ("replace", "replace-partitions") or job.record.options.get("delete_target_files") == "True"
+        return set(judges.visible) if over else set()
+    waiting = {path for path, holder in judges.asides.values() if holder is job}
+    for path, identity in job.set_aside.items():
+        there = judges.disk.files.get(path)
+        ours = job.owns(path, there)
+        unchanged = there is not None and there.identity == identity
+        if path != "_SUCCESS" and not (path in waiting if ours or there is None else unchanged):
+            return None
+    return set(job.set_aside)
+
+
+def _others_at_work(judges: Judges, job: JobTruth) -> bool:
+    return any(
+        other is not job and not other.over and other.record is not None and other.phase is not Phase.REFUSED
+        for other in judges.jobs.values()
+    )

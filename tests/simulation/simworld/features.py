@@ -1,0 +1,236 @@
+"""What the real world has beyond one kind of data, one driver a job and one committer: each can be left out of a run.
+
+A feature widens a scenario that was drawn without it, by a chance of its own, so that leaving one out changes nothing
+else. `ON` are those that random histories have by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from enum import StrEnum
+from random import Random
+from zlib import crc32
+
+from simworld.faults import CRASHES, Kind
+from simworld.scenario import AttemptPlan, JobPlan, Scenario, Stranger, Visitor, changed, draw_scenario
+from simworld.store import COPYING, NAMES
+
+
+class Feature(StrEnum):
+    """One thing that a history may have."""
+
+    EQUAL = "equal contents"
+    STRANGERS = "other committers"
+    LINGERING = "tasks that write on"
+    TRANSACTIONS = "transactions in every order"
+    ATTEMPTS = "several attempts at a job"
+    LONG_MOVES = "moves that take long"
+    NAMES = "one destination of many names"
+    COPIES = "a rename is two acts"
+    FINISHING = "recovery finishes what it can"
+
+
+ON: frozenset[Feature] = frozenset(Feature) - {Feature.STRANGERS}
+"""What random histories have. Not yet other committers, which are in scenarios and mutants of their own: with seed 7592
+a job that commits a second time after its record was deleted is undone as if it had none."""
+
+
+def scenario_of(seed: int, features: Iterable[Feature] = ON, *, surely: bool = False) -> Scenario:
+    """The scenario of a seed; `surely`: with every one of these features, whatever chance says."""
+    scenario = draw_scenario(Random(f"scenario {seed}"))
+    chosen = frozenset(features)
+    for feature, (share, widen) in _WIDEN.items():
+        # A checksum costs less than a generator that most histories do not need.
+        drawn = crc32(f"{feature.value} {seed}".encode()) / (1 << 32)
+        if feature in chosen and (drawn < share or surely):
+            scenario = widen(scenario, Random(f"{feature.value} {seed}"))
+    return replace(scenario, judges_finishing=Feature.FINISHING in chosen)
+
+
+def same_bytes(target: str) -> bytes:
+    """The content of a file that everybody writes alike."""
+    return f"same|{target}".encode()
+
+
+def _shares_an_id(scenario: Scenario) -> bool:
+    return len({job.job_id for job in scenario.jobs}) < len(scenario.jobs)
+
+
+def _equal(scenario: Scenario, random: Random) -> Scenario:
+    """Attempts, jobs and what was there before have the same bytes under the same names."""
+    if _shares_an_id(scenario):
+        return scenario
+    chance = random.random
+    jobs = []
+    alike = chance() < 0.7
+    for job in scenario.jobs:
+        attempts = job.attempts
+        if alike:
+            # The numbers in the names tell jobs apart: here they do not.
+            attempts = tuple(
+                replace(plan, targets=tuple(dict.fromkeys(_without_job(path) for path in plan.targets)))
+                for plan in attempts
+            )
+        jobs.append(
+            replace(job, attempts=attempts, same_bytes=chance() < 0.8, shows_identities=chance() < 0.75),
+        )
+    before = {path: same_bytes(path) if chance() < 0.7 else content for path, content in scenario.before.items()}
+    if before and chance() < 0.6:
+        for plan in jobs[0].attempts:
+            for target in plan.targets:
+                if chance() < 0.6 and not _is_blocked(target, before):
+                    before[target] = same_bytes(target)
+    return replace(scenario, jobs=tuple(jobs), before=before, coarse_identities=True)
+
+
+def _without_job(path: str) -> str:
+    directory, slash, name = path.rpartition("/")
+    return directory + slash + (f"j0{name[2:]}" if name[:1] == "j" and name[1:2].isdigit() else name)
+
+
+def _is_blocked(target: str, before: Iterable[str]) -> bool:
+    return any(target.startswith(path + "/") or path.startswith(target + "/") for path in before)
+
+
+def _strangers(scenario: Scenario, random: Random) -> Scenario:
+    chance = random.random
+    strangers = tuple(
+        Stranger(
+            random.choice((0.0, 0.0, 1.0, 30.0, 200.0, 2_500.0)) * chance(),
+            tuple(
+                f"{random.choice(('p=1/', 'p=2/', ''))}spark-{number}-{file}" for file in range(random.randint(0, 2))
+            ),
+            aborts=chance() < 0.3,
+        )
+        for number in range(random.choice((1, 1, 2)))
+    )
+    return replace(scenario, strangers=strangers)
+
+
+def _lingering(scenario: Scenario, random: Random) -> Scenario:
+    """A speculative attempt writes on, whatever became of its job."""
+    if _shares_an_id(scenario):
+        return scenario
+    chance = random.random
+    jobs = list(scenario.jobs)
+    number = random.randrange(len(jobs))
+    job = jobs[number]
+    late = AttemptPlan(
+        0,
+        9,
+        (f"p=1/late-{number}",),
+        start=random.choice((0.0, 0.0, 5.0)) * chance(),
+        lingers=random.randint(1, 6),
+        pause=random.choice((0.0, 0.0, 0.01, 0.1)),
+    )
+    aborts = chance() < 0.4
+    jobs[number] = replace(
+        job, attempts=(*job.attempts, late), aborts=aborts or job.aborts, aborts_early=aborts and chance() < 0.8
+    )
+    return replace(scenario, jobs=tuple(jobs), renames_away=chance() < 0.5)
+
+
+def _transactions(scenario: Scenario, random: Random) -> Scenario:
+    """Every job has one transaction id; refused ones commit again; in the end the id is forgotten."""
+    if _shares_an_id(scenario):
+        return scenario
+    chance = random.random
+    jobs = list(scenario.jobs)
+    if len(jobs) == 1:
+        jobs.append(replace(jobs[0], run="job1", job_id="job10"))
+    starts = [random.choice((0.0, 0.0, 10.0, 400.0, 2_000.0)) * chance() for _ in jobs]
+    together: list[JobPlan] = [
+        replace(
+            job,
+            options=changed(job.options, txn_id="txn 1/ü/7"),
+            start=start,
+            commits_twice=chance() < 0.5,
+            commits_again_after=random.choice((0.0, 0.0, 30.0)),
+            gives_up=chance() < 0.1,
+            twin=None,
+        )
+        for job, start in zip(jobs, starts, strict=True)
+    ]
+    return replace(scenario, jobs=tuple(together), forgets=chance() < 0.5)
+
+
+def _attempts(scenario: Scenario, random: Random) -> Scenario:
+    """The first attempt at a job may die anywhere, or live on; another begins meanwhile, or later."""
+    if _shares_an_id(scenario):
+        return scenario
+    chance = random.random
+    first = replace(scenario.jobs[0], commits_twice=False)
+    second = replace(
+        first,
+        run=f"{first.run}b",
+        job_attempt=1,
+        attempt_of=first.run,
+        takes_over=chance() < 0.6,
+        with_receipts=True,
+        start=first.start + random.choice((1.0, 10.0, 70.0, 400.0, 2_000.0)) * chance(),
+        aborts=False,
+        twin=None,
+        attempts=tuple(
+            plan if chance() < 0.7 else replace(plan, targets=tuple(f"{target}.b" for target in plan.targets))
+            for plan in first.attempts
+        ),
+    )
+    crashes = tuple({*scenario.fault_kinds, *(CRASHES if chance() < 0.7 else ())})
+    return replace(
+        scenario,
+        jobs=(first, second, *scenario.jobs[1:]),
+        visitors=tuple(replace(each, job=each.job and each.job + 1) for each in scenario.visitors),
+        fault_kinds=tuple(kind for kind in Kind if kind in crashes),
+        fault_rate=(scenario.fault_rate or random.choice((0.0, 0.02, 0.05))) if crashes else 0.0,
+    )
+
+
+def _long_moves(scenario: Scenario, random: Random) -> Scenario:
+    """Moving takes longer than a driver may be silent; recoverers come meanwhile, and believe the record."""
+    chance = random.random
+    jobs = tuple(replace(job, options=changed(job.options, alive_seconds=900.0)) for job in scenario.jobs)
+    visitors = tuple(
+        Visitor(
+            random.choice(("recover", "finish", "undo", "gc")), random.randrange(len(jobs)), at, force=chance() < 0.2
+        )
+        for at in sorted(
+            random.choice((300.0, 1_500.0, 4_000.0)) * (0.5 + chance()) for _ in range(random.randint(1, 3))
+        )
+    )
+    return replace(
+        scenario,
+        jobs=jobs,
+        visitors=() if _shares_an_id(scenario) else visitors,
+        seconds_per_rename=random.choice((100.0, 400.0, 700.0)),
+        skew_seconds=min(scenario.skew_seconds, 5.0),
+        hurry=0.0,
+        settle_before_sleepers_wake=False,
+    )
+
+
+def _names(scenario: Scenario, random: Random) -> Scenario:
+    """Drivers, recoverers and operators call the destination by different names."""
+    draw = random.randrange
+    return replace(
+        scenario,
+        jobs=tuple(replace(job, calls_it=draw(len(NAMES))) for job in scenario.jobs),
+        visitors=tuple(replace(visitor, calls_it=draw(len(NAMES))) for visitor in scenario.visitors),
+        operators_call_it=draw(len(NAMES)),
+    )
+
+
+def _copies(scenario: Scenario, random: Random) -> Scenario:
+    return replace(scenario, store=COPYING.name)
+
+
+_WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
+    Feature.EQUAL: (0.3, _equal),
+    Feature.STRANGERS: (0.15, _strangers),
+    Feature.LINGERING: (0.15, _lingering),
+    Feature.TRANSACTIONS: (0.1, _transactions),
+    Feature.ATTEMPTS: (0.15, _attempts),
+    Feature.LONG_MOVES: (0.1, _long_moves),
+    Feature.NAMES: (0.2, _names),
+    Feature.COPIES: (0.1, _copies),
+}

@@ -1,0 +1,59 @@
+"""Other committers: what plain Spark does at a destination, with Hadoop's `FileOutputCommitter`, version 1.
+
+Source: Hadoop `FileOutputCommitter.commitJobInternal`, `cleanupJob`, `abortJob`: files are merged from `_temporary/0`
+into the destination, `_temporary` is deleted recursively, and an empty `_SUCCESS` is created over what is there.
+It knows nothing of Lockgate, and nothing goes wrong with it: it is what happens to others.
+"""
+
+from __future__ import annotations
+
+from simworld.disk import Disk
+from simworld.judges import Strange
+from simworld.scenario import Stranger
+from simworld.store import Ether, turn
+
+
+async def commit_or_abort(ether: Ether, actor: str, stranger: Stranger) -> None:
+    """One job of another committer, from its setup to its end."""
+    disk, staged = ether.disk, f"_temporary/0/_temporary/{actor}"
+    for number, target in enumerate(stranger.targets):
+        await turn()
+        _make_parents(disk, f"{staged}/{number}")
+        disk.put(actor, f"{staged}/{number}", disk.make(f"{actor}|{target}".encode(), Strange(actor, target)))
+    if not stranger.aborts:
+        for number, target in enumerate(stranger.targets):
+            await turn()
+            # Its own staged files may have been deleted by another of its kind; then it fails, as theirs do.
+            if f"{staged}/{number}" in disk.files and _make_parents(disk, target) and target not in disk.files:
+                disk.move(actor, f"{staged}/{number}", target)
+                ether.trace.append((ether.loop.now, actor, "rename", target, "renamed"))
+    await _delete_temporary(ether, actor)
+    if not stranger.aborts:
+        await turn()
+        disk.put(actor, "_SUCCESS", disk.make(b""))
+        ether.trace.append((ether.loop.now, actor, "write", "_SUCCESS", "empty"))
+
+
+async def _delete_temporary(ether: Ether, actor: str) -> None:
+    disk = ether.disk
+    await turn()
+    # In whatever order: no store promises one.
+    for path in sorted(disk.below("_temporary"), reverse=len(ether.trace) % 2 == 0):
+        if not ether.profile.deletes_at_once:
+            await turn()
+        if path in disk.files:
+            disk.remove(actor, path)
+    for directory in (*disk.directories_below("_temporary"), "_temporary"):
+        if not disk.entries(directory):
+            disk.directories.pop(directory, None)
+    ether.trace.append((ether.loop.now, actor, "delete tree", "_temporary", ""))
+
+
+def _make_parents(disk: Disk, path: str) -> bool:
+    above = path
+    while above := above.rpartition("/")[0]:
+        if above in disk.files:
+            return False
+        if disk.real_directories:
+            disk.directories.setdefault(above, disk.clock())
+    return True

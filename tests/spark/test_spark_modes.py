@@ -1,0 +1,195 @@
+"""Save modes through `write` and through `format("lockgate")`: nothing is replaced, or left out, without a word."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from lockgate.errors import DestinationConflict, FileMissing, JobNotFound, OptionError, PluginError, StoreError
+from lockgate.spark import write
+
+DYING_JOB = """
+import os, sys
+from faulty_store import make_faulty
+from lockgate import Job
+job = Job(sys.argv[1], conflict="replace", on_failure="leave", job_id="dead")
+job.setup()
+attempt = job.task_attempt(0)
+attempt.setup()
+with attempt.open("part-0.parquet") as file:
+    file.write(b"x")
+receipt = attempt.commit()
+when = {"before": lambda name, subject: name == "rename_files",
+        "after": lambda name, subject: name == "write_file" and "_SUCCESS" in str(subject)}[sys.argv[2]]
+def die(name, subject):
+    if when(name, subject):
+        os._exit(7)
+make_faulty(job).before = die
+job.commit([receipt])
+"""
+
+
+def a_job_dies(destination: str, moment: str) -> None:
+    """`before` its first file is moved, or `after` its last one."""
+    paths = Path(__file__).parents[2] / "core" / "tests" / "engine"
+    done = subprocess.run([sys.executable, "-c", DYING_JOB, destination, moment], env={"PYTHONPATH": str(paths)})
+    assert done.returncode == 7
+
+
+@contextmanager
+def session_setting(spark: Any, name: str, value: str) -> Iterator[None]:
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.unset(name)
+
+
+def save(df: Any, destination: str, mode: str = "append", **options: object) -> None:
+    df.write.format("lockgate").mode(mode).options(**options).save(destination)
+
+
+def by_partition(spark: Any, rows: dict[int, list[int]]) -> Any:
+    return spark.createDataFrame([(each, p) for p, ids in rows.items() for each in ids], "id long, p long")
+
+
+def read(spark: Any, destination: str) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for row in spark.read.parquet(destination).collect():
+        found.setdefault(row["p"], []).append(row["id"])
+    return {p: sorted(ids) for p, ids in found.items()}
+
+
+def test_append_with_a_replacing_session_setting_is_refused(spark, destination) -> None:
+    write(spark.range(10), destination)
+    with session_setting(spark, "spark.lockgate.conflict", "replace"):
+        with pytest.raises(OptionError, match=r"'append' keeps what is there.*'replace' contradicts"):
+            write(spark.range(5), destination, mode="append")
+        with pytest.raises(Exception, match="contradicts"):
+            save(spark.range(5), destination)
+    with pytest.raises(Exception, match="contradicts"):
+        save(spark.range(5), destination, conflict="replace")
+    with pytest.raises(Exception, match="contradicts"):
+        save(spark.range(5), destination, mode="overwrite", conflict="append")
+    assert spark.read.parquet(destination).count() == 10
+
+
+def test_dynamic_partition_overwrite_is_honoured(spark, destination) -> None:
+    setting = "spark.sql.sources.partitionOverwriteMode"
+    old = by_partition(spark, {1: [1, 2], 2: [3], 3: [4]})
+    write(old, destination, partition_by="p")
+    with session_setting(spark, setting, "dynamic"):
+        write(by_partition(spark, {1: [10]}), destination, mode="overwrite", partition_by="p")
+        assert read(spark, destination) == {1: [10], 2: [3], 3: [4]}
+        save(by_partition(spark, {2: [20]}), destination, mode="overwrite", partitionBy="p")
+        assert read(spark, destination) == {1: [10], 2: [20], 3: [4]}
+        save(old, destination, mode="overwrite", partitionBy="p", partitionOverwriteMode="static")
+        assert read(spark, destination) == {1: [1, 2], 2: [3], 3: [4]}
+    save(
+        by_partition(spark, {3: [30]}), destination, mode="overwrite", partitionBy="p", partitionOverwriteMode="dynamic"
+    )
+    assert read(spark, destination) == {1: [1, 2], 2: [3], 3: [30]}
+    write(by_partition(spark, {3: [31]}), destination, mode="overwrite", partition_by="p")
+    assert read(spark, destination) == {3: [31]}
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_ignore_says_so_where_a_dead_job_holds_the_ground(spark, destination, moment) -> None:
+    a_job_dies(destination, moment)
+    with pytest.raises(DestinationConflict, match="lockgate recover"):
+        write(spark.range(5), destination, mode="ignore")
+
+
+def test_ignore_ignores_a_table_beside_a_dead_job(spark, destination) -> None:
+    write(spark.range(10), destination)
+    a_job_dies(destination, "before")
+    assert write(spark.range(5), destination, mode="ignore") is None
+
+
+def test_a_conflict_is_known_by_its_type_not_by_its_text(spark, tmp_path) -> None:
+    with pytest.raises(OptionError, match="DestinationConflict"):
+        write(spark.range(5), str(tmp_path / "t"), mode="ignore", conflict_="DestinationConflict")
+
+    def fails(batches: Any) -> Any:
+        raise RuntimeError("lockgate.model.errors.DestinationConflict: the destination holds data")
+
+    with pytest.raises(Exception, match="RuntimeError") as caught:
+        write(spark.range(5).mapInArrow(fails, "id long"), str(tmp_path / "t"), mode="ignore")
+    assert not isinstance(caught.value, DestinationConflict)
+
+
+def test_an_error_of_setup_comes_as_what_it_is(spark, destination) -> None:
+    Path(destination).write_bytes(b"a file")
+    with pytest.raises(StoreError):
+        write(spark.range(5), destination, mode="append")
+
+
+def test_an_error_of_a_task_comes_as_what_it_is(spark, destination) -> None:
+    def loses_its_job(batches: Any) -> Any:
+        shutil.rmtree(Path(destination, "_temporary"), ignore_errors=True)
+        yield from batches
+
+    with pytest.raises((FileMissing, JobNotFound)):
+        write(spark.range(5).mapInArrow(loses_its_job, "id long"), destination)
+
+
+def test_an_error_of_the_commit_comes_as_what_it_is(spark, destination) -> None:
+    def fills(batches: Any) -> Any:
+        Path(destination, "late.parquet").touch()
+        yield from batches
+
+    with pytest.raises(DestinationConflict, match="holds data"):
+        write(spark.range(5).mapInArrow(fills, "id long"), destination)
+
+
+def test_what_the_session_says_of_files_is_honoured(spark, tmp_path) -> None:
+    with (
+        session_setting(spark, "spark.sql.parquet.compression.codec", "gzip"),
+        session_setting(spark, "spark.sql.orc.compression.codec", "none"),
+        session_setting(spark, "spark.sql.files.maxRecordsPerFile", "3"),
+    ):
+        save(spark.range(0, 10, 1, 1), str(tmp_path / "parquet"))
+        write(spark.range(0, 10, 1, 1), str(tmp_path / "said"), compression="zstd", maxRecordsPerFile=0)
+        save(spark.range(0, 10, 1, 1), str(tmp_path / "orc"), format="orc")
+    files = sorted((tmp_path / "parquet").glob("*.parquet"))
+    assert [pq.read_metadata(file).num_rows for file in files] == [3, 3, 3, 1]
+    assert {pq.read_metadata(file).row_group(0).column(0).compression for file in files} == {"GZIP"}
+    (said,) = (tmp_path / "said").glob("*.parquet")
+    assert pq.read_metadata(said).row_group(0).column(0).compression == "ZSTD"
+    assert len(list((tmp_path / "orc").glob("part-*.c*.orc"))) == 4
+    assert not list((tmp_path / "orc").glob("*.zstd.orc"))
+
+
+def test_what_a_write_lacks_is_found_before_any_task(spark, destination, tmp_path) -> None:
+    begun = tmp_path / "begun"
+
+    def step(batches: Any) -> Any:
+        begun.touch()
+        yield from batches
+
+    df = spark.range(5).mapInArrow(step, "id long")
+    for call in (
+        lambda: write(df, destination, partition_by="nope"),
+        lambda: save(df, destination, partitionBy="nope"),
+        lambda: save(df, "nowhere://bucket/table"),
+        lambda: write(df, "nowhere://bucket/table"),
+        lambda: save(df.selectExpr("array(id) a"), destination, format="csv"),
+    ):
+        with pytest.raises(Exception, match=r"no column 'nope'|no plugin serves nowhere|csv files cannot hold arrays"):
+            call()
+    assert not begun.exists()
+    with pytest.raises(PluginError):
+        write(df, "nowhere://bucket/table")
+
+
+def test_nothing_is_raised_once_the_job_is_committed(spark, destination) -> None:
+    spark.range(3).write.parquet(destination)  # leaves an empty `_SUCCESS`, which is no summary
+    assert write(spark.range(5), destination, mode="append", mark_success=False) is None
+    assert spark.read.parquet(destination).count() == 8
