@@ -247,7 +247,7 @@ def replaced_files_wait_in_temporary() -> Iterator[None]:
 def recovery_without_a_record_finds_nothing_to_do() -> Iterator[None]:
     """Where another committer has deleted the record, recovery says that all is well, and data is still set aside."""
 
-    async def nothing(run: Any, *, undo: bool | None) -> Recovery:
+    async def nothing(run: Any, *, undo: bool | None, force: bool) -> Recovery:
         return Recovery("nothing", None)
 
     with patch.object(recover, "_without_record", nothing), patch.object(job_abort, "lists_in_force", _no_names):
