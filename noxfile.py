@@ -91,8 +91,9 @@ def _install(session: nox.Session, *tools: str) -> None:
     session.install("-q", *editable, *tools)
 
 
-def _pytest(session: nox.Session, *arguments: str, workers: int = 0) -> None:
-    parallel = ("-n", str(workers), "--dist", "loadfile") if workers else ()
+def _pytest(session: nox.Session, *arguments: str, workers: int = 0, share: str = "loadfile") -> None:
+    """Run tests; workers share them by file, so that a file's servers start once, or as `share` says."""
+    parallel = ("-n", str(workers), "--dist", share) if workers else ()
     session.run("python", "-m", "pytest", "-q", *parallel, *arguments, *session.posargs)
 
 
@@ -135,7 +136,8 @@ def tests(session: nox.Session) -> None:
     _lint(session)
     # More workers than cores, and the plugins first: tests of faults take long, and mostly wait.
     _pytest(session, *_existing("plugins/*/tests"), *_existing("contrib/*/tests"), "core/tests", workers=3)
-    _pytest(session, "tests/simulation")
+    # No servers here, and mutants of very different lengths in one file.
+    _pytest(session, "tests/simulation", workers=2, share="worksteal")
     others = [
         path for path in _existing("tests/*") if path != "tests/simulation" and list((ROOT / path).glob("test_*"))
     ]
