@@ -65,10 +65,11 @@ def commit(destination: Path, job_id: str, memory_bytes_max: int) -> dict[str, A
     import lockgate
     from lockgate import JobOptions
 
+    options = JobOptions(memory_bytes_max=memory_bytes_max)
     before = _memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
     began = time.perf_counter()
-    summary = lockgate.commit(str(destination), job_id, options=JobOptions(memory_bytes_max=memory_bytes_max))
+    summary = lockgate.commit(str(destination), job_id, options=options, force=True)
     took = time.perf_counter() - began
     peak = _memory("VmHWM")
     return {

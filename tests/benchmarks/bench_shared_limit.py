@@ -83,7 +83,7 @@ def measure(server: ServerProcess, course: Course, count: int, latency_ms: float
         offered += limit * (time.monotonic() - began)
     statuses = lab.counts()["statuses"]
     lab.limit(None)
-    shares = sorted(got.get(timeout=60) for _ in processes)
+    shares = sorted(got.get(timeout=600) for _ in processes)
     for process in processes:
         process.join()
     accepted, refused = statuses.get("404", 0), statuses.get("503", 0)

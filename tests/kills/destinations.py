@@ -56,7 +56,7 @@ class Destination:
     def write(self, files: Files, **options: str) -> None:
         """A whole job, in a process of its own."""
         driver = self.driver(files, **options)
-        out, error = driver.process.communicate(timeout=120)
+        out, error = driver.process.communicate(timeout=600)
         assert driver.process.returncode == 0, f"{out}\n{error}"
 
     def lockgate(self, *arguments: str) -> Any:
@@ -67,7 +67,7 @@ class Destination:
         """The same; by default it may find a problem."""
         given = [part for name, value in self.options.items() for part in ("-o", f"{name}={value}")]
         command = [sys.executable, "-c", "from lockgate.cli.main import main; main()", *arguments, *given, "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         assert done.returncode in statuses, f"{' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
         return json.loads(done.stdout)
 
@@ -118,7 +118,7 @@ class Driver:
         assert line == expected, f"{line}{self.process.stderr.read() if self.process.stderr else ''}"
 
     def end(self) -> tuple[int, str]:
-        out, error = self.process.communicate(timeout=120)
+        out, error = self.process.communicate(timeout=600)
         return self.process.returncode, out + error
 
 

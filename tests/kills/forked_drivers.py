@@ -47,7 +47,7 @@ class ForkedDrivers:
     ) -> None:
         assert self._server.stdin is not None
         self._server.stdin.close()
-        self._server.wait(timeout=60)
+        self._server.wait(timeout=600)
         self._errors.close()
 
     def do(self, do: str, **told: Any) -> End:

@@ -86,7 +86,7 @@ def start_strace(threads: Sequence[int], log: Path, kill: Kill | None = None) ->
     finally:
         # It ends with the last of the threads that it traces.
         strace.stderr.read()
-        assert strace.wait(timeout=60) is not None
+        assert strace.wait(timeout=600) is not None
         strace.stderr.close()
 
 

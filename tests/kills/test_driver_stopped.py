@@ -11,7 +11,7 @@ import pytest
 from destinations import Destination, table
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2700)
 @pytest.mark.parametrize("undo", [True, False], ids=["undone", "finished"])
 def test_fenced_a_driver_stopped_in_mid_commit_is_succeeded_then_continues(
     local_destination: Destination, chance: random.Random, undo: bool

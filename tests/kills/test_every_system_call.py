@@ -184,7 +184,7 @@ def test_undoable_without_the_record_though_that_is_killed_at_any_system_call(
     judge_each([(m,) for m in (undoing if every else chance.sample(undoing, SAMPLE))], judge)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_abortable_though_an_abort_is_killed_at_any_system_call(
     drivers: ForkedDrivers, tmp_path: Path, chance: random.Random, every: bool
 ) -> None:

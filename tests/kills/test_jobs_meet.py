@@ -9,7 +9,7 @@ import pytest
 from destinations import Destination
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("when_jobs_meet", ["wait", "fail"])
 def test_concurrent_jobs_have_a_serial_result(
     local_destination: Destination, chance: random.Random, when_jobs_meet: str

@@ -19,7 +19,7 @@ MOMENTS = 3
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_undoable_after_an_ordinary_spark_append_over_a_crashed_replace(
     drivers: ForkedDrivers, tmp_path: Path, chance: random.Random
 ) -> None:
@@ -42,7 +42,7 @@ def test_undoable_after_an_ordinary_spark_append_over_a_crashed_replace(
 
     command = [sys.executable, str(Path(__file__).with_name("plain_spark.py")), *(str(world.root) for world in worlds)]
     before_spark = [rows_in_place(world.root) for world in worlds]
-    spark = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    spark = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert spark.returncode == 0, spark.stderr[-3000:]
     for world, before, (read, read_again) in zip(
         worlds, before_spark, json.loads(spark.stdout.splitlines()[-1]), strict=True

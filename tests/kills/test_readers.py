@@ -10,7 +10,7 @@ import pytest
 from destinations import Destination, table
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("order", "never"), [("old-first", "doubled"), ("new-first", "empty")], ids=["old-first", "new-first"]
 )

@@ -32,7 +32,7 @@ def some(chance: random.Random, every: bool) -> Some:
     return lambda moments: moments if every else moments[first::3]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2700)
 def test_readers_find_what_is_in_place_at_every_moment_of_a_job(
     drivers: ForkedDrivers, tmp_path: Path, some: Some
 ) -> None:
@@ -45,7 +45,7 @@ def test_readers_find_what_is_in_place_at_every_moment_of_a_job(
         judge_readers(world.root, str(moment))
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2700)
 def test_readers_find_what_is_in_place_at_every_moment_of_a_rollback(
     drivers: ForkedDrivers, tmp_path: Path, some: Some
 ) -> None:

@@ -52,7 +52,7 @@ def test_resumable_and_undoable_from_crash_points_of_driver_and_recoverer(scenar
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("scenario", SMALL_JOBS, ids=_named)
 def test_resumable_and_undoable_from_every_pair_of_crash_points_of_driver_and_recoverer(scenario: Scenario) -> None:
     assert _all_hold(every_pair_of_crashes(scenario)) > 300
@@ -72,7 +72,7 @@ def test_continuity_when_a_driver_and_an_attempt_sleep_until_their_job_is_long_o
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("scenario", SMALL_JOBS, ids=_named)
 def test_continuity_when_a_recoverer_sleeps_at_any_operation_until_its_job_is_long_over(scenario: Scenario) -> None:
     scenario = and_then_another(scenario, undo=scenario.settle_undoes)

@@ -11,7 +11,7 @@ CLIENT = Path(__file__).with_name("connect_client.py")
 
 def test_spark_connect_writes_and_streams(java, tmp_path) -> None:
     done = subprocess.run(
-        [sys.executable, str(CLIENT), str(tmp_path)], capture_output=True, text=True, timeout=280, cwd=tmp_path
+        [sys.executable, str(CLIENT), str(tmp_path)], capture_output=True, text=True, timeout=600, cwd=tmp_path
     )
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert done.stdout.splitlines()[-1] == "equal"

@@ -34,7 +34,7 @@ def run(case: str, tmp_path: Path, **environment: str) -> str:
         [sys.executable, str(SCRIPT), case, str(tmp_path)],
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=600,
         cwd=tmp_path,
         env=clean | environment,
     )

@@ -16,7 +16,7 @@ from troubled_tasks import going_wrong
 
 cloudpickle.register_pickle_by_value(troubled_tasks)  # the executors do not have this directory on their path
 
-pytestmark = pytest.mark.timeout(900)  # a machine under load starts Spark slowly
+pytestmark = pytest.mark.timeout(2700)  # a machine under load starts Spark slowly
 
 ROWS = 60_000
 

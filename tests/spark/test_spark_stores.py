@@ -13,7 +13,7 @@ import troubled_tasks
 from emulated_stores import REMOTE, destination_on
 from lockgate.api.destination import looking_run
 from lockgate.engine.conflicts import list_visible
-from lockgate.errors import LockgateError
+from lockgate.errors import DestinationConflict, LockgateError
 from lockgate.model.options import JobOptions
 from lockgate.spark import write
 from pyspark import cloudpickle
@@ -53,7 +53,7 @@ def test_the_main_job_on_every_store(spark: Any, tmp_path: Path, kind: str) -> N
         assert summary.counters["rows_written"] == 60_000
         expected = sorted((f"p={number % 3}", number) for number in range(60_000))
         assert rows_at(url, options) == expected
-        with pytest.raises(Exception, match="DestinationConflict"):
+        with pytest.raises(DestinationConflict):
             write(df, url, **options)
         new = spark.range(100_000, 100_010).selectExpr("id", "1 as p", "'x' as text")
         write(new, url, mode="overwrite", partition_by="p", conflict="replace-partitions", **options)

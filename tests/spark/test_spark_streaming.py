@@ -83,7 +83,7 @@ def test_a_bad_option_of_a_stream_is_told(spark, tmp_path, options, message) -> 
         run_query(spark, tmp_path, **options).awaitTermination()
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 def test_exactly_once_through_twenty_kills_and_restarts(java, spark, tmp_path) -> None:
     seed = int(os.environ.get("TEST_SEED", time.time_ns() % 10**6))
     print(f"seed {seed}")

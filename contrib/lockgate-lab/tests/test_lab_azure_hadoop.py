@@ -17,7 +17,7 @@ def test_hadoops_connector_writes_renames_lists_and_deletes(azure: AzureLab) -> 
     command = [or_skip(java), "-Xmx400m", "-cp", or_skip(abfs_class_path), str(program)]
     settings = {**azure.hadoop_configuration, "fs.azure.enable.client.transaction.id": "true"}
     pairs = [f"{key}={value}" for key, value in settings.items()]
-    done = subprocess.run([*command, *pairs], capture_output=True, text=True, timeout=240)
+    done = subprocess.run([*command, *pairs], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout.splitlines() == [
         "mkdirs: true",

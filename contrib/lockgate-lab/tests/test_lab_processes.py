@@ -59,7 +59,7 @@ def test_a_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
         "print(server.pid, tethered.pid, tethered.announcement['server_pid'], flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
     pids = [int(pid) for pid in done.stdout.split()]
     assert len(pids) == 3, done.stderr
     for pid in pids:

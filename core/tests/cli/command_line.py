@@ -42,6 +42,6 @@ async def stop(self, path, content):
 LocalStore.write_file = stop
 job.commit([receipt])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert done.returncode == 9, done.stderr
     return done.stdout.strip()

@@ -152,7 +152,7 @@ def test_jobs_shows_those_of_hadoops_file_output_committer_and_nothing_touches_t
 
 def test_the_version_is_told(capfd) -> None:
     assert run("--version")[:2] == (0, f"lockgate {lockgate.__version__}\n")
-    done = subprocess.run([sys.executable, "-m", "lockgate", "--version"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "lockgate", "--version"], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout) == (0, f"lockgate {lockgate.__version__}\n")
 
 

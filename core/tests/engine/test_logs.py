@@ -17,7 +17,7 @@ attempt = job.task_attempt(0); attempt.setup()
 with attempt.open("a") as file: file.write(b"1")
 job.commit([attempt.commit()])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert (done.stdout, done.stderr) == ("", "")
 
 

@@ -150,7 +150,7 @@ except DestinationConflict as error:
     print(error.what)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env={"PYTHONPATH": str(tmp_path)}
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, env={"PYTHONPATH": str(tmp_path)}
     )
     assert done.stdout == "nothing pleases me\n", done.stderr
 

@@ -61,7 +61,7 @@ class KillAt:
         self.server.start()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("scheme", "stage"), [("hdfs", "rename_files"), ("webhdfs", "rename_files"), ("hdfs", "publish")]
 )
