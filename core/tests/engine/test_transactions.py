@@ -133,6 +133,17 @@ def test_forgetting_leaves_one_file_and_cannot_be_taken_back(table) -> None:
         assert (f"again-{batch}" in table.read()) is not known
 
 
+@pytest.mark.parametrize("txn_id", ["s/07", "s/+7", "s/٣", "s/7 ", "s/00", "s/-0", "s/7.0"])
+def test_exactly_once_forgetting_a_series_leaves_ids_that_only_look_like_its_numbers(table, txn_id) -> None:
+    forget_transactions(str(table.root), "s", 100)
+    known = table.job(txn_id="s/7")
+    known.commit([table.task(known, {"known": b"x"})])
+    job = table.job(txn_id=txn_id)
+    summary = job.commit([table.task(job, {"new": b"x"})])
+    assert summary.job_id == job.job_id
+    assert table.read() == {"new": b"x"}
+
+
 def test_what_a_transaction_leaves_is_its_outcome_only(table) -> None:
     """Also where a job comes late to a transaction that is done: its claim goes again."""
     jobs = [table.job(txn_id="t") for _ in range(2)]

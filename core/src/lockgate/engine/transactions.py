@@ -55,7 +55,8 @@ FORGOTTEN_AT_ONCE_MAX = 10_000
 End = Callable[[JobLayout], Awaitable[None]]
 """Ends another job: finishes it, or its undoing; one that was refused is rolled back. Handed in by recovery."""
 
-_NUMBERED = re.compile(r"(.+)/(\d{1,18})", re.DOTALL)
+_NUMBERED = re.compile(r"(.+)/(0|[1-9][0-9]{0,17})", re.DOTALL)
+"""A number as `forget_outcomes` writes it: `07` and digits of other scripts are other ids, of no series."""
 
 
 class Claim(Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lockgate.engine.conflicts import list_visible
+from lockgate.engine.conflicts import is_hidden, list_visible
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.list_jobs import JobState
 from lockgate.engine.publish import SUMMARY_BYTES_MAX, read_summary
@@ -114,11 +114,13 @@ def _compare(run: JobRun, committed: dict[str, CommittedFile], found: dict[str, 
 
 
 def _extra(summary: Summary, committed: dict[str, CommittedFile], found: dict[str, FileStatus]) -> list[str]:
+    """What came since, where the commit replaced all that was there. Hidden files it has left alone (`survey`): they
+    are not the table's, and may have been there before."""
     policy = summary.lockgate.policy if summary.lockgate else ""
     others = found.keys() - committed.keys()
     if policy == "replace":
-        return sorted(others)
+        return sorted(path for path in others if not is_hidden(path))
     if policy == "replace-partitions":
         leaves = {parent_of(path) for path in committed}
-        return sorted(path for path in others if parent_of(path) in leaves)
+        return sorted(path for path in others if parent_of(path) in leaves and not is_hidden(path.rpartition("/")[2]))
     return []

@@ -60,9 +60,9 @@ TEMPORARY_SUFFIX = ".tmp"
 ABORTED_SUFFIX = ".aborted"
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
-_ATTEMPT = re.compile(rf"{TEMPORARY}/({JOB_PREFIX}|)([A-Za-z0-9_][A-Za-z0-9_.\-]{{0,127}})/(\d{{2,4}})")
+_ATTEMPT = re.compile(rf"{TEMPORARY}/({JOB_PREFIX}|)([A-Za-z0-9_][A-Za-z0-9_.\-]{{0,127}})/([0-9]{{2,4}})")
 _JOB = re.compile(rf"{TEMPORARY}/{JOB_PREFIX}([A-Za-z0-9_][A-Za-z0-9_.\-]{{0,127}})")
-_RECORD = re.compile(r"commit(?:-(\d{4,}))?\.json")
+_RECORD = re.compile(r"commit(?:-([0-9]{4,}))?\.json")
 
 
 def check_id(kind: str, value: str) -> str:
@@ -283,7 +283,7 @@ def parse_replaced_directory(path: str) -> str | None:
 
 def ordinal_in(path: str) -> int | None:
     """The number in the name of a file that was set aside, withdrawn or found unmoved; None for any other file."""
-    match = re.fullmatch(r"(?:.*/)?_(\d+)", path)
+    match = re.fullmatch(r"(?:.*/)?_(0|[1-9][0-9]*)", path)
     return None if match is None else int(match.group(1))
 
 
@@ -368,7 +368,7 @@ def transaction_claim(digest: str, sequence: int) -> str:
 
 def claim_sequence(name: str, digest: str) -> int | None:
     """The version number in a claim's file name, or None for any other file."""
-    match = re.fullmatch(rf"_{digest}\.claim-(\d{{4,}})", name)
+    match = re.fullmatch(rf"_{digest}\.claim-([0-9]{{4,}})", name)
     return None if match is None else int(match.group(1))
 
 
@@ -379,7 +379,7 @@ def transactions_forgotten(digest: str, number: int) -> str:
 
 def forgotten_number(name: str, digest: str) -> int | None:
     """The number in such a file's name, or None for any other file."""
-    match = re.fullmatch(rf"_{digest}\.forgotten-(\d{{12,}})", name)
+    match = re.fullmatch(rf"_{digest}\.forgotten-([0-9]{{12,}})", name)
     return None if match is None else int(match.group(1))
 
 
