@@ -9,12 +9,12 @@ import dataclasses
 import pytest
 from faulty_store import Stop, make_faulty
 from interleaved_store import interleave
-from lockgate import Job
+from lockgate import Job, JobOptions
 from lockgate.api.destination import forget_transactions
 from lockgate.api.jobs import recover
 from lockgate.engine.commit_once import commit_once
 from lockgate.engine.runtime import Event
-from lockgate.errors import LockgateError
+from lockgate.errors import CommitFenced, LockgateError
 
 
 def _refused(table, txn: str) -> tuple[Job, object]:
@@ -83,6 +83,19 @@ def test_exactly_once_a_refused_job_is_ended_before_another_takes_its_transactio
     assert refused.commit([receipt]).job_id == summary.job_id
     assert table.read() == {"other": b"x"}
     assert not table.left_over()
+
+
+def test_a_refused_job_that_a_later_attempt_has_superseded_is_waited_for_until_the_deadline_only(table) -> None:
+    """Nobody but the later attempt may end it: whoever waited tried to, without a pause and for ever."""
+    refused, _ = _refused(table, "t")
+    Job(str(table.root), JobOptions(txn_id="t"), job_id=refused.job_id, job_attempt=1).setup()
+    other = table.job(txn_id="t", wait_seconds_max=0.0)
+    receipt = table.task(other, {"other": b"x"})
+    store = make_faulty(other)
+    store.fail_at = lambda name, subject: len(store.calls) > 300
+    with pytest.raises(CommitFenced, match="holds the same transaction id and does not end"):
+        other.commit([receipt])
+    assert table.read() == {}
 
 
 def test_exactly_once_the_first_is_refused_while_it_is_finished_by_the_second(table) -> None:

@@ -230,6 +230,7 @@ async def _await_end(run: JobRun, claim: Claim, end: End, deadline: float) -> Su
     seen: CommitRecord | None = None
     since = run.runtime.tick()
     pause = POLL_SECONDS
+    tried = -1
     while True:
         record = await read_record(run, claim.layout)
         outcome = await known_outcome(run)
@@ -238,16 +239,17 @@ async def _await_end(run: JobRun, claim: Claim, end: End, deadline: float) -> Su
         if record is None or record.phase is Phase.ROLLED_BACK:
             return None
         now = run.runtime.tick()
-        if record.phase is Phase.REFUSED:
-            await _end(run, claim, end)
-            continue
+        stands = False
         if seen is None or seen.sequence != record.sequence:
             seen, since = record, now
         elif now - since >= FINISH_AFTER_SECONDS or run.runtime.is_gone(record.holder):
+            stands, since = True, now
             run.log.info("finishes the job that holds the same transaction id", other=claim.job_id)
-            if not await _end(run, claim, end):
-                since = now
-            continue
+        if record.phase is Phase.REFUSED or stands:
+            await _end(run, claim, end)
+            if tried != record.sequence:  # what became of it is looked at at once, but only once
+                tried = record.sequence
+                continue
         if now >= deadline:
             raise CommitFenced(
                 f"job {claim.job_id} holds the same transaction id and does not end",
@@ -259,12 +261,12 @@ async def _await_end(run: JobRun, claim: Claim, end: End, deadline: float) -> Su
         pause = min(2 * pause, 10 * POLL_SECONDS)
 
 
-async def _end(run: JobRun, claim: Claim, end: End) -> bool:
-    """End the claiming job; False: its driver, or another recoverer, was quicker."""
+async def _end(run: JobRun, claim: Claim, end: End) -> None:
+    """End the claiming job, unless its driver, another recoverer, or a later attempt at it was quicker."""
     try:
         await end(claim.layout)
     except CommitFenced:
-        return False
+        return
     except CleanupFailed as error:
         run.log.info("the job of the same transaction id is committed, not cleaned up", error=str(error))
     except (CommitRefused, CommitFailed) as error:
@@ -273,4 +275,3 @@ async def _end(run: JobRun, claim: Claim, end: End) -> bool:
         if record is not None and record.phase not in (Phase.REFUSED, Phase.ROLLED_BACK):
             raise
         run.log.info("the job of the same transaction id was not committed", other=claim.job_id, error=str(error))
-    return True
