@@ -193,3 +193,20 @@ def test_nothing_is_raised_once_the_job_is_committed(spark, destination) -> None
     spark.range(3).write.parquet(destination)  # leaves an empty `_SUCCESS`, which is no summary
     assert write(spark.range(5), destination, mode="append", mark_success=False) is None
     assert spark.read.parquet(destination).count() == 8
+
+
+def test_columns_that_are_one_to_spark_are_refused_as_by_its_own_writer(spark, destination) -> None:
+    doubled = spark.range(3).selectExpr("id", "id AS ID")
+    with pytest.raises(OptionError, match="two columns have one name"):
+        write(doubled, destination)
+    with pytest.raises(Exception, match="two columns have one name"):
+        save(doubled, destination)
+    with pytest.raises(Exception, match="COLUMN_ALREADY_EXISTS"):
+        doubled.write.parquet(f"{destination}-sparks")
+
+
+def test_a_job_id_is_taken_however_it_is_spelled(spark, destination) -> None:
+    for number, name in enumerate(("jobId", "job_id", "jobid")):
+        summary = write(spark.range(3), destination, mode="append", **{name: f"mine-{number}"})
+        assert summary is not None
+        assert summary.job_id == f"mine-{number}"

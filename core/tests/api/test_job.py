@@ -12,7 +12,7 @@ import lockgate
 import pytest
 from lockgate import Job
 from lockgate.api.outside import real_runtime
-from lockgate.errors import CommitFailed, DestinationConflict, DuplicateTarget, JobNotFound, UsageError
+from lockgate.errors import CommitFailed, DestinationConflict, DuplicateTarget, JobNotFound, PathError, UsageError
 from lockgate.model.record import Holder
 
 
@@ -228,3 +228,17 @@ def test_a_driver_that_has_ended_is_gone_even_while_its_parent_has_not_asked() -
     assert runtime.is_gone(holder)
     child.wait()
     assert runtime.is_gone(holder)
+
+
+def test_an_empty_destination_is_not_the_current_directory(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(PathError, match="the destination is empty"):
+        Job("", conflict="replace")
+    assert Job(Path(), conflict="replace").url == Job(".").url == f"file://{tmp_path}"
+
+
+@pytest.mark.parametrize("below", ["_temporary/x", "_lockgate", "a/_temporary/b/c"])
+def test_no_destination_is_where_committers_delete(tmp_path, below) -> None:
+    with pytest.raises(PathError, match="a name that committers keep for themselves"):
+        Job(tmp_path / below)

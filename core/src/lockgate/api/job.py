@@ -30,10 +30,11 @@ from lockgate.model.errors import (
     FileMissing,
     JobNotFound,
     LockgateError,
+    PathError,
     UsageError,
 )
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import SUCCESS, JobLayout
+from lockgate.model.layout import BOOKKEEPING, SUCCESS, TEMPORARY, JobLayout
 from lockgate.model.layout import TaskAttempt as TaskAttemptName
 from lockgate.model.options import JobOptions, OptionFields
 from lockgate.model.plan import CommitPlan
@@ -89,6 +90,7 @@ class Job:
             chosen = chosen.replace(**_known(more_options))
         self.options = chosen
         self.url = str(parse_url(absolute(url)))
+        _refuse_reserved(self.url)
         self.layout = JobLayout(job_id or str(uuid.uuid4()), job_attempt)
         self._marker = nonce or uuid.uuid4().hex
         self._driver_process = driver_process
@@ -393,6 +395,16 @@ class TaskAttempt:
 
     def _run(self) -> JobRun:
         return self._job._run(self.task_attempt_id)
+
+
+def _refuse_reserved(url: str) -> None:
+    """Other committers delete `_temporary` whole, `gc` what it does not know in `_lockgate`: no place for a table."""
+    for name in sorted({TEMPORARY, BOOKKEEPING}.intersection(url.split("/"))):
+        raise PathError(
+            f"{name} is a name that committers keep for themselves: what a job writes below it would be deleted",
+            where=url,
+            next_step="write to a directory of another name",
+        )
 
 
 def _known(options: Mapping[str, Any]) -> dict[str, Any]:

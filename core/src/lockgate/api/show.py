@@ -37,7 +37,8 @@ def read_any(url: Location, options: JobOptions | None = None) -> Shown:
     """
     chosen = options or JobOptions.resolve(environment=os.environ)
     url = absolute(url)
-    parent, _, name = str(parse_url(url)).rstrip("/").rpartition("/")
+    top, _, name = str(parse_url(url)).rstrip("/").rpartition("/")
+    parent = f"{top}/"  # of `file:///data` the root
 
     async def read() -> tuple[str, bytes]:
         registry = registry_of(chosen)

@@ -49,13 +49,21 @@ def _lockgate(
     """Looks at, commits, recovers and cleans up the jobs below a destination."""
 
 
+def _destination(given: str) -> str:
+    """What is given as a destination, made absolute; told as every other mistake is if it cannot be one."""
+    try:
+        return absolute(given)
+    except LockgateError as error:
+        raise typer.Exit(print_error(error, as_json=False)) from None
+
+
 Url = Annotated[
     str,
     typer.Argument(
         metavar="DESTINATION",
         help="The destination: a URL or a local path.",
         show_default=False,
-        callback=absolute,
+        callback=_destination,
         autocompletion=complete_path,
     ),
 ]
@@ -139,7 +147,7 @@ def show(
             metavar="WHAT",
             help="A _SUCCESS, a task manifest, a commit record, or a destination.",
             show_default=False,
-            callback=absolute,
+            callback=_destination,
             autocompletion=complete_path,
         ),
     ],

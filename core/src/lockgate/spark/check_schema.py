@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.types import (
@@ -28,6 +30,7 @@ def check_schema(schema: StructType, options: WriteOptions) -> None:
     Raises:
         OptionError: of the first column that cannot be written, with its type, the format, and what to do instead.
     """
+    refuse_duplicates(schema, case_sensitive=True)
     arrow_schema = arrow_schema_of(schema, "UTC")
     in_files = PartitionSplitter(arrow_schema, options.partition_by).schema
     for field in in_files:
@@ -38,6 +41,37 @@ def check_schema(schema: StructType, options: WriteOptions) -> None:
             where = f"column {field.name}: {kind}" if error.where.startswith("column ") else error.where
             raise OptionError(error.what, where=where, next_step=error.next_step) from None
     options.file_format.check(in_files, options.format_options(""))
+
+
+def refuse_duplicates(schema: StructType, *, case_sensitive: bool) -> None:
+    """Make sure that no two columns, nor two fields of one, have the same name: Spark writes no such file, and cannot
+    read one (`COLUMN_ALREADY_EXISTS`).
+
+    Raises:
+        OptionError: two have, with their names.
+    """
+    seen: dict[str, str] = {}
+    for field in schema:
+        name = field.name if case_sensitive else field.name.lower()
+        if name in seen:
+            raise OptionError(
+                f"two columns have one name to Spark: {seen[name]} and {field.name}",
+                where=f"column {field.name}",
+                next_step="rename one of them; spark.sql.caseSensitive=true tells names apart by case",
+            )
+        seen[name] = field.name
+        for struct in _structs_in(field.dataType):
+            refuse_duplicates(struct, case_sensitive=case_sensitive)
+
+
+def _structs_in(kind: DataType) -> Iterator[StructType]:
+    if isinstance(kind, StructType):
+        yield kind
+    elif isinstance(kind, ArrayType):
+        yield from _structs_in(kind.elementType)
+    elif isinstance(kind, MapType):
+        yield from _structs_in(kind.keyType)
+        yield from _structs_in(kind.valueType)
 
 
 def arrow_schema_of(schema: StructType, zone: str) -> pa.Schema:

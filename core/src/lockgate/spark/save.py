@@ -17,13 +17,13 @@ from lockgate.model.options import JobOptions
 from lockgate.model.summary import Summary
 from lockgate.model.urls import parse_url
 from lockgate.spark.batch_writer import check_scheme
-from lockgate.spark.check_schema import check_schema
+from lockgate.spark.check_schema import check_schema, refuse_duplicates
 from lockgate.spark.error_answer import ANSWER_OPTION, error_answered
 from lockgate.spark.find_data_source import is_not_found, make_found
 from lockgate.spark.save_policy import SaveMode
-from lockgate.spark.session_conf import lockgate_conf
+from lockgate.spark.session_conf import is_case_sensitive, lockgate_conf
 from lockgate.spark.workers import check_workers
-from lockgate.spark.write_options import WriteOptions
+from lockgate.spark.write_options import WriteOptions, is_given
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,10 +72,12 @@ def write(
     if columns:
         given["partitionBy"] = json.dumps(columns)
     given |= {"path": str(parse_url(url)), "format": format, ANSWER_OPTION: uuid.uuid4().hex}
-    given.setdefault("jobId", str(uuid.uuid4()))
+    if not is_given("jobId", given):
+        given["jobId"] = str(uuid.uuid4())
     parsed = WriteOptions.parse(given, mode=chosen)
     settings = _session_conf(df)
     job_options = parsed.job_options(lockgate_conf(settings), os.environ)
+    refuse_duplicates(df.schema, case_sensitive=is_case_sensitive(settings))
     _check_first(df, parsed.with_session(settings), job_options)
     if job_options.txn_id:
         earlier = transaction_summary(url, job_options)

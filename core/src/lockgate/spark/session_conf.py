@@ -25,6 +25,11 @@ def lockgate_conf(properties: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def is_case_sensitive(properties: Mapping[str, str]) -> bool:
+    """Whether names of columns that differ in case only are two names to this session; by default they are one."""
+    return properties.get("spark.sql.caseSensitive", "false").lower() == "true"
+
+
 def task_properties() -> dict[str, str]:
     """The local properties of the Spark task that this process is at work for; none outside of one."""
     from pyspark import TaskContext

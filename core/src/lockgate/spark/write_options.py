@@ -50,6 +50,11 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.]", "", name).lower()
 
 
+def is_given(option: str, given: Mapping[str, str]) -> bool:
+    """Whether an option of the writer is among these, however it is spelled."""
+    return any(_plain(name.removeprefix("lockgate.")) == _plain(option) for name in given)
+
+
 _WRITER_BY_PLAIN = {_plain(name): name for name in WRITER_OPTIONS}
 _SIZES = {"rowGroupBytes": 0, "writeMemoryBytes": 256 << 20, "maxRecordsPerFile": 0, "maxOpenFiles": 64}
 

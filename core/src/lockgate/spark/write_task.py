@@ -15,8 +15,8 @@ from pyspark.sql.types import StructType
 from lockgate.api.job import Job
 from lockgate.model.errors import JobNotFound, LockgateError
 from lockgate.model.receipt import Receipt
-from lockgate.spark.check_schema import arrow_schema_of, with_spark_type
-from lockgate.spark.session_conf import task_properties
+from lockgate.spark.check_schema import arrow_schema_of, refuse_duplicates, with_spark_type
+from lockgate.spark.session_conf import is_case_sensitive, task_properties
 from lockgate.spark.task_write import TaskWrite
 from lockgate.spark.write_options import WriteOptions
 
@@ -47,6 +47,8 @@ def write_task(
     """
     context = TaskContext.get()
     assert context is not None, "a Spark task has a context"
+    properties = task_properties()
+    refuse_duplicates(schema, case_sensitive=is_case_sensitive(properties))
     attempt = job.task_attempt(context.partitionId(), context.taskAttemptId())
     try:
         attempt.setup()
@@ -55,7 +57,6 @@ def write_task(
             raise
         job.setup()
         attempt.setup()
-    properties = task_properties()
     options = options.with_session(properties)
     first = next(batches, None)
     schema_given = _arrow_schema(schema, first, options, properties.get("spark.sql.session.timeZone", "UTC"))
