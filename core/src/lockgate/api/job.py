@@ -20,7 +20,7 @@ from lockgate.engine.committed_tasks import committed_tasks
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import plan_job
 from lockgate.engine.job_run import JobRun, counted_since, merged
-from lockgate.engine.publish import read_summary
+from lockgate.engine.publish import published_summary
 from lockgate.engine.setup import check_marker, setup_job, setup_task
 from lockgate.engine.store import Store
 from lockgate.engine.task_commit import abort_task, commit_task
@@ -34,7 +34,7 @@ from lockgate.model.errors import (
     UsageError,
 )
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import BOOKKEEPING, SUCCESS, TEMPORARY, JobLayout
+from lockgate.model.layout import BOOKKEEPING, TEMPORARY, JobLayout
 from lockgate.model.layout import TaskAttempt as TaskAttemptName
 from lockgate.model.options import JobOptions, OptionFields
 from lockgate.model.plan import CommitPlan
@@ -229,11 +229,7 @@ class Job:
         where = str(parse_url(self.url).child(self.layout.attempt_directory))
         done = self._end
         if not done:
-            try:
-                last = IO_LOOP.run(read_summary(self._run(), SUCCESS))
-            except LockgateError:
-                last = None
-            done = "committed" if last is not None and last.success and last.job_id == self.job_id else ""
+            done = "committed" if IO_LOOP.run(published_summary(self._run())) is not None else ""
         if done:
             return JobNotFound(
                 f"job {self.job_id} is {done} already",
