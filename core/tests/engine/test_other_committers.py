@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import dataclasses
 import shutil
 
 import pytest
-from faulty_store import make_faulty
+from faulty_store import Stop, make_faulty
 from lockgate import collect_garbage, jobs, recover
 from lockgate.engine.list_jobs import JobStatus
-from lockgate.errors import LockgateError, OutcomeUnknown
+from lockgate.engine.recover import recover_job
+from lockgate.errors import LockgateError, OutcomeUnknown, StoreUnavailable
+from lockgate.model.layout import JobLayout
 
 
 def die(table, at, files: dict[str, bytes], **options: object) -> str:
@@ -68,12 +73,68 @@ def test_recover_does_not_tell_of_success_where_replaced_data_is_missing(table) 
     assert len(recovery.missing) == 1
 
 
-def test_a_lost_record_of_a_committed_job_is_told_by_its_success(table) -> None:
+def die_committed(table, files: dict[str, bytes], **options: object) -> str:
+    """A replacing job whose driver dies between its commit point and the deletion of its lists; its id."""
+    job = table.job(conflict="replace", **options)
+    receipt = table.task(job, files)
+    make_faulty(job).fail_at = lambda name, subject: name == "delete_files" and ".list" in str(subject)
+    with pytest.raises(Stop):
+        job.commit([receipt])
+    return job.job_id
+
+
+@pytest.mark.parametrize("collects", [False, True])
+def test_a_lost_record_of_a_committed_job_is_told_by_its_success(table, collects) -> None:
     table.write({"p=1/old": b"old"})
-    job = table.write({"p=1/new": b"new"}, conflict="replace", cleanup_skip=True)
+    job_id = die_committed(table, {"p=1/new": b"new"})
     shutil.rmtree(table.root / "_temporary")
-    assert recover(str(table.root), job.job_id)[job.job_id].outcome == "finished"
+    (state,) = jobs(str(table.root))
+    assert (state.job_id, state.status) == (job_id, JobStatus.LEFT_BEHIND)
+    with pytest.raises(LockgateError, match="committed and cannot be undone"):
+        recover(str(table.root), job_id, undo=True)
+    if collects:
+        collect_garbage(str(table.root))
+    else:
+        assert recover(str(table.root), job_id)[job_id].outcome == "finished"
     assert table.read() == {"p=1/new": b"new"}
+    assert not table.left_over()
+
+
+def test_a_committed_job_is_not_undone_while_its_success_cannot_be_read(table) -> None:
+    table.write({"p=1/old": b"old"})
+    job_id = die_committed(table, {"p=1/new": b"new"})
+    shutil.rmtree(table.root / "_temporary")
+    run = table.job()._run()
+    store = make_faulty(table.job())
+    run = dataclasses.replace(run, store=store, layout=JobLayout(job_id))
+
+    async def unreadable(paths, *, bytes_max, really=store.read_files):  # type: ignore[no-untyped-def]
+        if "_SUCCESS" in paths:
+            raise StoreUnavailable("no answer")
+        return await really(paths, bytes_max=bytes_max)
+
+    store.read_files = unreadable  # type: ignore[method-assign]
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(recover_job(run, undo=True))
+    assert table.read() == {"p=1/new": b"new"}
+
+
+@pytest.mark.parametrize("options", [{"cleanup_skip": True}, {"summary_report_directory": "/proc/not-there"}])
+def test_a_committed_job_leaves_no_list_that_it_could_be_undone_by(table, options) -> None:
+    """Whatever follows the commit point fails, or is skipped; then another committer comes by, and deletes what it
+    takes for its own: `_temporary`, and `_SUCCESS`."""
+    table.write({"p=1/old": b"old"})
+    job = table.job(conflict="replace", **options)
+    receipt = table.task(job, {"p=1/new": b"new"})
+    make_faulty(job).fail_at = lambda name, subject: name == "delete_directories"
+    with contextlib.suppress(Stop):
+        job.commit([receipt])
+    shutil.rmtree(table.root / "_temporary")
+    (table.root / "_SUCCESS").write_bytes(b"")
+    assert [state for state in jobs(str(table.root)) if state.job_id == job.job_id] == []
+    recover(str(table.root), job.job_id, undo=True)
+    assert table.read() == {"p=1/new": b"new"}
+    collect_garbage(str(table.root))
     assert not table.left_over()
 
 

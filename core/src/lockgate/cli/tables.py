@@ -285,14 +285,18 @@ def recovery_answer(found: Mapping[str, Recovery]) -> Answer:
             "files": _files(recovery),
             "problem": recovery.problem,
             "missing": list(recovery.missing),
+            "left": list(recovery.left),
         }
         for job, recovery in found.items()
     }
     sentences = [_told(job, recovery) for job, recovery in found.items()]
     missing = [(job, path) for job, recovery in found.items() for path in recovery.missing]
+    left = [(job, path) for job, recovery in found.items() for path in recovery.left]
     tables = [Rows("Replaced files that are missing", ("job", "file"), missing)] if missing else []
+    if left:
+        tables.append(Rows("Files that were changed after the job had put them there, and left", ("job", "file"), left))
     failed = any(recovery.outcome == "failed" for recovery in found.values())
-    status = PROBLEM if failed or missing else DONE
+    status = PROBLEM if failed or missing or left else DONE
     return Answer(document, tables, sentences or ["Nothing to recover."], status)
 
 
@@ -311,10 +315,13 @@ def _told(job: str, recovery: Recovery) -> str:
 
 
 def _but_for(recovery: Recovery) -> str:
-    """What an undone job could not bring back."""
-    if not recovery.missing:
-        return ""
-    return f", but for {files(len(recovery.missing))} that it was to replace and that somebody else has deleted"
+    """What an undone job could not bring back, or take out."""
+    told = [
+        (recovery.missing, "that it was to replace and that somebody else has deleted"),
+        (recovery.left, "that somebody has changed since it put them there, and that were left"),
+    ]
+    parts = [f"{files(len(paths))} {what}" for paths, what in told if paths]
+    return ", but for " + " and ".join(parts) if parts else ""
 
 
 def garbage_answer(found: Sequence[Garbage]) -> Answer:

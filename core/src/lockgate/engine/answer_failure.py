@@ -8,7 +8,6 @@ up. Past the commit point there is nothing to answer: the job is done.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from lockgate.engine.cleanup import clean_up_if_possible
 from lockgate.engine.job_run import JobRun
@@ -17,7 +16,7 @@ from lockgate.engine.publish import revoke
 from lockgate.engine.record_log import RecordLog
 from lockgate.engine.replaced_files import read_replaced
 from lockgate.engine.reports import report_failure
-from lockgate.engine.roll_back import delete_sources, undo_moves
+from lockgate.engine.roll_back import Undone, delete_sources, undo_moves
 from lockgate.model.errors import CommitFailed, CommitFenced, JobNotFound, LockgateError, OutcomeUnknown
 from lockgate.model.files import FileStatus
 from lockgate.model.phases import Phase
@@ -64,7 +63,7 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
             next_step=f"{command} finishes it, with --undo it restores the destination",
         ) from error
     try:
-        missing = await log.while_renewing(roll_back(run, log, reason=str(error)))
+        undone = await log.while_renewing(roll_back(run, log, reason=str(error)))
     except CommitFenced:
         raise
     except Failure as second:
@@ -73,10 +72,10 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
             where=run.url(run.layout.attempt_directory),
             next_step=f"{command} --undo finishes the rollback",
         ) from error
-    if isinstance(error, asyncio.CancelledError) and not missing:
+    if isinstance(error, asyncio.CancelledError) and not undone:
         return
     raise CommitFailed(
-        f"the job commit failed and the destination was restored{but_missing(missing)}: {_first_line(error)}",
+        f"the job commit failed and the destination was restored{undone}: {_first_line(error)}",
         where=error.where if isinstance(error, LockgateError) else run.url(""),
         next_step=(error.next_step if isinstance(error, LockgateError) else "") or "run the job again",
     ) from error
@@ -91,11 +90,8 @@ async def still_held(log: RecordLog, error: BaseException) -> bool:
         return not isinstance(error, (CommitFenced, JobNotFound))
 
 
-async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> list[str]:
-    """Take the record to `rolled-back` by undoing what was done; from `claimed` that is deleting the sources.
-
-    The answer: files that the job was to replace and that somebody else has deleted meanwhile.
-    """
+async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
+    """Take the record to `rolled-back` by undoing what was done; from `claimed` that is deleting the sources."""
     if log.phase is Phase.PUBLISHING and await _is_past_commit_point(run, log):
         raise CommitFenced(
             f"job {run.layout.job_id} is committed and cannot be undone",
@@ -109,13 +105,13 @@ async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> list[st
     plan = await recorded_plan(run, record) if moved else None
     if log.phase is not Phase.ROLLING_BACK:
         record = await log.advance(Phase.ROLLING_BACK, reason=reason[:2000])
-    missing: list[str] = []
+    undone = Undone()
     if plan is not None:
-        missing = await undo_moves(run, plan, record)
+        undone = await undo_moves(run, plan, record)
     else:
         await delete_sources(run, record)
     await log.advance(Phase.ROLLED_BACK)
-    return missing
+    return undone
 
 
 async def _is_past_commit_point(run: JobRun, log: RecordLog) -> bool:
@@ -134,11 +130,6 @@ async def recorded_plan(run: JobRun, record: CommitRecord) -> CommitPlan:
         return plan
     replaced = await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)
     return plan.replacing([FileStatus(a.path, a.length, a.identity) for a in replaced.files])
-
-
-def but_missing(paths: Sequence[str]) -> str:
-    """What is to be said where files that were to be replaced are gone."""
-    return f", but for {len(paths)} files that somebody else has deleted ({paths[0]}, …)" if paths else ""
 
 
 def _first_line(error: BaseException) -> str:

@@ -11,20 +11,23 @@ from __future__ import annotations
 
 from lockgate.engine.delete_trees import delete_trees
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.replaced_files import let_go_of_replaced
+from lockgate.engine.replaced_files import delete_lists, let_go_of_replaced
 from lockgate.model.errors import OutcomeUnknown, StoreError
 from lockgate.model.layout import TEMPORARY, JobLayout, parse_attempt_directory, record_sequence
 
 
 async def clean_up(run: JobRun, *, replaced: bool = True, committed: bool = False) -> None:
     """Delete the job's directory, unless cleanup is to be skipped. `replaced`: it may have set files aside, too;
-    `committed`: which are then not needed any more.
+    `committed`: which are then not needed any more, and must not be taken for those of a job that can be undone, so
+    that the lists of them go even where cleanup is skipped.
 
     Raises:
         OutcomeUnknown: files are still set aside, by a job that is not known to be committed.
         StoreError: it could not be deleted, and failures are not to be ignored.
     """
     if run.options.cleanup_skip:
+        if replaced and committed:
+            await delete_lists(run)
         run.log.info("cleanup skipped", left=run.url(run.layout.job_directory))
         return
     try:

@@ -28,11 +28,10 @@ async def abort_job(run: JobRun) -> None:
         if record is not None and record.phase is Phase.COMMITTED:
             raise fenced(run, record)
         refuse_superseded(run, newest_attempt)
-        if record is None:
-            if await lists_in_force(run):
-                raise still_set_aside(run)
-            if not await _is_there(run):
-                return
+        if (record is None or record.phase is Phase.REFUSED) and await lists_in_force(run):
+            raise still_set_aside(run)
+        if record is None and not await _is_there(run):
+            return
         log = RecordLog(run)
         if record is None or record.phase is Phase.REFUSED:
             try:

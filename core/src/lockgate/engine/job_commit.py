@@ -19,7 +19,7 @@ from lockgate.engine.neighbours import ground_of, take_ground
 from lockgate.engine.nested import refuse_jobs_above
 from lockgate.engine.publish import publish, published_summary, write_file_list, write_summary
 from lockgate.engine.record_log import RecordLog, has_predecessor, look_at_job, read_record, refuse_superseded
-from lockgate.engine.replaced_files import write_replaced
+from lockgate.engine.replaced_files import delete_lists, lists_in_force, still_set_aside, write_replaced
 from lockgate.engine.reports import report_success
 from lockgate.engine.setup import check_marker
 from lockgate.engine.transactions import keep_outcome, save_for_outcome
@@ -128,6 +128,8 @@ async def _claim(
         (pins, plan), (earlier, newest_attempt) = await both(_read_ahead(run, receipts), look_at_job(run))
     options = run.options
     refuse_superseded(run, newest_attempt)
+    if earlier is not None and earlier.phase is Phase.REFUSED and await lists_in_force(run):
+        raise still_set_aside(run)
     with run.stage("claim"):
         await log.claim(
             Phase.CLAIMED,
@@ -275,6 +277,8 @@ async def wind_up(run: JobRun, summary: Summary, *, replaced: bool = True) -> Su
     Raises:
         CleanupFailed: the job is committed, and its outcome could not be kept, or its directory not be deleted.
     """
+    if replaced:
+        await _delete_lists_if_possible(run)
     run.emit("job-committed", done=summary.files, total=summary.files, bytes=summary.bytes)
     run.log.info("job committed", files=summary.files, bytes=summary.bytes)
     await report_success(run, summary)
@@ -297,6 +301,13 @@ async def wind_up(run: JobRun, summary: Summary, *, replaced: bool = True) -> Su
             next_step=f"lockgate gc {run.store.url}; do not run the job again",
         ) from error
     return summary
+
+
+async def _delete_lists_if_possible(run: JobRun) -> None:
+    try:
+        await delete_lists(run)
+    except StoreError as error:
+        run.log.warning("the lists of replaced files are left to cleanup", error=str(error))
 
 
 async def finish_from(run: JobRun, log: RecordLog, plan: CommitPlan) -> Summary:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.neighbours import job_layouts
 from lockgate.engine.other_committers import list_other_jobs
-from lockgate.engine.publish import read_summary
+from lockgate.engine.publish import published_summary, read_summary
 from lockgate.engine.record_log import read_record
 from lockgate.engine.restore_replaced import jobs_with_replaced_files, kept_lists
 from lockgate.engine.setup import JobMarker, read_marker_of
@@ -105,14 +106,17 @@ def driver_may_be_alive(run: JobRun, record: CommitRecord) -> bool:
 
 
 async def _without_record(run: JobRun, recorded: set[str]) -> list[JobState]:
-    """Jobs that have written down what they replace, and have no commit record."""
+    """Jobs that have written down what they replace, and have no commit record; the last committed one is known for
+    what it is."""
     found: list[JobState] = []
     for job_id in await jobs_with_replaced_files(run):
         # The job may have begun, or ended, since the others were listed: its record decides, read after its lists.
         kept = [] if job_id in recorded else await kept_lists(run, job_id)
         if kept and await read_record(run, kept[0].layout) is None:
             created = max(each.replaced.created for each in kept)
-            found.append(JobState(kept[0].layout, JobStatus.RECORD_LOST, None, None, created))
+            committed = await published_summary(dataclasses.replace(run, layout=kept[0].layout)) is not None
+            status, phase = (JobStatus.LEFT_BEHIND, Phase.COMMITTED) if committed else (JobStatus.RECORD_LOST, None)
+            found.append(JobState(kept[0].layout, status, phase, None, created))
     return found
 
 

@@ -152,13 +152,7 @@ async def revoke(run: JobRun, nonce: str) -> bool:
 
 
 async def _is_published(run: JobRun) -> bool:
-    try:
-        published = await read_summary(run, run.layout.summary)
-    except StoreError:
-        raise
-    except LockgateError:
-        return False  # what is there is not a summary, so not this job's
-    return published is not None and published.job_id == run.layout.job_id
+    return await published_summary(run) is not None
 
 
 async def read_summary(run: JobRun, path: str) -> Summary | None:
@@ -172,11 +166,17 @@ async def read_summary(run: JobRun, path: str) -> Summary | None:
 
 
 async def published_summary(run: JobRun) -> Summary | None:
-    """`_SUCCESS`, if it is this job's."""
+    """`_SUCCESS`, if it is this job's.
+
+    Raises:
+        StoreError: it cannot be read, so that nobody can tell.
+    """
     try:
         found = await read_summary(run, SUCCESS)
+    except StoreError:
+        raise
     except LockgateError:
-        return None
+        return None  # what is there is not a summary, so not this job's
     return found if found is not None and found.job_id == run.layout.job_id else None
 
 

@@ -18,9 +18,12 @@ from lockgate.engine.job_commit import as_recorded, commit_from_claim, finish_fr
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.list_jobs import driver_may_be_alive
 from lockgate.engine.load_manifests import load_plan
+from lockgate.engine.lost_versions import catch_up
 from lockgate.engine.publish import is_revoked, publish, published_summary
 from lockgate.engine.record_log import RecordLog, has_predecessor, read_record
-from lockgate.engine.restore_replaced import Kept, end_without_record, kept_lists
+from lockgate.engine.replaced_files import lists_in_force, still_set_aside
+from lockgate.engine.restore_replaced import Kept, end_without_record, kept_lists, restore_from
+from lockgate.engine.roll_back import Undone
 from lockgate.engine.setup import read_marker
 from lockgate.engine.transactions import claim_transaction, saved_for_outcome
 from lockgate.model.errors import CommitFenced, UsageError
@@ -35,13 +38,15 @@ class Recovery:
     """What recovery did: `nothing` was to be done, the job was `finished` or `undone`, there is `no trace` of a job of
     that id (it has ended, or never was), or, among several jobs that were recovered at once, this one's recovery
     `failed` with this `problem`. `phase` is where the job stood before. `missing` are files that an undone job was to
-    replace and that could not be brought back, since somebody else has deleted them."""
+    replace and that could not be brought back, since somebody else has deleted them; `left` are paths where it had put
+    a file that somebody has changed or replaced since: what stands there was left."""
 
     outcome: Literal["nothing", "finished", "undone", "no trace", "failed"]
     phase: Phase | None
     summary: Summary | None = None
     problem: str = ""
     missing: Sequence[str] = ()
+    left: Sequence[str] = ()
 
 
 async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = False) -> Recovery:
@@ -81,10 +86,18 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
                 next_step=f"lockgate recover {run.store.url} {run.layout.job_id} --undo",
             )
         if record.phase is Phase.REFUSED:
-            return Recovery("nothing", record.phase)
+            if not await lists_in_force(run):
+                return Recovery("nothing", record.phase)
+            if not wants_undo:
+                raise still_set_aside(run)
         run = dataclasses.replace(run, options=as_recorded(run.options, record))
         log = RecordLog(run)
-        record = await log.take_over(record)
+        if record.phase is Phase.REFUSED:
+            record = await log.claim(Phase.ROLLING_BACK, record, reason="undone by recovery")
+        else:
+            record = await catch_up(run, log, await log.take_over(record))
+        if undo and not PHASES[record.phase].can_undo:
+            raise _too_late(run, record)
         if wants_undo or (undo is None and await _is_being_undone(run, record)):
             return await log.while_renewing(_undo(run, log, record))
         return await _finish(run, log, record)
@@ -141,11 +154,13 @@ async def admit(run: JobRun) -> Summary | None:
 
 
 async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
-    missing: list[str] = []
+    undone = Undone()
     if record.phase is not Phase.ROLLED_BACK:
-        missing = await roll_back(run, log, reason="undone by recovery")
+        undone = await roll_back(run, log, reason="undone by recovery")
+    # What an older version of the record, the newest ones being lost, does not know of.
+    undone += await restore_from(run, await kept_lists(run, run.layout.job_id))
     await clean_up(run)
-    return Recovery("undone", record.phase, missing=missing)
+    return Recovery("undone", record.phase, missing=undone.missing, left=undone.left)
 
 
 async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Recovery:
@@ -161,10 +176,10 @@ async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Rec
 
 
 async def _from_lists(run: JobRun, kept: list[Kept], *, undo: bool | None) -> Recovery:
-    missing = await end_without_record(run, kept, undo=undo)
-    if missing is None:
+    undone = await end_without_record(run, kept, undo=undo)
+    if undone is None:
         return Recovery("finished", None, await published_summary(run))
-    return Recovery("undone", None, missing=missing)
+    return Recovery("undone", None, missing=undone.missing, left=undone.left)
 
 
 async def _is_remainder(run: JobRun, record: CommitRecord) -> bool:

@@ -157,21 +157,27 @@ async def let_go_of_replaced(run: JobRun, *, committed: bool) -> None:
     layout, store = run.layout, run.store
     if not committed and await lists_in_force(run):
         raise still_set_aside(run)
-    files: list[str] = []
-    async for page in store.list_directory(layout.replaced):
-        files += [status.path for status in page if not status.is_directory]
-    if files:
-        await store.delete_files(sorted(files))
+    await delete_lists(run)
     await store.delete_directories([layout.replaced])
     await store.delete_empty_directories([REPLACED, BOOKKEEPING])
+
+
+async def delete_lists(run: JobRun) -> None:
+    """Delete the lists of what the job has replaced, so that nobody takes it for one that can be undone: the first
+    thing that follows the commit point, and never skipped. What waits without a list is garbage."""
+    files: list[str] = []
+    async for page in run.store.list_directory(run.layout.replaced):
+        files += [status.path for status in page if not status.is_directory]
+    if files:
+        await run.store.delete_files(sorted(files))
 
 
 def still_set_aside(run: JobRun) -> OutcomeUnknown:
     """The error of who must not delete what a job has set aside, its commit record being lost."""
     job = run.layout.job_id
     return OutcomeUnknown(
-        f"the commit record of job {job} is gone: another program deleted it, with `_temporary`. What the job replaces "
-        "is kept",
+        f"the commit record of job {job} is gone, or its newest versions: another program deleted them. What the job "
+        "replaces is kept",
         where=run.url(run.layout.replaced),
         next_step=f"lockgate recover {run.store.url} {job} --undo brings it back and takes the job's own files out; "
         "with --finish those stay as far as they came, and what they replace is deleted",

@@ -8,7 +8,7 @@ to do, unless `_SUCCESS` does.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -22,11 +22,12 @@ from lockgate.engine.replaced_files import (
     still_set_aside,
     waiting_files,
 )
-from lockgate.engine.roll_back import bring_back_summary, missing_of, return_what_is_not_ours, withdraw
+from lockgate.engine.roll_back import Undone, bring_back_summary, missing_of, return_what_is_not_ours, withdraw
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import LockgateError
 from lockgate.model.layout import REPLACED, JobLayout, parse_replaced_directory
 from lockgate.model.manifest import Entry
+from lockgate.model.record import digest_of
 from lockgate.model.replaced import ReplacedFiles, decode_replaced
 from lockgate.model.summary import CommittedFile, FileList, decode_file_list
 
@@ -38,6 +39,7 @@ class Kept:
     layout: JobLayout
     nonce: str
     replaced: ReplacedFiles
+    digest: str
 
 
 async def jobs_with_replaced_files(run: JobRun) -> list[str]:
@@ -50,7 +52,8 @@ async def jobs_with_replaced_files(run: JobRun) -> list[str]:
 
 
 async def kept_lists(run: JobRun, job_id: str) -> list[Kept]:
-    """What a job has set aside, and the lists that say so; more than one where several drivers came so far."""
+    """What a job has set aside, and the lists that say so, the latest last; more than one where several drivers came so
+    far."""
     found: list[Kept] = []
     layout = JobLayout(job_id)
     for nonce in await lists_in_force(dataclasses.replace(run, layout=layout)):
@@ -58,13 +61,14 @@ async def kept_lists(run: JobRun, job_id: str) -> list[Kept]:
         (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
         if content is not None:
             replaced = decode_replaced(content, name=run.url(path))
-            found.append(Kept(JobLayout(job_id, replaced.job_attempt, replaced.prefix), nonce, replaced))
-    return found
+            of_attempt = JobLayout(job_id, replaced.job_attempt, replaced.prefix)
+            found.append(Kept(of_attempt, nonce, replaced, digest_of(content)))
+    return sorted(found, key=lambda kept: kept.replaced.created)
 
 
-async def end_without_record(run: JobRun, kept: list[Kept], *, undo: bool | None) -> list[str] | None:
-    """End a job that has no commit record: restore what it replaced (the answer: what is missing of it), or, where it
-    is known or said to be committed, delete it (None).
+async def end_without_record(run: JobRun, kept: list[Kept], *, undo: bool | None) -> Undone | None:
+    """End a job that has no commit record: restore what it replaced, or, where it is known or said to be committed,
+    delete it (None).
 
     Raises:
         OutcomeUnknown: neither `_SUCCESS` nor the caller says which.
@@ -76,15 +80,21 @@ async def end_without_record(run: JobRun, kept: list[Kept], *, undo: bool | None
         )
     if undo is None and not committed:
         raise still_set_aside(run)
-    missing: list[str] = []
-    if undo and not committed:
-        for each in kept:
-            missing += await _restore(dataclasses.replace(run, layout=each.layout), each)
+    undone = await restore_from(run, kept) if undo else None
     await let_go_of_replaced(run, committed=True)
-    return missing if undo else None
+    return undone
 
 
-async def _restore(run: JobRun, kept: Kept) -> list[str]:
+async def restore_from(run: JobRun, kept: Sequence[Kept]) -> Undone:
+    """Bring back what these lists name, and take out what has replaced it, by the lists alone; the latest first."""
+    undone = Undone()
+    for each in reversed(kept):
+        undone += await _restore(dataclasses.replace(run, layout=each.layout), each)
+    return undone
+
+
+async def _restore(run: JobRun, kept: Kept) -> Undone:
+    left: list[str] = []
     files, nonce = kept.replaced.files, kept.nonce
     with run.stage("roll_back"):
         waiting = await waiting_files(run, nonce)
@@ -102,7 +112,7 @@ async def _restore(run: JobRun, kept: Kept) -> list[str]:
                 for number, file in batch
                 if file.path not in old
             ]
-            await withdraw(run, places)
+            left += await withdraw(run, places)
             await return_what_is_not_ours(run, places)
         await run.store.delete_empty_directories(
             sorted(kept.replaced.made_directories, key=lambda path: (-path.count("/"), path))
@@ -110,7 +120,7 @@ async def _restore(run: JobRun, kept: Kept) -> list[str]:
         await bring_back(run, nonce, files)
         missing = await missing_of(run, files, came_back=waiting)
         await bring_back_summary(run, nonce)
-        return missing
+        return Undone(missing, left)
 
 
 async def _new_files(run: JobRun, kept: Kept) -> Iterator[CommittedFile]:

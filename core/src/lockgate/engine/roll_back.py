@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Container, Sequence
+from dataclasses import dataclass
 
 from lockgate.engine.delete_trees import delete_trees
 from lockgate.engine.job_run import JobRun
@@ -35,10 +36,36 @@ from lockgate.model.record import CommitRecord
 from lockgate.model.replaced import SetAside
 
 
-async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> list[str]:
-    """Undo what `move_files` did. The record is in phase `rolling-back`.
+@dataclass(frozen=True)
+class Undone:
+    """What an undoing could not make as it was: `missing` are files that the job was to replace and that somebody else
+    has deleted; `left` are paths where the job had put a file, and which hold another now, or that file changed."""
 
-    The answer: the files that the job was to replace and that are gone, since somebody else has deleted them.
+    missing: Sequence[str] = ()
+    left: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.left)
+
+    def __add__(self, other: Undone) -> Undone:
+        return Undone([*self.missing, *other.missing], [*self.left, *other.left])
+
+    def __str__(self) -> str:
+        """What is to be said after "the destination was restored"; nothing where all is as it was."""
+        told = [
+            (self.missing, "that were to be replaced and that somebody else has deleted"),
+            (self.left, "that somebody has changed since the job put them there, and that were left"),
+        ]
+        parts = [f"{len(paths)} files {what} ({_some(paths)})" for paths, what in told if paths]
+        return ", but for " + " and ".join(parts) if parts else ""
+
+
+def _some(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")
+
+
+async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
+    """Undo what `move_files` did. The record is in phase `rolling-back`.
 
     Raises:
         CommitFailed: a set-aside file cannot come back, since another writer has taken its place; it is kept.
@@ -49,7 +76,7 @@ async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> lis
         unmoved = await _numbers_in(run, run.layout.unmoved)
         if Capability.RENAME_BY_COPY in run.store.capabilities:
             unmoved -= await _copied(run, plan, unmoved)
-        await _take_out(run, plan, record, unmoved=unmoved)
+        left = await _take_out(run, plan, record, unmoved=unmoved)
         # A directory that was made may stand where a file that was set aside must come back.
         made = sorted(record.made_directories, key=lambda path: (-path.count("/"), path))
         await run.store.delete_empty_directories(made)
@@ -67,7 +94,7 @@ async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> lis
             # Only now nobody can set anything aside any more that it lists.
             await bring_back_summary(run, nonce)
         await run.store.delete_files([run.layout.file_list])
-        return missing
+        return Undone(missing, left)
 
 
 async def missing_of(run: JobRun, files: Sequence[SetAside], *, came_back: Container[int]) -> list[str]:
@@ -93,14 +120,16 @@ async def _refuse_if_taken_over(run: JobRun, record: CommitRecord) -> None:
 
 
 async def _keep_unmoved(run: JobRun, plan: CommitPlan) -> None:
-    """Move every staged file that is still there, and whose identity another write could share, out of reach of a late
-    driver, to where it says of itself that it was never renamed into the destination."""
+    """Move every staged file that is still there out of reach of a late driver, to where it says of itself that it was
+    never renamed into the destination: where another write could share its identity, so that what stands at its target
+    is not taken for it; and where another file stands there, so that it is not said to be this one, changed."""
     start = 0
     for batch in plan.batches(1_000):
+        targets = await _at_targets(run, batch)
         doubtful = [
             Rename(entry.source, run.layout.unmoved_file(start + index), entry.length, entry.identity)
-            for index, entry in enumerate(batch)
-            if not _is_unique(run, entry)
+            for index, (entry, target) in enumerate(zip(batch, targets, strict=True))
+            if not _is_unique(run, entry) or (target is not None and not _is_ours(run, entry, target))
         ]
         start += len(batch)
         for attempt in range(TRIES):
@@ -116,6 +145,13 @@ async def _keep_unmoved(run: JobRun, plan: CommitPlan) -> None:
         if doubtful:
             run.log.info("staged files that cannot be renamed are deleted one by one", files=len(doubtful))
             await _delete_unmoved(run, doubtful)
+
+
+async def _at_targets(run: JobRun, batch: Sequence[Entry]) -> Sequence[FileStatus | None]:
+    """What stands at the targets; not asked where every staged file is moved aside anyway."""
+    if Capability.UNIQUE_IDENTITY not in run.store.capabilities:
+        return [None] * len(batch)
+    return await run.store.stat_files([entry.target for entry in batch])
 
 
 async def _delete_unmoved(run: JobRun, found: Sequence[Rename]) -> None:
@@ -167,15 +203,17 @@ async def delete_sources(run: JobRun, record: CommitRecord) -> None:
     await delete_trees(run, [run.layout.at_attempt(attempt).tasks for attempt in sorted(attempts)])
 
 
-async def _take_out(run: JobRun, plan: CommitPlan, record: CommitRecord, *, unmoved: Container[int]) -> None:
-    """Move the job's files out of the destination, into the job's own directory.
+async def _take_out(run: JobRun, plan: CommitPlan, record: CommitRecord, *, unmoved: Container[int]) -> list[str]:
+    """Move the job's files out of the destination, into the job's own directory; the answer: where others stand in
+    their place, or they themselves, changed.
 
     Not deleted by name: a recoverer that slept through the end of its job, between its look and its deletion, would
     delete what another job has put there since. A rename is refused, since the directory is gone or the source has
     another version; and where neither is so, another job's file is found out and brought back.
     """
+    left: list[str] = []
     if not plan.files:
-        return
+        return left
     if Capability.REAL_DIRECTORIES in run.store.capabilities:
         await run.store.make_directories([run.layout.withdrawn], within=run.layout.attempt_directory)
     # An earlier try has taken these out. What stands at their targets now, with the same content, has come back.
@@ -186,16 +224,18 @@ async def _take_out(run: JobRun, plan: CommitPlan, record: CommitRecord, *, unmo
         moved = [(start + index, entry) for index, entry in enumerate(batch) if start + index not in unmoved]
         places = [(entry, run.layout.withdrawn_file(number)) for number, entry in moved]
         pending = [place for place, (number, _) in zip(places, moved, strict=True) if number not in out]
-        await withdraw(run, pending, lambda: _refuse_if_taken_over(run, record))
+        left += await withdraw(run, pending, lambda: _refuse_if_taken_over(run, record))
         await return_what_is_not_ours(run, places)
         progress(len(batch))
         start += len(batch)
+    return left
 
 
 async def withdraw(
     run: JobRun, files: Sequence[tuple[Entry, str]], refuse_if_taken_over: Callable[[], Awaitable[None]] | None = None
-) -> None:
-    """Move those entries' targets that are this job's, each to the path beside it.
+) -> list[str]:
+    """Move those entries' targets that are this job's, each to the path beside it; the answer: targets where something
+    stands that is not, or is not any more, what this job has put there.
 
     `refuse_if_taken_over` is asked between the look and the renames: what somebody else has brought back since is
     another version than the one that was looked at.
@@ -211,7 +251,7 @@ async def withdraw(
             if status is not None and _is_ours(run, entry, status)
         ]
         if not ours:
-            return
+            return [status.path for status in found if status is not None]
         if attempt:
             await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
         if refuse_if_taken_over is not None:

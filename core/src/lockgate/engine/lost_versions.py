@@ -1,0 +1,86 @@
+"""A commit record whose newest versions are lost: what is on the store says how far the job had come.
+
+Lockgate deletes the newest version last, but people, and programs that tidy up, delete what they like. What is left may
+say `claimed` of a job that has set files aside, renamed some or all of its own, or is committed. So recovery, before it
+goes on from `claimed` or `moving`, looks for `_SUCCESS`, for lists of replaced files beside which something waits, and
+for staged files that stand at their targets, and takes the record to the phase that these show.
+"""
+
+from __future__ import annotations
+
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.load_manifests import load_plan
+from lockgate.engine.publish import published_summary
+from lockgate.engine.record_log import RecordLog
+from lockgate.engine.restore_replaced import kept_lists
+from lockgate.model.errors import CommitRefused
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from lockgate.model.record import CommitRecord
+
+
+async def catch_up(run: JobRun, log: RecordLog, record: CommitRecord) -> CommitRecord:
+    """The record, which `log` holds, in the phase that the store shows: its own, or a later one."""
+    if record.phase not in (Phase.CLAIMED, Phase.MOVING):
+        return record
+    if record.marks_success and await published_summary(run) is not None:
+        plan = await _readable_plan(run, record)
+        # An id that was used before, against the rules, has its old `_SUCCESS`; then the files are still staged.
+        if plan is None or not await _any_staged(run, plan):
+            return await _committed(log, record)
+    if record.phase is Phase.CLAIMED:
+        return await _moving(run, log, record)
+    return record
+
+
+async def _committed(log: RecordLog, record: CommitRecord) -> CommitRecord:
+    if record.phase is Phase.CLAIMED:
+        await log.advance(Phase.MOVING)
+    await log.advance(Phase.PUBLISHING, summary_nonce=log.nonce)
+    return await log.advance(Phase.COMMITTED)
+
+
+async def _moving(run: JobRun, log: RecordLog, record: CommitRecord) -> CommitRecord:
+    kept = await kept_lists(run, run.layout.job_id)
+    plan = await _readable_plan(run, record)
+    if not kept and (plan is None or not await _any_moved(run, plan)):
+        return record
+    run.log.warning("the newest versions of the commit record are lost; the store shows that files were moved")
+    found: dict[str, object] = {} if plan is None else {"files": plan.files, "bytes": plan.bytes}
+    if kept:
+        last = kept[-1]
+        found |= {
+            "replaced": len(last.replaced.files),
+            "set_aside_nonce": last.nonce,
+            "set_aside_digest": last.digest,
+            "made_directories": list(last.replaced.made_directories),
+        }
+    return await log.advance(Phase.MOVING, **found)
+
+
+async def _readable_plan(run: JobRun, record: CommitRecord) -> CommitPlan | None:
+    """What is wrong with a manifest is told by whoever goes on from the record."""
+    try:
+        return await load_plan(run, record.pins)
+    except CommitRefused:
+        return None
+
+
+async def _any_staged(run: JobRun, plan: CommitPlan) -> bool:
+    for batch in plan.batches(1_000):
+        if any(await run.store.stat_files([entry.source for entry in batch])):
+            return True
+    return False
+
+
+async def _any_moved(run: JobRun, plan: CommitPlan) -> bool:
+    for batch in plan.batches(1_000):
+        sources = await run.store.stat_files([entry.source for entry in batch])
+        gone = [entry for entry, source in zip(batch, sources, strict=True) if source is None]
+        targets = await run.store.stat_files([entry.target for entry in gone])
+        if any(
+            target is not None and run.store.same_identity(entry.identity, target.identity)
+            for entry, target in zip(gone, targets, strict=True)
+        ):
+            return True
+    return False

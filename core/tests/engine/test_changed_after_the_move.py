@@ -1,0 +1,92 @@
+"""Undoable: what somebody has changed since the job put it in place is left, and named; nobody is told that all is as
+it was."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+
+import pytest
+from faulty_store import FaultyStore, Stop, make_faulty
+from lockgate import Job, JobOptions, recover
+from lockgate.cli.tables import recovery_answer
+from lockgate.engine.recover import recover_job
+from lockgate.errors import CommitFailed, LockgateError
+
+POLICIES = ["append", "replace", "replace-partitions"]
+
+
+def _late_writer(table, **options: object):  # type: ignore[no-untyped-def]
+    """A job with a staged file that its writer keeps open, and writes to once it was renamed; and its driver fails."""
+    job = table.job(**options)
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    directory = table.root / job.layout.task_directory(attempt.task_attempt_id)
+    (directory / "p=1").mkdir()
+    writer = open(directory / "p=1" / "open", "wb")  # noqa: SIM115
+    writer.write(b"begun")
+    writer.flush()
+    (directory / "p=1" / "closed").write_bytes(b"done")
+    receipt = attempt.commit()
+    store = make_faulty(job)
+
+    def fail_at(name: str, subject: object) -> bool:
+        if name == "write_file" and "_SUCCESS" in str(subject):
+            writer.write(b", and went on")
+            writer.close()
+            return True
+        return False
+
+    store.fail_at = fail_at
+    return job, receipt
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_undoable_a_file_that_its_writer_has_changed_after_the_rename_is_named(table, policy) -> None:
+    table.write({"p=1/old": b"old"})
+    job, receipt = _late_writer(table, conflict=policy)
+    with pytest.raises(CommitFailed, match=r"restored, but for 1 files .* changed .*\(p=1/open\)"):
+        job.commit([receipt])
+    assert table.read() == {"p=1/old": b"old", "p=1/open": b"begun, and went on"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "loses_its_record"),
+    [*[(policy, False) for policy in POLICIES], ("replace", True), ("replace-partitions", True)],
+)
+def test_undoable_recovery_names_what_it_left(table, policy, loses_its_record) -> None:
+    table.write({"p=1/old": b"old"})
+    job, receipt = _late_writer(table, conflict=policy, on_failure="leave")
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    if loses_its_record:
+        shutil.rmtree(table.root / "_temporary")
+    recovery = recover(str(table.root), job.job_id, undo=True, force=True)[job.job_id]
+    assert (recovery.outcome, list(recovery.left), list(recovery.missing)) == ("undone", ["p=1/open"], [])
+    answer = recovery_answer({job.job_id: recovery})
+    assert answer.status == 1
+    assert "p=1/open" in json.dumps(answer.document)
+    assert "but for 1 file" in " ".join(answer.sentences)
+    assert table.read() == {"p=1/old": b"old", "p=1/open": b"begun, and went on"}
+
+
+def test_another_jobs_file_of_the_same_name_is_not_said_to_be_this_ones(table) -> None:
+    """The rename of it was refused, since it was there: it never was this job's, however often the undoing is tried."""
+    table.write({"p=1/old": b"theirs"})
+    job = table.job(on_failure="leave")
+    receipt = table.task(job, {"p=1/new": b"ours", "p=1/old": b"ours"})
+    with pytest.raises(LockgateError, match="exists"):
+        job.commit([receipt])
+    again = Job(str(table.root), JobOptions(), job_id=job.job_id)
+    store = make_faulty(again)
+    store.fail_at = lambda name, subject: name == "create_file" and _are_sources_deleted(store)
+    with pytest.raises(Stop):
+        asyncio.run(recover_job(again._run(), undo=True, force=True))
+    recovery = recover(str(table.root), job.job_id, undo=True, force=True)[job.job_id]
+    assert (recovery.outcome, list(recovery.left)) == ("undone", [])
+    assert table.read() == {"p=1/old": b"theirs"}
+
+
+def _are_sources_deleted(store: FaultyStore) -> bool:
+    return any(name == "delete_directories" for name, _ in store.calls)

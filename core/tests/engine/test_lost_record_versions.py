@@ -1,0 +1,139 @@
+"""Undoable and resumable where the newest versions of a commit record are lost: what is on the store counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from faulty_store import make_faulty
+from lockgate import Job, jobs, recover
+from lockgate.errors import LockgateError, OutcomeUnknown, UsageError
+
+OLD = {"p=1/old": b"old", "p=2/old": b"old 2", "p=2/same": b"old 3"}
+NEW = {"p=1/new": b"new", "p=2/same": b"new 2", "p=3/new": b"new 3"}
+POLICIES = ["replace", "replace-partitions", "append"]
+MOMENTS = ["the first is renamed", "all are renamed"]
+
+
+def _records(table, job: Job) -> list[Path]:
+    found = (table.root / job.layout.job_directory).glob("commit*.json")
+    return sorted(found, key=lambda path: json.loads(path.read_text())["sequence"])
+
+
+def _forget_versions(table, job: Job, *phases: str) -> None:
+    """Delete the versions of the record from the first of these phases on."""
+    lost = False
+    for path in _records(table, job):
+        lost = lost or json.loads(path.read_text())["phase"] in phases
+        if lost:
+            path.unlink()
+
+
+def _die(table, policy: str, moment: str) -> Job:
+    """A job whose driver dies in `moving`, with some or all of its files renamed."""
+    job = table.job(conflict=policy, on_failure="leave")
+    receipts = [table.task(job, {path: content}, task) for task, (path, content) in enumerate(_new(policy).items())]
+    store = make_faulty(job)
+    if moment == MOMENTS[0]:
+        some = {"p=1/new"}
+
+        async def rename_some(renames, progress=None, really=store.rename_files):  # type: ignore[no-untyped-def]
+            if any("/tasks/" in rename.source for rename in renames):
+                await really([rename for rename in renames if rename.target in some])
+                raise LockgateError("dies")
+            return await really(renames)
+
+        store.rename_files = rename_some  # type: ignore[method-assign]
+    else:
+        store.fail_at = lambda name, subject: name == "write_file" and "_SUCCESS" in str(subject)
+    with pytest.raises(LockgateError):
+        job.commit(receipts)
+    return job
+
+
+def _new(policy: str) -> dict[str, bytes]:
+    return {path: content for path, content in NEW.items() if policy != "append" or path not in OLD}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_undoable_a_job_whose_newest_versions_of_the_record_are_lost(table, policy, moment) -> None:
+    table.write(OLD)
+    before = table.everything()
+    job = _die(table, policy, moment)
+    _forget_versions(table, job, "moving")
+    recovery = recover(str(table.root), job.job_id, undo=True, force=True)[job.job_id]
+    assert (recovery.outcome, list(recovery.missing)) == ("undone", [])
+    assert table.everything() == before
+    assert not [state for state in jobs(str(table.root)) if state.job_id == job.job_id]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_resumable_a_job_whose_newest_versions_of_the_record_are_lost(table, policy, moment) -> None:
+    table.write(OLD)
+    job = _die(table, policy, moment)
+    _forget_versions(table, job, "moving")
+    recovery = recover(str(table.root), job.job_id, force=True)[job.job_id]
+    assert recovery.outcome == "finished"
+    kept = {"replace": {}, "replace-partitions": {}, "append": OLD}[policy]
+    assert table.read() == kept | _new(policy)
+    assert not table.left_over()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_committed_job_whose_newest_versions_of_the_record_are_lost_is_not_undone(table, policy) -> None:
+    table.write(OLD)
+    job = table.job(conflict=policy)
+    receipt = table.task(job, _new(policy))
+    store = make_faulty(job)
+    published = False
+
+    def before(name: str, subject: object) -> None:
+        nonlocal published
+        published = published or (name == "rename_files" and subject[0].target == "_SUCCESS")  # type: ignore[index]
+
+    store.before = before
+    store.fail_at = lambda name, subject: published and name == "create_file"
+    with pytest.raises(LockgateError):
+        job.commit([receipt])
+    _forget_versions(table, job, "publishing")
+    with pytest.raises(UsageError, match="committed and cannot be undone"):
+        recover(str(table.root), job.job_id, undo=True, force=True)
+    assert recover(str(table.root), job.job_id, force=True)[job.job_id].outcome == "finished"
+    assert table.read() == ({} if policy != "append" else OLD) | _new(policy)
+    assert not table.left_over()
+
+
+def test_undoable_what_was_rolled_back_by_an_old_version_of_the_record_comes_back_all_the_same(table) -> None:
+    """Its record says that nothing was moved, and that it was rolled back; its lists say otherwise."""
+    table.write(OLD)
+    before = table.everything()
+    job = _die(table, "replace", MOMENTS[1])
+    _forget_versions(table, job, "moving")
+    claimed = json.loads(_records(table, job)[-1].read_text())
+    for phase in ("rolling-back", "rolled-back"):
+        claimed |= {"phase": phase, "sequence": claimed["sequence"] + 1}
+        path = table.root / job.layout.commit_record(claimed["sequence"])
+        path.write_text(json.dumps(claimed))
+    recovery = recover(str(table.root), job.job_id, undo=True, force=True)[job.job_id]
+    assert recovery.outcome == "undone"
+    assert table.everything() == before
+
+
+def test_a_refused_job_that_has_set_files_aside_is_neither_aborted_nor_committed_again(table) -> None:
+    table.write(OLD)
+    before = table.everything()
+    job = _die(table, "replace", MOMENTS[1])
+    receipts = [table.task(job, {"late": b"x"}, 9)]
+    _forget_versions(table, job, "moving")
+    refused = json.loads(_records(table, job)[-1].read_text())
+    refused |= {"phase": "refused", "sequence": refused["sequence"] + 1}
+    (table.root / job.layout.commit_record(refused["sequence"])).write_text(json.dumps(refused))
+    job._store = None
+    for attempt in (job.abort, lambda: job.commit(receipts)):
+        with pytest.raises(OutcomeUnknown, match="--undo"):
+            attempt()
+    recover(str(table.root), job.job_id, undo=True, force=True)
+    assert table.everything() == before
