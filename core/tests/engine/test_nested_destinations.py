@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 from faulty_store import Stop, make_faulty
 from lockgate import Job, JobOptions, recover
+from lockgate.engine.commit_once import commit_once
 from lockgate.errors import CommitFailed, DestinationConflict
+from lockgate.model.files import FileStatus
 
 
 def _job(url: Path, files: dict[str, bytes], **options: object) -> tuple[Job, object]:
@@ -101,3 +105,92 @@ def test_concurrent_what_a_job_above_has_appended_and_not_yet_committed_is_not_r
     inner.commit([inner_receipt])
     assert (table.root / "x/inner").read_bytes() == b"inner"
     assert not (table.root / "x/new").exists()
+
+
+@pytest.mark.parametrize("inner_policy", ["append", "replace", "replace-partitions"])
+@pytest.mark.parametrize(
+    ("policy", "file"), [("replace", "new"), ("replace-partitions", "x/p=1/new"), ("replace-partitions", "x/y/p=1/new")]
+)
+def test_concurrent_a_job_that_replaces_partitions_sees_a_job_at_work_in_a_directory_above_them(
+    table, policy, file, inner_policy
+) -> None:
+    """Its files are in place and not yet committed; the outer job set them aside, and deleted them."""
+    table.write({"x/p=1/old": b"old", "x/y/p=1/old": b"old"})
+    inner, inner_receipt = _job(
+        table.root / "x", {"p=1/inner": b"inner", "y/p=1/inner": b"inner"}, conflict=inner_policy, on_failure="leave"
+    )
+    make_faulty(inner).fail_at = lambda name, subject: name == "write_file" and "_SUCCESS" in str(subject)
+    with pytest.raises((Stop, CommitFailed)):
+        inner.commit([inner_receipt])
+    outer, outer_receipt = _job(table.root, {file: b"new"}, conflict=policy)
+    with pytest.raises(DestinationConflict, match=r"inside the one that this job replaces[\s\S]*/x/_temporary"):
+        outer.commit([outer_receipt])
+    recover(str(table.root / "x"), inner.job_id, force=True)
+    assert (table.root / "x/p=1/inner").read_bytes() == b"inner"
+    outer.commit([outer_receipt])
+    assert (table.root / file).read_bytes() == b"new"
+
+
+def test_concurrent_what_an_outer_job_appends_while_an_inner_one_looks_is_not_replaced(table) -> None:
+    """The outer job announces and moves after the inner one has looked for jobs above, and before it lists."""
+    table.write({"x/old": b"old"})
+    outer, outer_receipt = _job(table.root, {"x/new": b"new"}, on_failure="leave")
+    make_faulty(outer).fail_at = lambda name, subject: name == "write_file" and "_SUCCESS" in str(subject)
+    inner, inner_receipt = _job(table.root / "x", {"inner": b"inner"}, conflict="replace")
+    store = make_faulty(inner)
+    really = store.list_directory
+
+    async def list_directory(path: str) -> AsyncIterator[Sequence[FileStatus]]:
+        announced = any(name == "create_file" for name, _ in store.calls)
+        if path == "" and announced and not (table.root / "x/new").exists():
+            with pytest.raises((Stop, CommitFailed)):
+                await commit_once(outer._run(), [outer_receipt])
+        async for page in really(path):
+            yield page
+
+    store.list_directory = list_directory  # type: ignore[method-assign]
+    with pytest.raises(DestinationConflict, match=f"{outer.job_id} writes here"):
+        asyncio.run(commit_once(inner._run(), [inner_receipt]))
+    recover(str(table.root), outer.job_id, force=True)
+    assert (table.root / "x/new").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("way", ["a link to the directory above", "a link to the destination", "a link above both"])
+@pytest.mark.parametrize("policy", ["replace", "replace-partitions"])
+def test_concurrent_a_job_above_is_seen_through_symbolic_links(table, tmp_path: Path, way: str, policy: str) -> None:
+    table.write({"x/old": b"old", "y/old": b"old"})
+    by_link = tmp_path / "elsewhere" / "link"
+    by_link.parent.mkdir()
+    leads_to, rest = {
+        "a link to the directory above": (table.root, "x"),
+        "a link to the destination": (table.root / "x", ""),
+        "a link above both": (tmp_path, f"{table.root.name}/x"),
+    }[way]
+    by_link.symlink_to(leads_to)
+    outer, receipt = _job(table.root, {"x/new": b"new"}, conflict="replace", on_failure="leave")
+    make_faulty(outer).fail_at = lambda name, subject: name == "rename_files" and "x/old" in str(subject)
+    with pytest.raises((Stop, CommitFailed)):
+        outer.commit([receipt])
+    inner, inner_receipt = _job(by_link / rest, {"inner": b"inner"}, conflict=policy)
+    with pytest.raises(DestinationConflict, match=f"{outer.job_id} replaces a destination"):
+        inner.commit([inner_receipt])
+    recover(str(table.root), outer.job_id, force=True)
+    inner.commit([inner_receipt])
+    assert (table.root / "x/inner").read_bytes() == b"inner"
+
+
+def test_concurrent_a_job_above_the_link_that_leads_to_a_destination_is_seen(table, tmp_path: Path) -> None:
+    """The outer job replaces the link itself: the inner one would lose its destination in the middle of its commit."""
+    table.write({"old": b"old"})
+    real = tmp_path / "real"
+    real.mkdir()
+    (real / "old").write_bytes(b"old")
+    (table.root / "link").symlink_to(real)
+    outer, receipt = _job(table.root, {"new": b"new"}, conflict="replace", on_failure="leave")
+    make_faulty(outer).fail_at = lambda name, subject: name == "rename_files" and "link" in str(subject)
+    with pytest.raises((Stop, CommitFailed)):
+        outer.commit([receipt])
+    inner, inner_receipt = _job(table.root / "link", {"inner": b"inner"}, conflict="replace")
+    with pytest.raises(DestinationConflict, match=f"{outer.job_id} replaces a destination"):
+        inner.commit([inner_receipt])
+    assert (real / "old").read_bytes() == b"old"

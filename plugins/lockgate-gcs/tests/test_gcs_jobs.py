@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+from collections.abc import Sequence
+
 import pytest
 from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after
 from lockgate import recover
 from lockgate.engine.rename_files import TRIES
-from lockgate.errors import CommitFailed, CommitFenced, LockgateError, OutcomeUnknown
+from lockgate.engine.store import Progress, no_progress
+from lockgate.engine.task_commit import abort_task
+from lockgate.errors import CommitFailed, CommitFenced, LockgateError, OutcomeUnknown, ReceiptUnmatched
+from lockgate.model.files import FileStatus, Rename, RenameOutcome
+from lockgate.model.layout import TaskAttempt
 from lockgate_lab.dialects import GCS
 from lockgate_lab.fault_kinds import FaultRates, FaultSizes
 from lockgate_lab.fault_proxy import FaultProxyLab
@@ -50,6 +58,54 @@ def test_undoable_an_overwrite_with_equal_bytes_that_fails_before_its_first_set_
     with pytest.raises(CommitFailed, match="restored"):
         job.commit([receipt])
     assert gcs_table.server_files() == before
+
+
+@pytest.mark.parametrize("moment", ["claimed", "moving", "rename"])
+def test_undoable_a_pinned_attempt_that_is_aborted_while_its_job_is_committed(
+    gcs: GcsLab, gcs_table: RemoteTable, moment: str
+) -> None:
+    """Its staged file gone, the old file of the same name and bytes would count as renamed, and be taken out again by
+    the rollback."""
+    gcs_table.write({"p=0/same.bin": b"same", "p=1/old.bin": b"old"})
+    before = gcs_table.server_files()
+    job = gcs_table.job()
+    receipts = [
+        gcs_table.task(job, {"p=0/same.bin": b"same"}, 0),
+        gcs_table.task(job, {"p=1/old.bin": b"another"}, 1),
+    ]
+    aborting = copy.copy(job)
+    aborting._store = None
+    aborts, refused = [True], []
+    store = job._open()
+    creates, renames = store.create_file, store.rename_files
+
+    async def abort_once() -> None:
+        if aborts:
+            aborts.clear()
+            try:
+                await abort_task(aborting._run("attempt_000000_0"), TaskAttempt(0, 0))
+            except CommitFenced as error:
+                refused.append(error)
+
+    async def create_file(path: str, content: bytes) -> FileStatus:
+        if f'"phase":"{moment}"'.encode() in content:
+            await abort_once()
+        return await creates(path, content)
+
+    async def rename_files(batch: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
+        if moment == "rename" and any("/tasks/" in rename.source for rename in batch):
+            await abort_once()
+        return await renames(batch, progress)
+
+    store.create_file, store.rename_files = create_file, rename_files  # type: ignore[method-assign]
+    with pytest.raises(LockgateError) as caught:
+        job.commit(receipts)
+    assert isinstance(caught.value, ReceiptUnmatched) == (moment == "claimed")
+    assert bool(refused) == (moment != "claimed")
+    with contextlib.suppress(CommitFenced):
+        job.abort()
+    assert gcs_table.read() == {path: content for path, content in before.items() if not path.startswith("_")}
+    assert gcs_table.left_over() == []
 
 
 def test_undoable_an_overwrite_with_equal_bytes_that_fails_half_way(gcs: GcsLab, gcs_table: RemoteTable) -> None:

@@ -26,6 +26,7 @@ from lockgate.engine.store import Store
 from lockgate.engine.task_commit import abort_task, commit_task
 from lockgate.model.errors import (
     CleanupFailed,
+    CommitFenced,
     FileExists,
     FileMissing,
     JobNotFound,
@@ -362,10 +363,18 @@ class TaskAttempt:
         return receipt
 
     def abort(self) -> None:
-        """Delete what this attempt wrote. After that it takes no more files."""
+        """Delete what this attempt wrote. After that it takes no more files.
+
+        Raises:
+            CommitFenced: the attempt has committed, and its job is being committed with it; nothing was deleted.
+        """
         self._is_aborted = True
         self._show_life_no_more()
-        IO_LOOP.run(abort_task(self._run(), self._name))
+        try:
+            IO_LOOP.run(abort_task(self._run(), self._name))
+        except CommitFenced:
+            self._is_aborted = False
+            raise
         self._written.clear()
         self._open.clear()
         self._has_opened = False

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import AsyncIterator, Sequence
 
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.nested import refuse_jobs_inside
+from lockgate.engine.nested import refuse_jobs_beside, refuse_jobs_inside
 from lockgate.engine.spool import MemorySpool
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import DestinationConflict, UsageError
@@ -54,6 +54,7 @@ async def survey(run: JobRun, plan: CommitPlan, scope: Survey) -> list[FileStatu
     unless the plan writes one of their names."""
     found: list[FileStatus] = []
     if scope is Survey.LEAF_DIRECTORIES:
+        await refuse_jobs_beside(run, plan.leaf_directories)
         for directory in [*plan.leaf_directories, *([""] if plan.writes_to_root else [])]:
             async for page in run.store.list_directory(directory):
                 if directory:

@@ -144,7 +144,8 @@ async def _claim(
             # A job that has yet to wait for another of its transaction id must not stand in that one's way.
             ground=Ground() if plan is None or options.txn_id else ground_of(run, plan),
         )
-        await check_marker(run)
+        # Tombstones are looked for once the claim is there, which whoever aborts an attempt looks for.
+        await both(check_marker(run), refuse_aborted(run, pins))
     return pins, plan
 
 
@@ -155,7 +156,7 @@ async def _read_ahead(run: JobRun, receipts: Sequence[Receipt] | None) -> tuple[
         plan = await _readable_plan(run, pins)
     else:
         pins = pins_of(receipts, run.layout.job_id)
-        _, plan = await both(refuse_aborted(run, pins), _readable_plan(run, pins))
+        plan = await _readable_plan(run, pins)
     return (pins, None) if plan is None else (plan.pins, plan)
 
 
@@ -174,9 +175,11 @@ async def _plan(run: JobRun, log: RecordLog, pins: Sequence[Pin], plan: CommitPl
             plan = await load_plan(run, pins)
     # The destination is surveyed only once no other job can change what this one touches.
     await take_ground(run, log, plan)
-    await refuse_jobs_above(run, ground_of(run, plan))
+    ground = ground_of(run, plan)
     with run.stage("plan"):
-        return await _meet(run, plan)
+        plan = await _meet(run, plan)
+    await refuse_jobs_above(run, ground)
+    return plan
 
 
 async def _meet(run: JobRun, plan: CommitPlan) -> CommitPlan:

@@ -4,10 +4,13 @@ Neither sees the other's record when it looks below its own `_temporary`. Of two
 both are refused before they have moved anything; they do not wait for one another.
 
 - The outer job lists what it replaces. Where it meets a `_temporary` with something in it, another job is at work
-  there, or has died: its staged files are not data to be replaced. It costs no request of its own.
+  there, or has died: its staged files are not data to be replaced. Where it replaces partitions, and lists only those,
+  it looks into the directories above them as well: two listings for each. It does so before it lists the partitions:
+  a job inside that begins later finds this one's record, or appends, and then loses nothing.
 - The inner job, if it replaces or insists that there is no data, looks at the records of the destinations above, once
-  it has announced its own; a listing for each directory above. One that appends need not: an outer job replaces only
-  what it has listed before.
+  it has announced its own and listed what it replaces: a file that an outer job has brought since is not on its list,
+  and one that it brought before is of a job that is seen, or over. One that appends need not: an outer job replaces
+  only what it has listed before.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from lockgate.engine.concurrency import together
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.neighbours import HAS_GONE_ON, job_layouts
 from lockgate.engine.record_log import read_record
@@ -24,7 +28,10 @@ from lockgate.model.files import FileStatus
 from lockgate.model.layout import REPLACED, TEMPORARY
 from lockgate.model.phases import Phase
 from lockgate.model.record import Ground
-from lockgate.model.urls import StoreUrl
+from lockgate.model.urls import StoreUrl, ancestors_of
+
+AT_ONCE = 64
+"""So many directories above those that are replaced are listed at once."""
 
 
 async def refuse_jobs_inside(run: JobRun, found: Sequence[FileStatus]) -> None:
@@ -50,27 +57,41 @@ async def refuse_jobs_inside(run: JobRun, found: Sequence[FileStatus]) -> None:
         )
 
 
+async def refuse_jobs_beside(run: JobRun, leaves: Sequence[str]) -> None:
+    """Make sure that no job is at work in a destination that holds one of these directories, below this destination.
+
+    Raises:
+        DestinationConflict: one is, or has died there.
+    """
+    above = sorted({directory for leaf in leaves for directory in ancestors_of(leaf)} - set(leaves))
+    places = [f"{directory}/{name}" for directory in above for name in (TEMPORARY, REPLACED)]
+    for start in range(0, len(places), AT_ONCE):
+        for found in await together(_list(run, place) for place in places[start : start + AT_ONCE]):
+            await refuse_jobs_inside(run, found)
+
+
+async def _list(run: JobRun, directory: str) -> list[FileStatus]:
+    return [status async for page in run.store.list_directory(directory) for status in page]
+
+
 async def refuse_jobs_above(run: JobRun, ground: Ground) -> None:
     """Make sure that no job of a destination above this one writes, or replaces, what this job replaces.
 
     Raises:
         DestinationConflict: one does.
     """
-    here = run.store.url
-    elements = [element for element in here.path.split("/") if element]
-    if not ground.exclusive or not elements:
+    above = run.store.above()
+    if not ground.exclusive or not above:
         return
     try:
-        top = await run.open_store(str(dataclasses.replace(here, path="/")))
+        top = await run.open_store(str(dataclasses.replace(run.store.url, path="/")))
     except LockgateError as error:
         run.log.info("nothing above the destination can be looked at", error=str(error))
         return
     try:
-        for depth in range(len(elements)):
-            above = "/".join(elements[:depth])
-            if await _has_jobs(run, top, f"{above}/{TEMPORARY}" if above else TEMPORARY):
-                url = dataclasses.replace(here, path=f"/{above}")
-                await _refuse_jobs_of(run, url, "/".join(elements[depth:]))
+        for url, ours in above:
+            if await _has_jobs(run, top, f"{url.path}/{TEMPORARY}".strip("/")):
+                await _refuse_jobs_of(run, url, ours)
     finally:
         await top.close()
 

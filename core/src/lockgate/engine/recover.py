@@ -17,7 +17,7 @@ from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import as_recorded, commit_from_claim, finish_from, record_commit, wind_up
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.list_jobs import driver_may_be_alive
-from lockgate.engine.load_manifests import load_plan
+from lockgate.engine.load_manifests import load_plan, refuse_aborted
 from lockgate.engine.lost_versions import catch_up
 from lockgate.engine.publish import is_revoked, publish, published_summary
 from lockgate.engine.record_log import RecordLog, has_predecessor, read_record
@@ -110,6 +110,7 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
         plan = await (load_plan(run, record.pins) if phase is Phase.CLAIMED else recorded_plan(run, record))
         try:
             if phase is Phase.CLAIMED:
+                await refuse_aborted(run, plan.pins)
                 work = commit_from_claim(run, log, record.pins, admit, plan)
             else:
                 work = finish_from(run, log, plan)

@@ -24,6 +24,15 @@ def no_progress(done: int) -> None:
     """The `Progress` of a caller that does not care."""
 
 
+def directories_above(url: StoreUrl) -> list[tuple[StoreUrl, str]]:
+    """The directories above a URL by its name alone, from the top, each with the rest of the path below it."""
+    elements = [element for element in url.path.split("/") if element]
+    return [
+        (StoreUrl(url.scheme, url.authority, "/" + "/".join(elements[:depth])), "/".join(elements[depth:]))
+        for depth in range(len(elements))
+    ]
+
+
 class OutputFile(ABC):
     """A file being written by a task attempt: binary, forward only.
 
@@ -83,6 +92,12 @@ class Store(ABC):
         """What to do where this root lacks a capability that a store of this kind usually has: told to whose job is
         refused for it. Empty: the protocol's own advice."""
         return ""
+
+    def above(self) -> Sequence[tuple[StoreUrl, str]]:
+        """The directories that this root is in, from the top, each with this root's path relative to it: where jobs
+        may be at work whose destination this one is inside of. A store whose directories have several names, as by
+        symbolic links, overrides this to tell all of them, each by a path without a link."""
+        return directories_above(self.url)
 
     def same_identity(self, one: str, other: str) -> bool:
         """Whether two identities stand for the same content. An empty one equals nothing.

@@ -24,9 +24,11 @@ from collections.abc import Mapping
 import msgspec
 
 from lockgate.engine.job_run import JobRun
+from lockgate.engine.record_log import read_record
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
     CommitFailed,
+    CommitFenced,
     DuplicateTarget,
     FileMissing,
     JobNotFound,
@@ -37,8 +39,12 @@ from lockgate.model.errors import (
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
 from lockgate.model.layout import TaskAttempt, is_staged, is_unfinished
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
+from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
+
+HOLDS_ITS_PINS = frozenset({Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK})
+"""The phases in which it counts what became of a pinned attempt's staged files."""
 
 RETRY_SECONDS = 0.1
 """The wait before the second try to save a manifest; it doubles with every further one, to 5 s."""
@@ -96,17 +102,49 @@ async def commit_task(
 async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
     """Delete what the attempt wrote. Where it has committed, a tombstone comes first: its manifest must not be
     committed, since the files that it names are no more. The manifest itself is not deleted: between a look and the
-    deletion a rival's may have taken its place, and the task would be left out."""
+    deletion a rival's may have taken its place, and the task would be left out.
+
+    Raises:
+        CommitFenced: a job commit that has not ended has pinned the attempt; nothing of it was deleted. On a store
+            where identities are not unique a staged file that is gone counts as renamed if its target has its content.
+    """
     with run.stage("abort_task"):
         place, temporary = (
             run.layout.manifest(attempt.task_id),
             run.layout.manifest_temporary(attempt.task_attempt_id),
         )
-        (content,) = await run.store.read_files([place], bytes_max=run.options.manifest_bytes_max)
-        if content is not None and owner_of(content) == attempt.task_attempt_id:
-            await run.store.write_file(run.layout.aborted(attempt.task_attempt_id), attempt.task_id.encode())
+        saved = await run.store.read_files([place, temporary], bytes_max=run.options.manifest_bytes_max)
+        if any(content is not None and owner_of(content) == attempt.task_attempt_id for content in saved):
+            await _bury(run, attempt)
         await run.store.delete_files([temporary])
         await run.store.delete_directories([run.layout.task_directory(attempt.task_attempt_id)])
+
+
+async def _bury(run: JobRun, attempt: TaskAttempt) -> None:
+    """Leave the tombstone of an attempt that has committed. The tombstone is written before the record is read, and a
+    driver looks for tombstones once its claim is written: of the two, one sees the other."""
+    tombstone = run.layout.aborted(attempt.task_attempt_id)
+    await _refuse_if_pinned(run, attempt)
+    await run.store.write_file(tombstone, attempt.task_id.encode())
+    try:
+        await _refuse_if_pinned(run, attempt)
+    except CommitFenced:
+        await run.store.delete_files([tombstone])
+        raise
+
+
+async def _refuse_if_pinned(run: JobRun, attempt: TaskAttempt) -> None:
+    record = await read_record(run)
+    if record is None or record.phase not in HOLDS_ITS_PINS:
+        return
+    ours = (pin for pin in record.pins if pin.job_attempt == run.layout.job_attempt and pin.task_id == attempt.task_id)
+    if any(pin.task_attempt_id in ("", attempt.task_attempt_id) for pin in ours):
+        raise CommitFenced(
+            f"{attempt.task_attempt_id} is part of a job commit, and cannot be aborted: job {record.job_id} is held by "
+            f"{record.holder}, in phase {record.phase.value}",
+            where=run.url(run.layout.task_directory(attempt.task_attempt_id)),
+            next_step="nothing of the attempt was deleted; it ends with its job",
+        )
 
 
 async def _scan(run: JobRun, prefix: str) -> dict[str, FileStatus]:

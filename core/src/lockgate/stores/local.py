@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, BinaryIO, ClassVar
 
-from lockgate.engine.store import OutputFile, Progress, Store, no_progress
+from lockgate.engine.store import OutputFile, Progress, Store, directories_above, no_progress
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AccessDenied, DestinationConflict, FileExists, FileMissing, StoreError
 from lockgate.model.files import (
@@ -128,6 +128,14 @@ class LocalStore(Store):
                 f"destination, set store.{TWO_STEP_RENAMES}=allow: renames are then a link and an unlink, under a lock"
             )
         return "write to a local disk (ext4, XFS, Btrfs, …) or to another store"
+
+    def above(self) -> Sequence[tuple[StoreUrl, str]]:
+        """By the root's name as it was given, and by that without symbolic links in it: a job may be at work in a
+        directory that is above by one of them only."""
+        real = StoreUrl(self.url.scheme, self.url.authority, os.path.realpath(self._root))
+        by_name = [(os.path.realpath(url.path), ours) for url, ours in directories_above(self.url)]
+        found = dict.fromkeys([*by_name, *((url.path, ours) for url, ours in directories_above(real))])
+        return [(StoreUrl(real.scheme, real.authority, path), ours) for path, ours in found]
 
     def _path(self, relative: str) -> str:
         return f"{self._root}/{relative}" if relative else self._root
