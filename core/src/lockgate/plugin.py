@@ -43,6 +43,7 @@ from lockgate.model.files import (
     Unknown,
 )
 from lockgate.model.layout import is_reserved
+from lockgate.model.names import NameRules
 from lockgate.model.options import JobOptions
 from lockgate.model.plan import CommitPlan, Survey
 from lockgate.model.replaced import SetAside
@@ -76,6 +77,7 @@ __all__ = [
     "JobOptions",
     "LockgateError",
     "Mismatch",
+    "NameRules",
     "NotRenamed",
     "OptionError",
     "OutputFile",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import logging
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from lockgate import LockgateError, collect_garbage, jobs, recover, verify
-from lockgate.model.errors import DestinationConflict, JobNotFound
+from lockgate.model.errors import DestinationConflict, JobNotFound, ManifestInvalid
 from remote_jobs import AWKWARD, RemoteTable
 
 Scenario = Callable[[RemoteTable], None]
@@ -65,6 +65,19 @@ def awkward_names_arrive(table: RemoteTable) -> None:
     table.write(files)
     assert table.read() == files
     assert not verify(table.url, table.job_options()).findings
+
+
+def refuse_names(table: RemoteTable, names: Sequence[str]) -> None:
+    """Names that the store does not take are refused before anything is moved, whatever the policy."""
+    table.write(_files("old"))
+    for name in names:
+        for policy in ("append", "replace"):
+            job = table.job(conflict=policy)
+            with pytest.raises(ManifestInvalid, match="names that this store does not take"):
+                job.commit([table.task(job, {"p=0/new.bin": b"new", name: b"new"})])
+            job.abort()
+            assert table.read() == _files("old")
+    assert table.left_over() == []
 
 
 def large_and_empty_files_arrive(table: RemoteTable) -> None:

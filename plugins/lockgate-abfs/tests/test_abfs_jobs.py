@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 import pytest
-from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after
+from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after, refuse_names
 from lockgate_lab.azure import AzureLab, AzureSettings, connection_string
 from lockgate_lab.azure.namespace import File
 from lockgate_lab.dialects import AZURE
@@ -20,6 +20,10 @@ SIGNATURE = "c2VjcmV0LXNpZ25hdHVyZS1vZi1hLXRlc3Q%3D"
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_jobs(scenario: Scenario, abfs_table: RemoteTable) -> None:
     scenario(abfs_table)
+
+
+def test_names_that_azure_does_not_take_are_refused_before_anything_moves(abfs_table: RemoteTable) -> None:
+    refuse_names(abfs_table, ["/".join(["n" * 100] * 11), "p=1/a\x1fb", "p=1/dot.", "p=1./f"])
 
 
 @pytest.mark.parametrize("undo", [False, True], ids=["finished", "undone"])

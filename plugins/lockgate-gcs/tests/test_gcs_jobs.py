@@ -7,7 +7,7 @@ import copy
 from collections.abc import Sequence
 
 import pytest
-from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after
+from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after, refuse_names
 from lockgate import recover
 from lockgate.engine.rename_files import TRIES
 from lockgate.engine.store import Progress, no_progress
@@ -27,6 +27,10 @@ from remote_jobs import FaultyRun, RemoteTable, run_job_under_faults, run_seeds,
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_jobs(scenario: Scenario, gcs_table: RemoteTable) -> None:
     scenario(gcs_table)
+
+
+def test_names_that_cloud_storage_does_not_take_are_refused_before_anything_moves(gcs_table: RemoteTable) -> None:
+    refuse_names(gcs_table, ["p=1/" + "n" * 1010, "p=1/a\nb", "p=1/a\rb"])
 
 
 def test_the_summary_names_the_weaker_rename(renames_by: str, gcs_table: RemoteTable) -> None:

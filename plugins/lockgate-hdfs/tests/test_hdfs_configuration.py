@@ -17,6 +17,22 @@ from lockgate_lab.servers import MiniHdfs
 from lockgate_lab.servers.free_port import free_port
 
 
+@pytest.mark.parametrize(("most", "kept"), [("", 255), ("0", 0), ("1000", 1000), ("1k", 255)])
+def test_the_longest_name_is_the_clusters_where_its_configuration_is_here(tmp_path: Path, most: str, kept: int) -> None:
+    given = {"dfs__namenode__fs-limits__max-component-length": most} if most else {}
+    where = tmp_path / "hdfs-site.xml"
+    lines = "".join(
+        f"<property><name>{name.replace('__', '.')}</name><value>{value}</value></property>"
+        for name, value in given.items()
+    )
+    where.write_text(f"<configuration>{lines}</configuration>")
+    options = JobOptions(store={"conf_dir": str(tmp_path)})
+    for url in ("hdfs://lake:8020/t", "webhdfs://lake:9870/t"):
+        store = lockgate_open_store(parse_url(url), options)
+        assert store is not None
+        assert store.name_rules.element_bytes_max == kept
+
+
 def write_configuration(directory: Path, **properties: str) -> str:
     lines = "".join(
         f"<property><name>{name.replace('__', '-').replace('_', '.')}</name><value>{value}</value></property>"

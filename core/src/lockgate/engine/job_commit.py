@@ -35,6 +35,7 @@ from lockgate.model.errors import (
     StoreError,
 )
 from lockgate.model.files import Rename
+from lockgate.model.manifest import Entry
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
@@ -185,6 +186,7 @@ async def _plan(run: JobRun, log: RecordLog, pins: Sequence[Pin], plan: CommitPl
 async def _meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
     """The plan after it has met the destination: sources inspected, conflicts resolved, directories probed."""
     for batch in plan.batches():
+        _refuse_names(run, batch)
         wrong = await run.store.preflight([Rename(e.source, e.target, e.length, e.identity) for e in batch])
         if wrong:
             raise ManifestInvalid(
@@ -201,6 +203,18 @@ async def _meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
         if before is not None:
             plan = plan.replacing([before])
     return plan
+
+
+def _refuse_names(run: JobRun, batch: Sequence[Entry]) -> None:
+    rules, root = run.store.name_rules, run.store.url.path
+    wrong = [f"{run.url(e.target)}: {why}" for e in batch if (why := rules.wrong_with(e.target, root))]
+    if wrong:
+        raise ManifestInvalid(
+            f"{len(wrong)} files have names that this store does not take",
+            where="\n".join(wrong[:5]),
+            next_step="nothing was moved: give the files, or the values that they are partitioned by, other names, and "
+            "run the job again",
+        )
 
 
 async def _move(run: JobRun, log: RecordLog, plan: CommitPlan) -> FileList:

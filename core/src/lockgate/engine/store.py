@@ -14,6 +14,7 @@ from typing import BinaryIO, ClassVar
 
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import Deleted, DirectoryOutcome, FileStatus, Rename, RenameOutcome
+from lockgate.model.names import ANY_NAME, NameRules
 from lockgate.model.urls import StoreUrl
 
 Progress = Callable[[int], None]
@@ -75,6 +76,9 @@ class Store(ABC):
 
     url: StoreUrl
     """The root."""
+
+    name_rules: NameRules = ANY_NAME
+    """What this store does not take as a name. Asked before anything is moved."""
 
     @property
     @abstractmethod

@@ -37,6 +37,7 @@ from lockgate.model.files import (
     RenameOutcome,
 )
 from lockgate.model.layout import doomed, unfinished
+from lockgate.model.names import LOCAL
 from lockgate.model.urls import StoreUrl, check_text
 from lockgate.stores.local_rename import (
     RenameKind,
@@ -60,9 +61,6 @@ CAPABILITIES = frozenset(
         Capability.DURABLE_WRITE,
     }
 )
-
-NAME_BYTES_MAX = 255
-"""A longer name of a file or directory is refused by every local file system (NAME_MAX, limits.h)."""
 
 YIELD_EVERY = 256
 """After so many files of a batch, other tasks of the event loop get a turn."""
@@ -95,6 +93,7 @@ class LocalStore(Store):
     """
 
     name: ClassVar[str] = "local"
+    name_rules = LOCAL
 
     def __init__(self, url: StoreUrl, *, durable: bool = True, two_step_renames: bool = False) -> None:
         self.url = url
@@ -149,10 +148,6 @@ class LocalStore(Store):
                 guard.check(rename.target)
             except AccessDenied as error:
                 raise DestinationConflict(error.what, where=error.where, next_step=error.next_step) from error
-            if len(rename.target) > NAME_BYTES_MAX // 4 and _has_long_name(rename.target):
-                # Staged under a short name, it would fail, and its undoing too, once files have been moved.
-                wrong.append(f"{rename.target}: a name in it is longer than {NAME_BYTES_MAX} bytes")
-                continue
             try:
                 guard.check(rename.source)
                 found = os.lstat(self._path(rename.source))
@@ -555,10 +550,6 @@ def _refusal(error: OSError, source: str, target: str) -> NotRenamed:
     if error.errno in (errno.EISDIR, errno.ENOTEMPTY):
         return NotRenamed(Refusal.TARGET_EXISTS, error.strerror or "")
     return NotRenamed(Refusal.FAILED, error.strerror or str(error))
-
-
-def _has_long_name(path: str) -> bool:
-    return any(len(os.fsencode(element)) > NAME_BYTES_MAX for element in path.split("/"))
 
 
 def _delete_tree(full: str, aside: str) -> Deleted:

@@ -37,6 +37,7 @@ from lockgate.model.files import (
     Unknown,
 )
 from lockgate.model.layout import TEMPORARY, aside
+from lockgate.model.names import ABFS
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl, check_relative, parent_of
 from lockgate.stores.http.bulk import for_each
@@ -96,6 +97,7 @@ class AbfsStore(Store):
     """A directory of a container as a store."""
 
     name: ClassVar[str] = "abfs"
+    name_rules = ABFS
 
     def __init__(
         self, url: StoreUrl, location: Location, credential: Credential, settings: AbfsSettings, options: JobOptions
@@ -126,14 +128,6 @@ class AbfsStore(Store):
         """What the service keeps with the target of this rename: the same for the same rename, whoever asks."""
         ends = f"{self.url.child(rename.source)}\n{self.url.child(rename.target)}\n{bare_etag(rename.identity)}"
         return str(uuid.uuid5(_RENAMES, ends))
-
-    async def preflight(self, renames: Sequence[Rename]) -> list[str]:
-        """The service does not keep a dot at the end of an element, so such a target would become another path."""
-        return [
-            f"{self.url.child(rename.target)}: an element of an Azure path may not end in a dot"
-            for rename in renames
-            if rename.target.endswith(".") or "./" in rename.target
-        ]
 
     # Renames
 

@@ -34,6 +34,7 @@ from lockgate.model.files import (
     RenameOutcome,
     Unknown,
 )
+from lockgate.model.names import GCS
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl, check_relative
 from lockgate.stores.http.bulk import for_each
@@ -79,6 +80,7 @@ class GcsStore(Store):
     """A name prefix of a bucket as a store."""
 
     name: ClassVar[str] = "gcs"
+    name_rules = GCS
 
     def __init__(self, url: StoreUrl, settings: GcsSettings, authorizer: Authorizer, options: JobOptions) -> None:
         if not url.authority:

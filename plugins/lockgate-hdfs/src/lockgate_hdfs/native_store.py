@@ -52,6 +52,7 @@ class HdfsStore(RealDirectoryStore):
 
     def __init__(self, url: StoreUrl, authority: str, settings: HdfsSettings, options: JobOptions) -> None:
         super().__init__(url, settings.threads)
+        self.name_rules = settings.name_rules
         self.threads = CallThreads("hdfs", settings.threads, options.timeout_seconds, options.patience_seconds)
         self._namenode = f"hdfs://{authority}"
         self._configuration = settings.client_configuration(authority)

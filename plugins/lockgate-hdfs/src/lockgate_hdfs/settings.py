@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lockgate.model.errors import OptionError
+from lockgate.model.names import HDFS, NameRules
 from lockgate.model.options import JobOptions
 
 from lockgate_hdfs.hadoop_conf import namenodes_of, read_configuration
@@ -58,6 +59,12 @@ class HdfsSettings:
             part_bytes=_number("part_bytes", given, PART_BYTES, least=1 << 20),
             hadoop=read_configuration(given.get("conf_dir", ""), environment) | hadoop,
         )
+
+    @property
+    def name_rules(self) -> NameRules:
+        """HDFS's, with the longest name that the cluster's configuration allows, where it is known here."""
+        most = self.hadoop.get("dfs.namenode.fs-limits.max-component-length", "")
+        return replace(HDFS, element_bytes_max=int(most)) if most.isdecimal() else HDFS
 
     def client_configuration(self, authority: str) -> dict[str, str]:
         """What hdfs-native is given. Its own patience is made short, since the store has its own: one try at a

@@ -44,6 +44,7 @@ class WebHdfsStore(RealDirectoryStore):
 
     def __init__(self, url: StoreUrl, authority: str, settings: HdfsSettings, options: JobOptions) -> None:
         super().__init__(url, settings.threads)
+        self.name_rules = settings.name_rules
         self.part_bytes = settings.part_bytes
         self._endpoints = Endpoints(authority, settings)
         self._patience_s = options.patience_seconds
