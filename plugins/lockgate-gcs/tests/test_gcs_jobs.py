@@ -12,7 +12,14 @@ from lockgate import recover
 from lockgate.engine.rename_files import TRIES
 from lockgate.engine.store import Progress, no_progress
 from lockgate.engine.task_commit import abort_task
-from lockgate.errors import CommitFailed, CommitFenced, LockgateError, OutcomeUnknown, ReceiptUnmatched
+from lockgate.errors import (
+    CommitFailed,
+    CommitFenced,
+    LockgateError,
+    OutcomeUnknown,
+    ReceiptUnmatched,
+    StoreUnavailable,
+)
 from lockgate.model.files import FileStatus, Rename, RenameOutcome
 from lockgate.model.layout import TaskAttempt
 from lockgate_lab.dialects import GCS
@@ -109,6 +116,39 @@ def test_undoable_a_pinned_attempt_that_is_aborted_while_its_job_is_committed(
     with contextlib.suppress(CommitFenced):
         job.abort()
     assert gcs_table.read() == {path: content for path, content in before.items() if not path.startswith("_")}
+    assert gcs_table.left_over() == []
+
+
+@pytest.mark.parametrize("undo", [True, False])
+def test_undoable_an_attempt_that_was_aborted_just_before_its_driver_claimed_the_job_and_died(
+    gcs_table: RemoteTable, undo: bool
+) -> None:
+    """Its staged file is gone, and at its target is an old file of the same bytes: recovery must not take it for one
+    that was moved by a job whose newest record is lost."""
+    gcs_table.write({"p=0/same.bin": b"same"})
+    job = gcs_table.job()
+    receipt = gcs_table.task(job, {"p=0/same.bin": b"same"})
+    aborting = copy.copy(job)
+    aborting._store = None
+    store = job._open()
+    creates = store.create_file
+
+    async def create_file(path: str, content: bytes) -> FileStatus:
+        await abort_task(aborting._run("attempt_000000_0"), TaskAttempt(0, 0))
+        await creates(path, content)
+        raise StoreUnavailable("the driver dies")
+
+    store.create_file = create_file  # type: ignore[method-assign]
+    with pytest.raises(StoreUnavailable):
+        job.commit([receipt])
+    options = gcs_table.job_options()
+    if not undo:
+        with pytest.raises(ReceiptUnmatched):
+            recover(gcs_table.url, job.job_id, force=True, options=options)
+        aborting.abort()
+    else:
+        recover(gcs_table.url, job.job_id, undo=True, force=True, options=options)
+    assert gcs_table.read() == {"p=0/same.bin": b"same"}
     assert gcs_table.left_over() == []
 
 

@@ -9,7 +9,7 @@ for staged files that stand at their targets, and takes the record to the phase 
 from __future__ import annotations
 
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.load_manifests import load_plan
+from lockgate.engine.load_manifests import load_plan, refuse_aborted
 from lockgate.engine.publish import published_summary
 from lockgate.engine.record_log import RecordLog
 from lockgate.engine.restore_replaced import kept_lists
@@ -59,9 +59,12 @@ async def _moving(run: JobRun, log: RecordLog, record: CommitRecord) -> CommitRe
 
 
 async def _readable_plan(run: JobRun, record: CommitRecord) -> CommitPlan | None:
-    """What is wrong with a manifest is told by whoever goes on from the record."""
+    """None where the job cannot have moved anything by this plan: a manifest is not acceptable, or its attempt was
+    aborted before the claim, so that a staged file is gone for another reason. Whoever goes on from there tells."""
     try:
-        return await load_plan(run, record.pins)
+        plan = await load_plan(run, record.pins)
+        await refuse_aborted(run, plan.pins)
+        return plan
     except CommitRefused:
         return None
 
