@@ -304,7 +304,7 @@ def a_rollback_brings_nothing_back() -> Iterator[None]:
     "abortable",
     "undoable",
     shape=_undone_while_its_driver_sleeps,
-    histories_max=2000,
+    histories_max=6000,
 )
 def a_rollback_leaves_the_sources() -> Iterator[None]:
     """Staged files stay until cleanup, so a driver that slept still renames them after the rollback."""
