@@ -12,6 +12,7 @@ from lockgate.engine import (
     answer_failure,
     cleanup,
     committed_tasks,
+    ended_jobs,
     job_abort,
     job_commit,
     load_manifests,
@@ -34,7 +35,7 @@ from lockgate.model.plan import CommitPlan
 from mutants import FAILING, REPLACING, _all, _crowd, _false, _nothing, _policy, mutant
 from simworld.faults import CRASHES, Kind
 from simworld.features import Feature
-from simworld.scenario import AttemptPlan, Scenario, Visitor, options
+from simworld.scenario import AttemptPlan, Scenario, Stranger, Visitor, changed, options
 
 
 def _alone_until_the_end(scenario: Scenario) -> Scenario:
@@ -147,6 +148,68 @@ def _undone_beside_an_append(scenario: Scenario) -> Scenario:
     )
 
 
+def _again_after_it_has_committed(scenario: Scenario) -> Scenario:
+    """A job that leaves no `_SUCCESS`, and another attempt at it long after."""
+    first, second = (replace(job, options=changed(job.options, mark_success=False)) for job in scenario.jobs[:2])
+    return replace(
+        scenario,
+        jobs=(replace(first, start=0.0, aborts=False), replace(second, start=500.0, takes_over=False)),
+        visitors=(),
+        fault_rate=0.0,
+    )
+
+
+def _in_the_midst_of_its_commit(scenario: Scenario) -> Scenario:
+    """Another attempt at a job begins while the first commits, and sleeps in its setup."""
+    first, second = (replace(job, options=changed(job.options, mark_success=False)) for job in scenario.jobs[:2])
+    return replace(
+        scenario,
+        jobs=(
+            replace(first, start=0.0, aborts=False, attempts=first.attempts[:1]),
+            replace(second, start=5.0, takes_over=False, attempts=second.attempts[:1]),
+        ),
+        visitors=(),
+        fault_kinds=(Kind.SLEEP_BEFORE,),
+        fault_rate=0.1,
+        faults_max=6,
+        sleep_seconds_max=30.0,
+        seconds_per_rename=0.0,
+    )
+
+
+def _robbed_between_two_attempts(scenario: Scenario) -> Scenario:
+    """The first attempt dies anywhere, another committer deletes its record, and a further attempt begins."""
+    first, second = scenario.jobs[:2]
+    return replace(
+        scenario,
+        jobs=(replace(first, start=0.0, aborts=False), replace(second, start=200.0, takes_over=False)),
+        visitors=(),
+        strangers=(Stranger(100.0, ()),),
+        fault_kinds=(Kind.CRASH_BETWEEN, Kind.CRASH_AFTER),
+        fault_rate=0.05,
+        faults_max=1,
+        settle_before_sleepers_wake=False,
+    )
+
+
+def _robbed_at_its_commit_point(scenario: Scenario) -> Scenario:
+    """The first job of a transaction dies anywhere, another committer aborts, and a second job of it begins."""
+    first, second = scenario.jobs[:2]
+    return replace(
+        scenario,
+        jobs=(
+            replace(first, start=0.0, aborts=False, commits_twice=False),
+            replace(second, start=200.0, aborts=False, commits_twice=False),
+        ),
+        visitors=(),
+        strangers=(Stranger(100.0, (), aborts=True),),
+        fault_kinds=(Kind.CRASH_AFTER,),
+        fault_rate=0.05,
+        faults_max=1,
+        settle_before_sleepers_wake=False,
+    )
+
+
 def _own_ids(scenario: Scenario) -> bool:
     first, second = scenario.jobs[:2]
     return bool(second.attempt_of) or first.job_id != second.job_id
@@ -202,7 +265,7 @@ def each_attempt_has_a_fence_of_its_own() -> Iterator[None]:
     with (
         patch.object(JobLayout, "commit_record", commit_record),
         patch.object(record_log, "_newest", newest),
-        patch.object(setup, "_refuse_late_attempt", _nothing),
+        patch.object(setup, "_why_refused", _nothing),
     ):
         yield
 
@@ -217,10 +280,10 @@ def each_attempt_has_a_fence_of_its_own() -> Iterator[None]:
 def tasks_of_an_ended_attempt_are_offered() -> Iterator[None]:
     """What the late tasks of an aborted attempt have saved counts as committed for the next attempt."""
 
-    async def there(*arguments: Any) -> object:
-        return object()
+    async def attempts(run: Any) -> list[JobLayout]:
+        return [run.layout.at_attempt(number) for number in range(run.layout.job_attempt)]
 
-    with patch.object(committed_tasks, "read_marker_of", there):
+    with patch.object(committed_tasks, "attempts_of", attempts):
         yield
 
 
@@ -516,4 +579,60 @@ def an_append_clears_its_way() -> Iterator[None]:
         return honest(replace(self, clears_the_way=True), statuses)
 
     with patch.object(CommitPlan, "meeting", meeting):
+        yield
+
+
+@mutant(
+    "fenced",
+    features=(Feature.ATTEMPTS,),
+    wants=_own_ids,
+    shape=_again_after_it_has_committed,
+    mended="a job that has committed does not begin again",
+)
+def a_committed_job_leaves_no_note() -> Iterator[None]:
+    """Once its record is deleted, and `_SUCCESS` is another's or was never written, nothing says that it committed."""
+    with patch.object(cleanup, "note_end", _nothing):
+        yield
+
+
+@mutant(
+    "fenced",
+    features=(Feature.ATTEMPTS,),
+    wants=_own_ids,
+    shape=_in_the_midst_of_its_commit,
+    histories_max=4_000,
+    mended="who claims a job looks whether it has ended",
+)
+def only_setup_looks_whether_the_job_has_ended() -> Iterator[None]:
+    """An attempt that looked before another committed, and made its directories after, commits as well."""
+    with patch.object(job_commit, "why_over", _nothing), patch.object(recover, "has_ended", _false):
+        yield
+
+
+@mutant(
+    "undoable",
+    "told right",
+    features=(Feature.ATTEMPTS, Feature.STRANGERS, Feature.FINISHING),
+    wants=_all(_own_ids, REPLACING),
+    shape=_robbed_between_two_attempts,
+    histories_max=2_000,
+    mended="no attempt begins while files are set aside without a record",
+)
+def an_attempt_begins_over_what_a_lost_one_has_set_aside() -> Iterator[None]:
+    """A further attempt commits, and deletes what the first, whose record is gone, has set aside."""
+    with patch.object(ended_jobs, "is_record_lost", _false), patch.object(job_commit, "is_record_lost", _false):
+        yield
+
+
+@mutant(
+    "exactly once",
+    features=(Feature.TRANSACTIONS, Feature.STRANGERS),
+    wants=_all(_own_ids, lambda scenario: all(job.options.mark_success for job in scenario.jobs[:2])),
+    shape=_robbed_at_its_commit_point,
+    histories_max=3_000,
+    mended="`_SUCCESS` tells of a transaction, too",
+)
+def a_transaction_is_known_by_its_outcome_alone() -> Iterator[None]:
+    """A driver died at its commit point, before it kept the outcome, and its record was deleted: it is repeated."""
+    with patch.object(transactions, "success_content", _nothing):
         yield

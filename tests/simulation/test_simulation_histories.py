@@ -25,6 +25,12 @@ FOUND = {
     67630: "an undoer that had looked for the record before the job began undid it as if the record were lost",
     72887: "a driver was told that its own job is committed, since another of its transaction id was",
     6598: "a driver that slept in its rollback took out what another had restored, of the same content",
+    21252: "an attempt that looked before another committed, and made its directories after, committed as well",
+    7592: "a driver began its record anew, after another committer had deleted it, beside files that were set aside",
+    2003895: "a further attempt deleted what the first, whose record was lost, had set aside",
+    7001031: "a setup that was refused left its marker for a moment, and the judges took it for another job's",
+    9001451: "of a transaction that nobody could know of any more, the judges asked that it be known",
+    9112384: "a late driver's record, of a job that was aborted, was taken by the judges for the aborted job's own",
     80707: "the old _SUCCESS came back before what a driver that slept had set aside",
 }
 """Seeds that broke this engine before it was mended. The scenarios have changed since; they are kept to be played."""

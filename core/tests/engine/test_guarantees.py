@@ -328,6 +328,7 @@ def test_the_commit_point_is_the_last_thing_before_cleanup(table) -> None:
         else:
             assert not (table.root / "_SUCCESS").exists() or name in (
                 "create_file",
+                "make_directories",
                 "read_files",
                 "delete_directories",
                 "delete_files",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from faulty_store import Stop, make_faulty
 from lockgate import Job, JobOptions, recover
-from lockgate.errors import CommitFailed, CommitFenced, DestinationConflict, LockgateError
+from lockgate.errors import CommitFailed, CommitFenced, DestinationConflict, JobNotFound, LockgateError
 
 
 def attempt_at(table, number: int, **options: object) -> Job:
@@ -49,7 +49,7 @@ def test_fenced_an_attempt_that_began_before_another_committed_cannot_commit(tab
     receipt = table.task(first, {"first": b"1"})
     second = Job(str(table.root), JobOptions(), job_id="nightly", job_attempt=1)
     first.commit([receipt])
-    with pytest.raises(CommitFenced, match="committed already"):
+    with pytest.raises(JobNotFound, match="committed already"):
         second.setup()
     assert table.read() == {"first": b"1"}
 

@@ -31,9 +31,8 @@ class Feature(StrEnum):
     FINISHING = "recovery finishes what it can"
 
 
-ON: frozenset[Feature] = frozenset(Feature) - {Feature.STRANGERS}
-"""What random histories have. Not yet other committers, which are in scenarios and mutants of their own: with seed 7592
-a job that commits a second time after its record was deleted is undone as if it had none."""
+ON: frozenset[Feature] = frozenset(Feature)
+"""What random histories have."""
 
 
 def scenario_of(seed: int, features: Iterable[Feature] = ON, *, surely: bool = False) -> Scenario:

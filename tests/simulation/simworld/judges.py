@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
-from lockgate.model.layout import REPLACED, JobLayout, is_reserved, ordinal_in
+from lockgate.model.layout import REPLACED, JobLayout, is_reserved, ordinal_in, transaction_outcome
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.replaced import decode_replaced
@@ -249,7 +249,7 @@ class Judges:
                 job = self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks, robbed=True)
             if name.startswith("commit") and name.endswith(".json"):
                 self._saw_record(actor, job, new.content)
-            elif name == "job.json" and job.over:
+            elif name == "job.json" and job.over and not self._has_record(job):
                 # The id is used again, after its first job was over: another job.
                 self.ended.append(job)
                 self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks)
@@ -339,6 +339,13 @@ class Judges:
             # Nobody deletes by name what a reader can see: between a look and the deletion it may become another's.
             self.visible.pop(path, None)
             self.accuse("undoable", f"{actor} deleted {path}: {gone.label}")
+
+    def _has_record(self, job: JobTruth) -> bool:
+        """Whether the job's own newest version is there, and not one that a late driver has begun anew."""
+        if job.record is None:
+            return False
+        stored = self.disk.files.get(JobLayout(job.record.job_id).commit_record(job.sequence))
+        return stored is not None and _record(stored.content) == job.record
 
     def _within(self, actor: str, path: str) -> None:
         directory = directory_of(path)
@@ -469,7 +476,7 @@ class Judges:
         job = self.truth(target)
         if job is not None and "withdrawn/" in target:
             in_order = job.phase is Phase.ROLLING_BACK or (job.robbed and not job.committed)
-            if not in_order or not job.owns(source, moved):
+            if not in_order or not self._was_placed_by(job, source, moved):
                 self.accuse("undoable", f"{actor} took out {source}, which is not its own: {moved.label}")
             self._check_mark(f"{actor} took out {source}")
             return
@@ -494,6 +501,12 @@ class Judges:
             if absent and not blocking:
                 self.accuse("new-first", f"{source} is gone before {absent[0]}, which replaces it, is there")
         self._check_mark(f"{actor} set {source} aside")
+
+    def _was_placed_by(self, job: JobTruth, path: str, stored: Stored) -> bool:
+        """Whether a file is the job's own: also of a commit of it whose record another committer has deleted, since
+        when the record has been begun anew."""
+        lost = (one for one in self.ended if one.directory == job.directory and one.robbed and not one.committed)
+        return job.owns(path, stored) or any(one.owns(path, stored) for one in lost)
 
     def _check_mark(self, because: str) -> None:
         if self.marked is None or not self.mark_holds:
@@ -579,7 +592,7 @@ class Judges:
         self._refuse_second_commit(job, record)
         if record.txn_id:
             other = self.same_txn.setdefault(record.txn_id, record.job_id)
-            if other != record.job_id:
+            if other != record.job_id and not self._is_past_finding_out(other, record.txn_id):
                 self.accuse("exactly once", f"{other} and {record.job_id} committed the transaction {record.txn_id}")
         if summary is not None:
             self.expected_mark = record.job_id
@@ -602,12 +615,22 @@ class Judges:
                 self.accuse("complete", f"{job.directory} is committed and {path}, which it replaces, is still there")
                 return
 
+    def _is_past_finding_out(self, job_id: str, txn_id: str) -> bool:
+        """Whether nothing said any more that this job has committed its transaction: its driver died at the commit
+        point, and other committers have deleted its record and written a `_SUCCESS` of their own over its."""
+        known = [*self.ended, *self.jobs.values()]
+        robbed = any(job.robbed and job.directory == f"manifest_{job_id}" for job in known)
+        kept = transaction_outcome(digest_of(txn_id.encode())) in self.disk.files
+        return robbed and not kept and self.marked_before != job_id
+
     def _refuse_second_commit(self, job: JobTruth, record: CommitRecord) -> None:
-        """Two attempts at one job: the later is refused, as long as there is anything that says so."""
+        """Two attempts at one job, or the same driver again: the later is refused. Where another committer has deleted
+        the record, as long as there is anything that says so."""
         jobs = {self.job_of_run.get(run, run) for run in job.runs}
         for other in self.ended:
             same = other.directory == job.directory and jobs & {self.job_of_run.get(run, run) for run in other.runs}
-            if same and other.committed and self.marked_before == record.job_id:
+            noted = JobLayout(record.job_id).ended in self.disk.files
+            if same and other.committed and (not other.robbed or noted or self.marked_before == record.job_id):
                 self.accuse("fenced", f"two attempts at {record.job_id} committed")
 
     def _is_replaced_by(self, job: JobTruth, path: str) -> bool:

@@ -316,7 +316,7 @@ class World:
                 if not left:
                     self.tell(actor, f"setup failed: {type(error).__name__}")
                     return
-            except (UsageError, CommitRefused) as error:
+            except (UsageError, CommitRefused, OutcomeUnknown) as error:
                 self.tell(actor, f"setup refused: {error.what}")
                 return
         self.set_up.add(job.run)

@@ -112,6 +112,9 @@ class Job:
 
         Raises:
             UsageError: another job has this id.
+            JobNotFound: this very job has committed already.
+            CommitFenced: an earlier attempt at it has begun to move files.
+            OutcomeUnknown: files are set aside by a commit of it whose record another program has deleted.
             DestinationConflict: the policy is `fail` and the destination holds data.
         """
         run = self._run()

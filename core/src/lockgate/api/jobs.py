@@ -48,7 +48,8 @@ def commit(
     force: bool = False,
 ) -> Summary:
     """Commit a job whose tasks have committed: Lockgate's, or one of Hadoop's manifest committer. Without receipts,
-    all the manifests that are found: then the job must show no sign of life, or `force` must say that it is over.
+    all the manifests that are found, of every attempt at the job the newest of each task: then the job must show no
+    sign of life, or `force` must say that it is over.
 
     Raises:
         JobNotFound: there is no such job.

@@ -9,7 +9,9 @@ cut short, it could leave a version that says `moving` of a job that is long com
 
 from __future__ import annotations
 
+from lockgate.engine.concurrency import together
 from lockgate.engine.delete_trees import delete_trees
+from lockgate.engine.ended_jobs import note_end
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.replaced_files import delete_lists, let_go_of_replaced
 from lockgate.model.errors import OutcomeUnknown, StoreError
@@ -19,22 +21,23 @@ from lockgate.model.layout import TEMPORARY, JobLayout, parse_attempt_directory,
 async def clean_up(run: JobRun, *, replaced: bool = True, committed: bool = False) -> None:
     """Delete the job's directory, unless cleanup is to be skipped. `replaced`: it may have set files aside, too;
     `committed`: which are then not needed any more, and must not be taken for those of a job that can be undone, so
-    that the lists of them go even where cleanup is skipped.
+    that the lists of them go even where cleanup is skipped. That it has committed is noted first.
 
     Raises:
         OutcomeUnknown: files are still set aside, by a job that is not known to be committed.
         StoreError: it could not be deleted, and failures are not to be ignored.
     """
     if run.options.cleanup_skip:
-        if replaced and committed:
-            await delete_lists(run)
+        if committed:
+            await together([note_end(run), *([delete_lists(run)] if replaced else [])])
         run.log.info("cleanup skipped", left=run.url(run.layout.job_directory))
         return
     try:
         with run.stage("cleanup"):
-            if replaced:
-                # Before the record goes: a list of replaced files without a record is of a job whose record was lost.
-                await let_go_of_replaced(run, committed=committed)
+            # Before the record goes: a list of replaced files without a record is of a job whose record was lost.
+            before = [note_end(run)] if committed else []
+            before += [let_go_of_replaced(run, committed=committed)] if replaced else []
+            await together(before)
             await _delete(run)
     except StoreError as error:
         if not run.options.cleanup_ignore_failures:

@@ -27,6 +27,7 @@ from lockgate.model.errors import LockgateError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import (
     BOOKKEEPING,
+    ENDED_SUFFIX,
     FILE_LISTS,
     REPLACED,
     SUCCESS,
@@ -54,6 +55,7 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
         found = [await _job(run, layout_state, dry_run=dry_run) for layout_state in await _states(run)]
         found += await _file_lists(run, dry_run=dry_run)
         found += await _replaced(run, dry_run=dry_run)
+        found += await _notes(run, dry_run=dry_run)
         found += await _asides(run, dry_run=dry_run)
         if not dry_run:
             await _delete_empty(run)
@@ -163,6 +165,17 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     return found
 
 
+async def _notes(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """Notes of jobs that committed so long ago that nobody is left who could begin them again."""
+    wall, age = run.runtime.wall(), run.options.remember_seconds
+    notes = [status async for page in run.store.list_directory(FILE_LISTS) for status in page]
+    paths = sorted(each.path for each in notes if each.path.endswith(ENDED_SUFFIX) and wall - each.modified >= age)
+    if not dry_run:
+        await run.store.delete_files(paths)
+    action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
+    return [Garbage(path, action, "its job committed longer ago than remember_seconds") for path in paths]
+
+
 async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     """Lists that `_SUCCESS` does not name: of commits since replaced.
 
@@ -172,7 +185,7 @@ async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     meanwhile may have set it aside.
     """
     lists = [status async for page in run.store.list_directory(FILE_LISTS) for status in page]
-    lists = [status for status in lists if not is_aside(status.path)]
+    lists = [status for status in lists if not is_aside(status.path) and not status.path.endswith(ENDED_SUFFIX)]
     if not lists or any(_may_list(state) for state in await _states(run)):
         return []
     try:

@@ -7,10 +7,9 @@ tasks, here the next attempt's driver commits them where they are.
 from __future__ import annotations
 
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.load_manifests import below_root_of
-from lockgate.engine.setup import read_marker_of
+from lockgate.engine.load_manifests import attempts_of, below_root_of
 from lockgate.engine.task_commit import owner_of
-from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX, JobLayout, parse_attempt_directory
+from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX, JobLayout
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
@@ -22,14 +21,9 @@ async def committed_tasks(run: JobRun) -> list[Receipt]:
     Raises:
         ManifestInvalid: one of their manifests is not acceptable.
     """
-    earlier: list[JobLayout] = []
-    async for page in run.store.list_directory(run.layout.job_directory):
-        layouts = (parse_attempt_directory(status.path) for status in page if status.is_directory)
-        earlier += [layout for layout in layouts if layout and layout.job_attempt < run.layout.job_attempt]
     found: dict[str, Receipt] = {}
-    for layout in sorted(earlier, key=lambda each: each.job_attempt):
-        if run.marker and await read_marker_of(run, layout) is None:
-            # That attempt was ended, and its files are deleted. On a flat store its tasks may save manifests even then.
+    for layout in await attempts_of(run):
+        if layout.job_attempt == run.layout.job_attempt:
             continue
         found.update({receipt.task_id: receipt for receipt in await _of_attempt(run, layout)})
     return sorted(found.values(), key=lambda receipt: receipt.task_id)

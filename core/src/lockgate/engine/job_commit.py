@@ -12,6 +12,7 @@ from lockgate.engine.answer_failure import Failure, answer_failure, roll_back, s
 from lockgate.engine.cleanup import clean_up, clean_up_if_possible
 from lockgate.engine.concurrency import both
 from lockgate.engine.conflicts import meet_directories, old_summary, resolve
+from lockgate.engine.ended_jobs import is_record_lost, why_over
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.load_manifests import find_pins, load_plan, refuse_aborted
 from lockgate.engine.move_files import move_files
@@ -19,7 +20,7 @@ from lockgate.engine.neighbours import ground_of, take_ground
 from lockgate.engine.nested import refuse_jobs_above
 from lockgate.engine.publish import publish, published_summary, write_file_list, write_summary
 from lockgate.engine.record_log import RecordLog, has_predecessor, look_at_job, read_record, refuse_superseded
-from lockgate.engine.replaced_files import delete_lists, lists_in_force, still_set_aside, write_replaced
+from lockgate.engine.replaced_files import delete_lists, still_set_aside, write_replaced
 from lockgate.engine.reports import report_success
 from lockgate.engine.setup import check_marker
 from lockgate.engine.transactions import keep_outcome, save_for_outcome
@@ -126,10 +127,11 @@ async def _claim(
 ) -> tuple[Sequence[Pin], CommitPlan | None]:
     """Make the job this driver's; its pins, and its plan if the manifests could be read ahead of the claim."""
     with run.stage("load_manifests"):
-        (pins, plan), (earlier, newest_attempt) = await both(_read_ahead(run, receipts), look_at_job(run))
+        (pins, plan), ((earlier, newest_attempt), lost) = await both(_read_ahead(run, receipts), _look(run))
     options = run.options
     refuse_superseded(run, newest_attempt)
-    if earlier is not None and earlier.phase is Phase.REFUSED and await lists_in_force(run):
+    if lost:
+        # A record of this driver's would hide that the one that these files are set aside by is gone.
         raise still_set_aside(run)
     with run.stage("claim"):
         await log.claim(
@@ -145,9 +147,20 @@ async def _claim(
             # A job that has yet to wait for another of its transaction id must not stand in that one's way.
             ground=Ground() if plan is None or options.txn_id else ground_of(run, plan),
         )
-        # Tombstones are looked for once the claim is there, which whoever aborts an attempt looks for.
-        await both(check_marker(run), refuse_aborted(run, pins))
+        _, refusal = await both(_check_claimed(run, pins), why_over(run))
+        if refusal is not None:
+            raise refusal
     return pins, plan
+
+
+async def _check_claimed(run: JobRun, pins: Sequence[Pin]) -> None:
+    # Tombstones are looked for once the claim is there, which whoever aborts an attempt looks for.
+    await both(check_marker(run), refuse_aborted(run, pins))
+
+
+async def _look(run: JobRun) -> tuple[tuple[CommitRecord | None, int], bool]:
+    """The job's record and newest attempt, and whether another record of it is lost."""
+    return await both(look_at_job(run), is_record_lost(run))
 
 
 async def _read_ahead(run: JobRun, receipts: Sequence[Receipt] | None) -> tuple[Sequence[Pin], CommitPlan | None]:

@@ -6,6 +6,7 @@ of once its entries are in the spool, so memory does not grow with the job.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from lockgate.engine.job_run import JobRun
@@ -13,7 +14,7 @@ from lockgate.engine.setup import read_marker_of
 from lockgate.engine.spool import DiskSpool
 from lockgate.engine.task_commit import owner_of
 from lockgate.model.errors import ManifestInvalid, ReceiptUnmatched
-from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX, JobLayout
+from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX, JobLayout, parse_attempt_directory
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.plan import CommitPlan, PlanBuilder
 from lockgate.model.receipt import Pin
@@ -22,12 +23,34 @@ from lockgate.model.urls import Below, parse_url
 
 
 async def find_pins(run: JobRun) -> list[Pin]:
-    """A pin for every manifest of a committed task that is there, digests not yet known.
+    """A pin for every manifest of a committed task that is there, digests not yet known. A driver finds those of its
+    own attempt at the job; somebody from outside also those of earlier attempts, the newest of each task.
 
     Raises:
         ReceiptUnmatched: the attempt whose manifest a task has was aborted after it had committed. Whether another
             attempt's, which it has displaced, stands for the task, only receipts could tell.
     """
+    if run.marker:
+        return await _pins_of_attempt(run)
+    found: dict[str, Pin] = {}
+    for layout in await attempts_of(run):
+        found.update({pin.task_id: pin for pin in await _pins_of_attempt(dataclasses.replace(run, layout=layout))})
+    return sorted(found.values(), key=lambda pin: pin.task_id)
+
+
+async def attempts_of(run: JobRun) -> list[JobLayout]:
+    """The attempts at the job up to this one whose tasks count, the oldest first: without those that were ended, whose
+    files are deleted. (On a flat store their tasks may save manifests even then.) Hadoop's have no markers."""
+    found: list[JobLayout] = []
+    async for page in run.store.list_directory(run.layout.job_directory):
+        layouts = (parse_attempt_directory(status.path) for status in page if status.is_directory)
+        found += [layout for layout in layouts if layout and layout.job_attempt <= run.layout.job_attempt]
+    found.sort(key=lambda layout: layout.job_attempt)
+    marked = [await read_marker_of(run, layout) is not None for layout in found]
+    return [layout for layout, there in zip(found, marked, strict=True) if there or not (run.marker or any(marked))]
+
+
+async def _pins_of_attempt(run: JobRun) -> list[Pin]:
     found: list[Pin] = []
     aborted: set[str] = set()
     async for page in run.store.list_directory(run.layout.manifests):

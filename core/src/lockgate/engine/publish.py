@@ -14,7 +14,15 @@ from collections.abc import Iterator
 
 from lockgate.engine.job_run import JobRun
 from lockgate.model.capabilities import WEAKENING, Capability
-from lockgate.model.errors import CommitFailed, CommitFenced, LockgateError, OutcomeUnknown, StoreError
+from lockgate.model.errors import (
+    AccessDenied,
+    CommitFailed,
+    CommitFenced,
+    LockgateError,
+    OutcomeUnknown,
+    StoreError,
+    StoreUnavailable,
+)
 from lockgate.model.files import FileStatus, NotRenamed, Rename, Renamed
 from lockgate.model.layout import BOOKKEEPING, SUCCESS
 from lockgate.model.plan import CommitPlan
@@ -171,10 +179,28 @@ async def published_summary(run: JobRun) -> Summary | None:
     Raises:
         StoreError: it cannot be read, so that nobody can tell.
     """
+    return own_summary(run, await success_content(run))
+
+
+async def success_content(run: JobRun) -> bytes | None:
+    """What `_SUCCESS` holds, None where there is none, or where what stands there is no file.
+
+    Raises:
+        StoreUnavailable, AccessDenied: nobody can tell.
+    """
     try:
-        found = await read_summary(run, SUCCESS)
-    except StoreError:
+        (content,) = await run.store.read_files([SUCCESS], bytes_max=SUMMARY_BYTES_MAX)
+    except (StoreUnavailable, AccessDenied):
         raise
+    except StoreError:  # a directory, a pipe
+        return None
+    return content
+
+
+def own_summary(run: JobRun, content: bytes | None) -> Summary | None:
+    """What `_SUCCESS` holds, if it is this job's."""
+    try:
+        found = None if content is None else decode_summary(content, name=run.url(SUCCESS))
     except LockgateError:
         return None  # what is there is not a summary, so not this job's
     return found if found is not None and found.job_id == run.layout.job_id else None

@@ -97,6 +97,12 @@ async def has_predecessor(run: JobRun, record: CommitRecord) -> bool:
     return record.sequence == 0 or await _read(run, run.layout, record.sequence - 1) is not None
 
 
+async def holders_of(run: JobRun, record: CommitRecord) -> set[str]:
+    """The nonces, as they are in names, of all that have held this record."""
+    versions = [await _read(run, run.layout, sequence) for sequence in range(record.sequence)]
+    return {version.holder.nonce[:16] for version in [*versions, record] if version is not None}
+
+
 class RecordLog:
     """One driver's hold on the record. `now` is the version that it created last; `is_past_commit_point` says that
     the job is committed for certain, even if no version could say so."""

@@ -13,6 +13,7 @@ from typing import Literal
 
 from lockgate.engine.answer_failure import Failure, answer_failure, recorded_plan, roll_back
 from lockgate.engine.cleanup import clean_up
+from lockgate.engine.ended_jobs import NOTHING_ASIDE, has_ended
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import as_recorded, commit_from_claim, finish_from, record_commit, wind_up
 from lockgate.engine.job_run import JobRun
@@ -20,7 +21,7 @@ from lockgate.engine.list_jobs import driver_may_be_alive
 from lockgate.engine.load_manifests import load_plan, refuse_aborted
 from lockgate.engine.lost_versions import catch_up
 from lockgate.engine.publish import is_revoked, publish, published_summary
-from lockgate.engine.record_log import RecordLog, has_predecessor, read_record
+from lockgate.engine.record_log import RecordLog, has_predecessor, holders_of, read_record
 from lockgate.engine.replaced_files import lists_in_force, still_set_aside
 from lockgate.engine.restore_replaced import Kept, end_without_record, kept_lists, restore_from
 from lockgate.engine.roll_back import Undone
@@ -76,6 +77,11 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
                 where=run.url(run.layout.attempt_directory),
                 next_step="if that driver is surely dead, add --force",
             )
+        if record.phase in NOTHING_ASIDE and (lost := await _lists_of_another_record(run, record)):
+            recovery = await _from_lists(run, lost, undo=undo)
+            # Then the record that was begun anew, as if it were the only one.
+            await recover_job(run, undo=True if recovery.outcome == "undone" else None, force=force)
+            return recovery
         wants_undo = rule.recovery == "undo" if undo is None else undo
         if wants_undo and not rule.can_undo:
             raise _too_late(run, record)
@@ -183,10 +189,21 @@ async def _from_lists(run: JobRun, kept: list[Kept], *, undo: bool | None) -> Re
     return Recovery("undone", None, missing=undone.missing, left=undone.left)
 
 
+async def _lists_of_another_record(run: JobRun, record: CommitRecord) -> list[Kept]:
+    """What is set aside by a commit of this job whose record is gone, and this one was begun anew since: by lists that
+    none of its holders has written. (A list of a holder's own means that newer versions of this record are lost.)"""
+    kept = await kept_lists(run, run.layout.job_id)
+    holders = await holders_of(run, record) if kept else set()
+    return kept if all(each.nonce not in holders for each in kept) else []
+
+
 async def _is_remainder(run: JobRun, record: CommitRecord) -> bool:
     """Whether the job is over, and the record is what a cleanup that was cut short has left, or what a delayed request
     or a driver that slept has created after it. Cleanup deletes the job's marker, and older versions of the record,
-    before the newest; a claim on a job that is over must not be finished, as a job without output."""
+    before the newest; a claim on a job that is over must not be finished, as a job without output, nor one by a driver
+    that came after the commit and had not noticed yet."""
+    if record.phase is Phase.CLAIMED and not record.txn_id and await has_ended(run):
+        return True
     if record.marker:
         marker = await read_marker(run)
         return marker is None or marker.nonce != record.marker

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from lockgate.engine.ended_jobs import has_ended, note_end
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.publish import published_summary
 from lockgate.engine.replaced_files import (
     LIST_BYTES_MAX,
     bring_back,
@@ -73,13 +73,15 @@ async def end_without_record(run: JobRun, kept: list[Kept], *, undo: bool | None
     Raises:
         OutcomeUnknown: neither `_SUCCESS` nor the caller says which.
     """
-    committed = await published_summary(run) is not None
+    committed = await has_ended(run)
     if committed and undo:
         raise LockgateError(
             f"job {run.layout.job_id} is committed and cannot be undone", where=run.url(run.layout.summary)
         )
     if undo is None and not committed:
         raise still_set_aside(run)
+    if not undo:
+        await note_end(run)
     undone = await restore_from(run, kept) if undo else None
     await let_go_of_replaced(run, committed=True)
     return undone

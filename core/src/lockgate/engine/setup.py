@@ -10,15 +10,17 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from lockgate.engine.concurrency import both
 from lockgate.engine.conflicts import refuse_early
+from lockgate.engine.delete_trees import delete_trees
+from lockgate.engine.ended_jobs import why_over
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.publish import published_summary, read_summary
+from lockgate.engine.publish import read_summary
 from lockgate.engine.record_log import fenced, read_record
 from lockgate.engine.transactions import known_outcome
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
     AnswerLost,
-    CommitFenced,
     FileExists,
     FileMissing,
     JobNotFound,
@@ -26,7 +28,7 @@ from lockgate.model.errors import (
     StoreError,
     UsageError,
 )
-from lockgate.model.layout import SUCCESS, JobLayout
+from lockgate.model.layout import SUCCESS, TEMPORARY, JobLayout
 from lockgate.model.phases import Phase
 
 MARKER_BYTES_MAX = 1 << 16
@@ -49,14 +51,33 @@ async def setup_job(run: JobRun) -> None:
     """Make the job attempt's directories, leave the marker, and delete an old `_SUCCESS` where the options say so.
     Repeating it for the same job is no failure.
 
+    Whether the job has ended is asked while the directories are made, and costs no time of its own: it is the claim of
+    the job that must not be fooled (`lockgate.engine.ended_jobs`). A setup that is refused leaves nothing behind.
+
     Raises:
         UsageError: another job has this id.
+        JobNotFound: the job has committed already.
+        CommitFenced: an earlier attempt at the job has begun to move files.
+        OutcomeUnknown: files are set aside by a commit of this job whose record is lost.
         DestinationConflict: the policy `fail` and the destination holds data.
     """
     with run.stage("setup_job"):
         await refuse_early(run)
-        if run.layout.job_attempt > 0:
-            await _refuse_late_attempt(run)
+        (created, error), refusal = await both(_mark(run), _why_refused(run))
+        if error is None and refusal is None and run.options.delete_success_at_setup:
+            refusal = await _delete_success(run)
+        if refusal is not None:
+            if created:
+                await _unmark(run)
+            raise refusal
+        if error is not None:
+            raise error
+
+
+async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
+    """Make the directories and the marker: whether this call surely created the marker, and what went wrong, for which
+    the job's having ended is the better reason."""
+    try:
         if Capability.REAL_DIRECTORIES in run.store.capabilities:
             await run.store.make_directories([run.layout.manifests, run.layout.tasks])
         marker = JobMarker(
@@ -68,27 +89,40 @@ async def setup_job(run: JobRun) -> None:
             run.runtime.user,
             run.store.url.uri,
         )
-        try:
-            await run.store.create_file(run.layout.job_marker, msgspec.json.encode(marker))
-            if run.options.delete_success_at_setup:
-                await _delete_success(run)
-        except (FileExists, AnswerLost) as error:
-            found = await read_marker(run)
-            if found is None or found.nonce != run.marker:
-                raise UsageError(
-                    f"another job has the id {run.layout.job_id}",
-                    where=run.url(run.layout.job_marker),
-                    next_step="give every job an id of its own: leave job_id out and one is made",
-                ) from error
+        await run.store.create_file(run.layout.job_marker, msgspec.json.encode(marker))
+        return True, None
+    except (FileExists, AnswerLost):
+        found = await read_marker(run)
+        if found is not None and found.nonce == run.marker:
+            return False, None
+        return False, UsageError(
+            f"another job has the id {run.layout.job_id}",
+            where=run.url(run.layout.job_marker),
+            next_step="give every job an id of its own: leave job_id out and one is made",
+        )
+    except FileMissing as error:  # the job's directory went between the two: it is over
+        return False, error
 
 
-async def _delete_success(run: JobRun) -> None:
+async def _unmark(run: JobRun) -> None:
+    """Delete what a setup has made that is refused. What it cannot delete is left to gc."""
+    try:
+        await delete_trees(run, [run.layout.attempt_directory])
+        await run.store.delete_empty_directories([run.layout.job_directory, TEMPORARY])
+    except StoreError as error:
+        run.log.info("a refused setup leaves its directory to gc", error=str(error))
+
+
+async def _delete_success(run: JobRun) -> LockgateError | None:
     """Hadoop's way (`SetupJobStage`): a reader that looks for `_SUCCESS` takes the table for unfinished from here on,
-    and, if this job is aborted, until another is committed. Done by whoever created the marker, so that a task that
-    repeats the setup later deletes nothing; and one that makes the directory of a job that is over anew finds either
-    that job's `_SUCCESS` or its transaction's outcome."""
-    if await known_outcome(run) is not None:
-        return
+    and, if this job is aborted, until another is committed. A setup that is repeated deletes it too, since the first
+    may have died before; but not once the job commit has begun. The marker is there by now, so that a job that is over
+    is known by its note, its `_SUCCESS` or its transaction's outcome; then nothing is deleted: the answer is why."""
+    if await known_outcome(run) is not None or await read_record(run) is not None:
+        return None
+    refusal = await why_over(run)
+    if refusal is not None:
+        return refusal
     try:
         last = await read_summary(run, SUCCESS)
     except StoreError:
@@ -97,21 +131,16 @@ async def _delete_success(run: JobRun) -> None:
         last = None
     if last is None or last.job_id != run.layout.job_id:
         await run.store.delete_files([SUCCESS])
+    return None
 
 
-async def _refuse_late_attempt(run: JobRun) -> None:
-    """A job has one fence, whichever attempt at it commits: where an earlier attempt has begun to move files, or has
-    committed, another has nothing to do."""
-    record = await read_record(run)
-    if record is not None and record.phase not in (Phase.CLAIMED, Phase.REFUSED):
-        raise fenced(run, record)
-    published = await published_summary(run)
-    if published is not None:
-        raise CommitFenced(
-            f"job {run.layout.job_id} is committed already",
-            where=run.url(run.layout.summary),
-            next_step="another attempt at it would commit nothing; give a new write a job id of its own",
-        )
+async def _why_refused(run: JobRun) -> LockgateError | None:
+    """A job has one fence, whichever attempt at it commits: where an earlier attempt has begun to move files, or the
+    job is over, another has nothing to do."""
+    record = await read_record(run) if run.layout.job_attempt > 0 else None
+    if record is not None:
+        return None if record.phase in (Phase.CLAIMED, Phase.REFUSED) else fenced(run, record)
+    return await why_over(run)
 
 
 async def read_marker(run: JobRun) -> JobMarker | None:

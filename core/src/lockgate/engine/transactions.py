@@ -26,12 +26,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 from msgspec import Struct
 
+from lockgate.engine.concurrency import both
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.publish import read_summary
+from lockgate.engine.publish import SUMMARY_BYTES_MAX, read_summary, success_content
 from lockgate.engine.record_log import read_record
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AnswerLost, CleanupFailed, CommitFailed, CommitFenced, CommitRefused, FileExists
+from lockgate.model.errors import (
+    AnswerLost,
+    CleanupFailed,
+    CommitFailed,
+    CommitFenced,
+    CommitRefused,
+    FileExists,
+    LockgateError,
+)
 from lockgate.model.layout import (
+    SUCCESS,
     TRANSACTIONS,
     JobLayout,
     claim_sequence,
@@ -42,7 +52,7 @@ from lockgate.model.layout import (
 )
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, digest_of
-from lockgate.model.summary import LockgateSummary, Summary, encode_summary
+from lockgate.model.summary import LockgateSummary, Summary, decode_summary, encode_summary
 
 POLL_SECONDS = 0.2
 FINISH_AFTER_SECONDS = 10.0
@@ -80,10 +90,25 @@ def digest_of_transaction(txn_id: str) -> str:
 
 
 async def known_outcome(run: JobRun) -> Summary | None:
-    """The first summary of this run's transaction id, None where it has none or has not been committed."""
+    """The first summary of this run's transaction id, None where it has none or has not been committed.
+
+    A driver that died after its commit point may not have kept it, and another committer may have deleted how a
+    recoverer would know: then `_SUCCESS` says it, until the next commit. So it is kept now.
+    """
     if not run.options.txn_id:
         return None
-    return await read_summary(run, transaction_outcome(digest_of_transaction(run.options.txn_id)))
+    path = transaction_outcome(digest_of_transaction(run.options.txn_id))
+    (outcome,), last = await both(run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX), success_content(run))
+    if outcome is not None:
+        return decode_summary(outcome, name=run.url(path))
+    try:
+        found = None if last is None else decode_summary(last, name=run.url(SUCCESS))
+    except LockgateError:  # the empty `_SUCCESS` of another committer
+        return None
+    if found is None or found.lockgate is None or found.lockgate.txn_id != run.options.txn_id:
+        return None
+    await keep_outcome(run, found)
+    return found
 
 
 async def claim_transaction(run: JobRun, end: End) -> Summary | None:
@@ -233,7 +258,7 @@ async def _await_end(run: JobRun, claim: Claim, end: End, deadline: float) -> Su
     tried = -1
     while True:
         record = await read_record(run, claim.layout)
-        outcome = await known_outcome(run)
+        outcome = await read_summary(run, transaction_outcome(digest_of_transaction(claim.txn_id)))
         if outcome is not None:
             return outcome
         if record is None or record.phase is Phase.ROLLED_BACK:

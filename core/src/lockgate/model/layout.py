@@ -26,6 +26,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `ATTEMPT/_SUCCESS-{nonce}.revoked`                  | that summary, when a rollback came before its rename |
 | `_SUCCESS`                                          | the summary, and the commit point |
 | `_lockgate/commits/_{job_id}.files`                 | the files of a commit, where too many for `_SUCCESS` |
+| `_lockgate/commits/_{job_id}.ended`                 | says that the job has committed, so that it never does again |
 | `_lockgate/replaced/{job_id}/`                      | what the job replaced, until it has committed |
 | `_lockgate/replaced/{job_id}/{nonce}/_{ordinal}`    | a replaced file; the list beside it says which |
 | `_lockgate/replaced/{job_id}/_{nonce}.list`         | the list of replaced files, written before the first is moved |
@@ -58,6 +59,7 @@ JOB_PREFIX = "manifest_"
 MANIFEST_SUFFIX = "-manifest.json"
 TEMPORARY_SUFFIX = ".tmp"
 ABORTED_SUFFIX = ".aborted"
+ENDED_SUFFIX = ".ended"
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
 _ATTEMPT = re.compile(rf"{TEMPORARY}/({JOB_PREFIX}|)([A-Za-z0-9_][A-Za-z0-9_.\-]{{0,127}})/([0-9]{{2,4}})")
@@ -207,6 +209,11 @@ class JobLayout:
         """The companion of the summary that lists every file of a large commit."""
         return f"{FILE_LISTS}/_{self.job_id}.files"
 
+    @property
+    def ended(self) -> str:
+        """The note that this job has committed. It outlives all else of the job."""
+        return f"{FILE_LISTS}/_{self.job_id}{ENDED_SUFFIX}"
+
     def summary_revoked(self, nonce: str) -> str:
         """Where a rollback renames that summary, which decides between it and the commit point."""
         return f"{self.attempt_directory}/{SUCCESS}-{nonce[:16]}.revoked"
@@ -306,7 +313,7 @@ def record_sequence(name: str) -> int | None:
 
 
 FILE_LISTS = f"{BOOKKEEPING}/commits"
-"""The directory of the lists of files of large commits."""
+"""The directory of the lists of files of large commits, and of the notes that jobs have committed."""
 
 REPLACED = f"{BOOKKEEPING}/replaced"
 """The directory of what jobs have replaced and not yet deleted."""

@@ -77,6 +77,7 @@ class OptionFields(TypedDict, total=False):
     patience_seconds: float
     timeout_seconds: float
     alive_seconds: float
+    remember_seconds: float
     plugins_allow: tuple[str, ...]
     plugins_block: tuple[str, ...]
     store: Mapping[str, str]
@@ -223,6 +224,12 @@ class JobOptions:
     alive_seconds: float = _option(
         900.0,
         "a job that showed a sign of life in this time may be at work: `gc` leaves it, `recover` asks for `--force`",
+        least=0,
+        unit="s",
+    )
+    remember_seconds: float = _option(
+        30 * 86400.0,
+        "for so long `gc` keeps the note that a job has committed, by which a late driver or attempt of it is refused",
         least=0,
         unit="s",
     )

@@ -1,0 +1,91 @@
+"""A job that has committed never begins again, whatever else is gone by then.
+
+The commit record goes with the job's directory, `_SUCCESS` is the last job's, or none is left. So a small file stays,
+`_lockgate/commits/_{job}.ended`, until `gc` finds it old. (The list of files of a large commit cannot say it: it is
+written before the commit point.) A job with a transaction id leaves none: its outcome says the same, and the numbered
+ids of a stream can be forgotten.
+
+Why no order of events lets a job commit twice. The note is written after the commit point and before the record goes.
+A driver creates the first version of the record if there is none, and only then looks for the note. If it could create
+that version, either the job had not committed by then, and this driver has the only record; or the record of the commit
+was gone, and so the note was there before the look. A recoverer that finds a record in phase `claimed` looks as well:
+its driver may have died between the two. Where another committer has deleted the record of a driver that died before
+it could leave the note, `_SUCCESS` may still say it. The look at job setup makes nothing safe: it spares the tasks work
+that would be refused.
+
+The same look tells whether files are still set aside by a commit of this job whose record is lost. A second commit
+would take them for its own, and delete them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import msgspec
+from msgspec import Struct
+
+from lockgate.engine.concurrency import both
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.publish import own_summary, success_content
+from lockgate.engine.record_log import read_record
+from lockgate.engine.replaced_files import lists_in_force, still_set_aside
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, LockgateError
+from lockgate.model.layout import FILE_LISTS
+from lockgate.model.phases import Phase
+
+NOTHING_ASIDE = frozenset({Phase.CLAIMED, Phase.REFUSED, Phase.ROLLED_BACK})
+"""The phases in which a record speaks of no file that is set aside."""
+
+
+class Ended(Struct, frozen=True):
+    """The content of that file: which attempt at the job committed, and when, in seconds since 1970."""
+
+    job_id: str
+    job_attempt: int
+    ended: float
+
+
+async def note_end(run: JobRun) -> None:
+    """Leave the note that the job has committed. Called after the commit point, before the record goes; repeating it
+    is no failure."""
+    if run.options.txn_id:
+        return
+    content = msgspec.json.encode(Ended(run.layout.job_id, run.layout.job_attempt, run.runtime.wall()))
+    with contextlib.suppress(FileExists):
+        try:
+            await run.store.create_file(run.layout.ended, content)
+        except (FileMissing, AnswerLost):
+            if Capability.REAL_DIRECTORIES in run.store.capabilities:
+                await run.store.make_directories([FILE_LISTS])
+            await run.store.create_file(run.layout.ended, content)
+
+
+async def has_ended(run: JobRun) -> bool:
+    """Whether this job is known to have committed."""
+    (note,), last = await both(run.store.read_files([run.layout.ended], bytes_max=1), success_content(run))
+    return note is not None or own_summary(run, last) is not None
+
+
+async def is_record_lost(run: JobRun) -> bool:
+    """Whether files are set aside by a commit of this job whose record is gone, or has been begun anew: lost is a
+    record that is not there while a list is, before it and after it."""
+    if not await lists_in_force(run):
+        return False
+    record = await read_record(run)
+    has_moved = record is not None and record.phase not in NOTHING_ASIDE
+    return not has_moved and bool(await lists_in_force(run))
+
+
+async def why_over(run: JobRun) -> LockgateError | None:
+    """Why this job, whose commit has moved nothing yet, must not be begun, or committed: it has committed; or files are
+    set aside by a commit of it whose record is lost. None: it may. A job with a transaction id that has committed may:
+    its commit returns the first summary."""
+    ended, lost = await both(has_ended(run), is_record_lost(run))
+    if ended and not run.options.txn_id:
+        return JobNotFound(
+            f"job {run.layout.job_id} has committed already",
+            where=run.url(run.layout.ended),
+            next_step="this would commit nothing; give a new write a job id of its own",
+        )
+    return still_set_aside(run) if lost else None

@@ -1,0 +1,223 @@
+"""Fenced: a job that has committed, or whose record is lost, does not begin again, whoever comes when."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import shutil
+from collections.abc import Callable
+
+import pytest
+from faulty_store import Stop, make_faulty
+from lockgate import Job, JobOptions, collect_garbage, commit, jobs, plan, recover
+from lockgate.engine.setup import setup_job
+from lockgate.errors import CommitFailed, FileMissing, JobNotFound, LockgateError, OutcomeUnknown
+
+
+def attempt_at(table, number: int, **options: object) -> Job:
+    """An attempt at the job `nightly`, not set up."""
+    return Job(str(table.root), JobOptions(**options), job_id="nightly", job_attempt=number)
+
+
+def once(at: Callable[[str, object], bool], act: Callable[[], object]) -> Callable[[str, object], None]:
+    """A `before` of a faulty store: act at the first call for which `at` holds."""
+    done: list[bool] = []
+
+    def before(name: str, subject: object) -> None:
+        if not done and at(name, subject):
+            done.append(True)
+            act()
+
+    return before
+
+
+def is_claim(name: str, subject: object) -> bool:
+    return name == "create_file" and str(subject).endswith("commit.json")
+
+
+def of_new_files(name: str, subject: object) -> bool:
+    """The first new file is about to be moved."""
+    return name == "rename_files" and "/tasks/" in subject[0].source  # type: ignore[index]
+
+
+def test_fenced_an_attempt_that_paused_in_its_setup_while_another_committed(table) -> None:
+    first, second = attempt_at(table, 0), attempt_at(table, 1)
+    first.setup()
+    receipt = table.task(first, {"first": b"1"})
+    make_faulty(second).before = once(lambda name, _: name == "make_directories", lambda: first.commit([receipt]))
+    try:
+        asyncio.run(setup_job(second._run()))
+        with pytest.raises(JobNotFound, match="has committed already"):
+            second.commit([table.task(second, {"second": b"2"})])
+    except (JobNotFound, FileMissing):  # or at once
+        pass
+    assert table.read() == {"first": b"1"}
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("mark_success", [True, False])
+def test_fenced_a_job_that_has_committed_cannot_be_set_up_again(table, number: int, mark_success: bool) -> None:
+    first = attempt_at(table, 0, mark_success=mark_success)
+    first.setup()
+    twin = pickle.loads(pickle.dumps(first))
+    first.commit([table.task(first, {"first": b"1"})])
+    table.write({"other": b"o"})
+    second = twin if number == 0 else attempt_at(table, number)
+    with pytest.raises(JobNotFound, match="has committed already"):
+        second.setup()
+    assert set(table.read()) == {"first", "other"}
+    assert not (table.root / "_temporary").exists()
+
+
+def come_late(table, first: Job, twin: Job) -> list:
+    """The twin's setup has looked before the first committed, and made the directories after: its receipts."""
+    first.commit([table.task(first, {"first": b"1"})])
+    note = table.root / twin.layout.ended
+    note.rename(table.root / "aside")
+    (table.root / "_SUCCESS").unlink()
+    twin.setup()
+    receipts = [table.task(twin, {"again": b"2"})]
+    (table.root / "aside").rename(note)
+    return receipts
+
+
+def test_fenced_a_driver_whose_setup_came_late_is_refused_at_its_commit(table) -> None:
+    first = table.job()
+    twin = pickle.loads(pickle.dumps(first))
+    receipts = come_late(table, first, twin)
+    with pytest.raises(JobNotFound, match="has committed already"):
+        twin.commit(receipts)
+    assert table.read() == {"first": b"1"}
+
+
+@pytest.mark.parametrize("undo", [None, True])
+def test_fenced_a_late_driver_that_died_at_its_claim_is_not_finished(table, undo: bool | None) -> None:
+    first = table.job()
+    twin = pickle.loads(pickle.dumps(first))
+    receipts = come_late(table, first, twin)
+    claimed: list[bool] = []
+    store = make_faulty(twin)
+    store.before = once(is_claim, lambda: claimed.append(True))
+    store.fail_at = lambda name, subject: bool(claimed) and not is_claim(name, subject)
+    with pytest.raises(Stop):
+        twin.commit(receipts)
+    recover(str(table.root), first.job_id, undo=undo, force=True)
+    assert table.read() == {"first": b"1"}
+    assert not table.left_over()
+
+
+def lose_the_record(table, job: Job, files: dict[str, bytes]) -> None:
+    """The job dies when it has set files aside, and another committer deletes `_temporary`."""
+    receipt = table.task(job, files)
+    make_faulty(job).fail_at = of_new_files
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    shutil.rmtree(table.root / "_temporary")
+
+
+def test_undoable_no_attempt_begins_while_files_are_set_aside_without_a_record(table) -> None:
+    table.write({"p=1/old": b"old"})
+    first = attempt_at(table, 0, conflict="replace", on_failure="leave")
+    first.setup()
+    lose_the_record(table, first, {"p=1/new": b"1"})
+    with pytest.raises(OutcomeUnknown, match="--undo"):
+        attempt_at(table, 1, conflict="replace").setup()
+    with pytest.raises(OutcomeUnknown, match="--undo"):
+        first.commit([])
+    assert not (table.root / "_temporary").exists()
+    recover(str(table.root), "nightly", undo=True)
+    assert table.read() == {"p=1/old": b"old"}
+    second = attempt_at(table, 1, conflict="replace")
+    second.setup()
+    second.commit([table.task(second, {"p=1/second": b"2"})])
+    assert table.read() == {"p=1/second": b"2"}
+
+
+@pytest.mark.parametrize("undo", [True, False])
+def test_undoable_a_record_that_was_begun_anew_does_not_hide_what_is_set_aside(table, undo: bool) -> None:
+    """The first attempt sets files aside, and its record is deleted, while the second is about to claim the job."""
+    table.write({"p=1/old": b"old"})
+    first = attempt_at(table, 0, conflict="replace", on_failure="leave")
+    first.setup()
+    lose_the_record(table, first, {"p=1/new": b"1"})
+    replaced, elsewhere = table.root / "_lockgate" / "replaced", table.root / "elsewhere"
+    replaced.rename(elsewhere)
+    second = attempt_at(table, 1, conflict="replace")
+    second.setup()
+    receipt = table.task(second, {"p=1/second": b"2"})
+    make_faulty(second).before = once(is_claim, lambda: elsewhere.rename(replaced))
+    with pytest.raises(OutcomeUnknown, match="--undo"):
+        second.commit([receipt])
+    with pytest.raises(LockgateError, match="--undo"):
+        recover(str(table.root), "nightly", force=True)
+    recovery = recover(str(table.root), "nightly", undo=undo, force=True)["nightly"]
+    assert recovery.outcome == ("undone" if undo else "finished")
+    assert table.read() == ({"p=1/old": b"old"} if undo else {})
+    collect_garbage(str(table.root), options=JobOptions(alive_seconds=0.0))
+    assert not table.left_over()
+
+
+def test_exactly_once_where_only_success_tells_of_the_transaction(table) -> None:
+    """The driver died at its commit point, and another committer has deleted what a recoverer would go by."""
+    first = table.job(txn_id="daily/7")
+    receipt = table.task(first, {"first": b"1"})
+    make_faulty(first).fail_at = lambda name, subject: name == "create_file" and str(subject).endswith(".outcome")
+    with pytest.raises(Stop):
+        first.commit([receipt])
+    shutil.rmtree(table.root / "_temporary")
+    again = table.job(txn_id="daily/7")
+    assert again.commit([table.task(again, {"again": b"2"})]).job_id == first.job_id
+    table.write({"other": b"o"})
+    third = table.job(txn_id="daily/7")
+    assert third.commit([table.task(third, {"third": b"3"})]).job_id == first.job_id
+    assert set(table.read()) == {"first", "other"}
+
+
+def test_a_setup_that_is_repeated_after_a_crash_deletes_the_old_success_too(table) -> None:
+    table.write({"old": b"old"})
+    job = Job(str(table.root), JobOptions(delete_success_at_setup=True))
+    make_faulty(job).fail_at = lambda name, subject: name == "delete_files"
+    with pytest.raises(Stop):
+        job.setup()
+    pickle.loads(pickle.dumps(job)).setup()
+    assert not (table.root / "_SUCCESS").exists()
+
+
+def test_a_setup_that_comes_when_its_job_has_committed_leaves_the_success_of_another(table) -> None:
+    job = table.job(delete_success_at_setup=True)
+    twin = pickle.loads(pickle.dumps(job))
+    job.commit([table.task(job, {"f": b"x"})])
+    table.write({"other": b"o"})
+    with pytest.raises(JobNotFound):
+        twin.setup()
+    assert (table.root / "_SUCCESS").exists()
+
+
+def test_what_an_earlier_attempt_left_is_committed_from_outside_with_the_newest_attempts(table) -> None:
+    first, second = attempt_at(table, 0), attempt_at(table, 1)
+    first.setup()
+    for task in range(3):
+        table.task(first, {f"first-{task}": b"1"}, task)
+    second.setup()
+    table.task(second, {"second-1": b"2"}, 1)
+    assert plan(str(table.root), "nightly").files == 3
+    commit(str(table.root), "nightly", force=True)
+    assert set(table.read()) == {"first-0", "second-1", "first-2"}
+    assert not table.left_over()
+
+
+def test_the_note_of_a_committed_job_goes_when_it_is_old(table) -> None:
+    job = table.write({"f": b"x"})
+    note = table.root / job.layout.ended
+    assert note.name.startswith("_")
+    assert not collect_garbage(str(table.root))
+    assert note.exists()
+    assert [state.job_id for state in jobs(str(table.root))] == [job.job_id]
+    found = collect_garbage(str(table.root), options=JobOptions(remember_seconds=0.0))
+    assert [(each.path, each.action) for each in found] == [(job.layout.ended, "deleted")]
+    assert not note.exists()
+
+
+def test_a_job_with_a_transaction_id_leaves_its_outcome_and_no_note(table) -> None:
+    job = table.write({"f": b"x"}, txn_id="stream/1")
+    assert not (table.root / job.layout.ended).exists()
