@@ -31,6 +31,7 @@ FOUND = {
     7001031: "a setup that was refused left its marker for a moment, and the judges took it for another job's",
     9001451: "of a transaction that nobody could know of any more, the judges asked that it be known",
     9112384: "a late driver's record, of a job that was aborted, was taken by the judges for the aborted job's own",
+    9300820: "a task was offered to the next attempt that was aborted while its manifest was read",
     80707: "the old _SUCCESS came back before what a driver that slept had set aside",
 }
 """Seeds that broke this engine before it was mended. The scenarios have changed since; they are kept to be played."""

@@ -26,7 +26,16 @@ async def committed_tasks(run: JobRun) -> list[Receipt]:
         if layout.job_attempt == run.layout.job_attempt:
             continue
         found.update({receipt.task_id: receipt for receipt in await _of_attempt(run, layout)})
-    return sorted(found.values(), key=lambda receipt: receipt.task_id)
+    # A task may have been aborted while the manifests were read: its tombstone comes before its files go.
+    aborted = {attempt: await _aborted(run, attempt) for attempt in {each.job_attempt for each in found.values()}}
+    offered = [each for each in found.values() if each.task_attempt_id not in aborted[each.job_attempt]]
+    return sorted(offered, key=lambda receipt: receipt.task_id)
+
+
+async def _aborted(run: JobRun, attempt: int) -> set[str]:
+    listing = run.store.list_directory(run.layout.at_attempt(attempt).manifests)
+    names = [status.path.rpartition("/")[2] async for page in listing for status in page]
+    return {name.removesuffix(ABORTED_SUFFIX) for name in names if name.endswith(ABORTED_SUFFIX)}
 
 
 async def _of_attempt(run: JobRun, layout: JobLayout) -> list[Receipt]:
