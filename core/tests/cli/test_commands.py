@@ -11,7 +11,6 @@ import time
 
 import pytest
 from command_line import crashed, run, run_json
-from lockgate.model.options import JobOptions
 
 
 def test_plugins_lists_versions_and_capabilities() -> None:
@@ -269,12 +268,9 @@ job.commit([receipt])
     assert table.left_over() == []
 
 
-def test_options_of_the_environment_count(table, monkeypatch) -> None:
-    monkeypatch.setenv("LOCKGATE_CONFLICT", "fail")
-    assert JobOptions.resolve(environment=os.environ).conflict == "fail"
+def test_options_of_the_environment_count(table, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("LOCKGATE_SUMMARY_REPORT_DIRECTORY", str(tmp_path / "reports"))
     job = table.job()
     table.task(job, {"a": b"1"})
-    (table.root / "there").write_bytes(b"x")
-    status, _, err = run("commit", str(table.root), job.job_id, "--force")
-    assert status == 1
-    assert "DestinationConflict" in err
+    assert run("commit", str(table.root), job.job_id, "--force")[0] == 0
+    assert len(list((tmp_path / "reports").iterdir())) == 1

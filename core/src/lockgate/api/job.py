@@ -37,7 +37,7 @@ from lockgate.model.errors import (
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import BOOKKEEPING, TEMPORARY, JobLayout
 from lockgate.model.layout import TaskAttempt as TaskAttemptName
-from lockgate.model.options import JobOptions, OptionFields
+from lockgate.model.options import JobOptions, OptionFields, names_given
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
@@ -417,12 +417,4 @@ def _refuse_reserved(url: str) -> None:
 
 def _known(options: Mapping[str, Any]) -> dict[str, Any]:
     resolved = JobOptions.resolve(options)
-    return {name: getattr(resolved, name) for name in _names(options)}
-
-
-def _names(options: Mapping[str, Any]) -> set[str]:
-    default = JobOptions()
-    resolved = JobOptions.resolve(options)
-    plain = {name.replace("_", "").lower(): name for name in vars(default)}
-    given = {plain.get(key.replace("_", "").replace("-", "").lower(), "") for key in options}
-    return {name for name in vars(resolved) if name in given}
+    return {name: getattr(resolved, name) for name in names_given(options)}

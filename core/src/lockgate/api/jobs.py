@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lockgate.api.destination import looking_run
 from lockgate.api.io_loop import IO_LOOP
+from lockgate.api.job_runs import registry_of
 from lockgate.api.location import Location
 from lockgate.api.termination import rolling_back_on_sigterm
 from lockgate.api.unfinished import no_summary, unfinished_jobs
@@ -21,7 +22,10 @@ from lockgate.engine.list_jobs import JobState, JobStatus, find_job, job_state, 
 from lockgate.engine.other_committers import list_other_jobs
 from lockgate.engine.probe_store import Probe, probe_store
 from lockgate.engine.publish import read_summary
+from lockgate.engine.record_log import read_record
+from lockgate.engine.recorded_options import as_chosen, chosen_by
 from lockgate.engine.recover import Recovery, recover_job
+from lockgate.engine.setup import read_marker
 from lockgate.engine.signs_of_life import refuse_if_at_work
 from lockgate.engine.verify import Verification
 from lockgate.engine.verify import verify as verify_destination
@@ -46,19 +50,25 @@ def commit(
     options: JobOptions | None = None,
     *,
     force: bool = False,
+    told: Collection[str] | None = None,
 ) -> Summary:
     """Commit a job whose tasks have committed: Lockgate's, or one of Hadoop's manifest committer. Without receipts,
     all the manifests that are found, of every attempt at the job the newest of each task: then the job must show no
     sign of life, or `force` must say that it is over.
 
+    The conflict policy, the transaction id and the other options that a job chose at its setup are used, whatever the
+    environment says. `told` are the names of those in `options` that were expressly given and must not contradict
+    them; None: all that are not as by default.
+
     Raises:
         JobNotFound: there is no such job.
+        UsageError: an option contradicts the job's own.
         CommitFenced: the job may be at work, or somebody else commits it.
         CommitRefused, CommitFailed, OutcomeUnknown: as `Job.commit`.
     """
 
     async def work() -> Summary:
-        job = await _at(_run(url, options), job_id)
+        job = await _as_set_up(await _at(_run(url, options), job_id), _told(options, told))
         if receipts is None and not force:
             state = await job_state(job, job.layout)
             # Once its commit has begun, its record says who may go on.
@@ -70,11 +80,14 @@ def commit(
         return IO_LOOP.run(work())
 
 
-def plan(url: Location, job_id: str, options: JobOptions | None = None) -> CommitPlan:
-    """What `commit` would do, without touching anything.
+def plan(
+    url: Location, job_id: str, options: JobOptions | None = None, *, told: Collection[str] | None = None
+) -> CommitPlan:
+    """What `commit` would do, by the same options, without touching anything.
 
     Raises:
         JobNotFound: there is no such job.
+        UsageError: an option contradicts the job's own.
         CommitFenced: its commit is past planning.
         CommitRefused: it would be refused.
     """
@@ -84,7 +97,7 @@ def plan(url: Location, job_id: str, options: JobOptions | None = None) -> Commi
         state = await job_state(run, run.layout)
         if state.phase not in (None, Phase.CLAIMED, Phase.REFUSED):
             raise _past_planning(run, state)
-        return await plan_job(run, None)
+        return await plan_job(await _as_set_up(run, _told(options, told)), None)
 
     return IO_LOOP.run(work())
 
@@ -110,6 +123,7 @@ def recover(
     undo: bool | None = None,
     force: bool = False,
     options: JobOptions | None = None,
+    told: Collection[str] | None = None,
 ) -> dict[str, Recovery]:
     """Finish, or undo, the job commit of a driver that died; without a job id, of every job that crashed here. Of
     several, one that cannot be recovered does not keep the others from it: its outcome is `failed`.
@@ -117,10 +131,11 @@ def recover(
     What is done without `undo` is what the job's record says; `force` says that its driver is surely dead. Nothing
     to do is success: an empty answer. Idempotent, and it can itself be killed at any point; of a job that has ended
     and is not the last committed one nothing is left to tell it from one that never was, so the outcome is `no trace`.
+    A job is finished with the options that its record holds; `told` as for `commit`.
 
     Raises:
         CommitFenced: its driver may be alive, or somebody else recovers it.
-        UsageError: what was asked for is not possible in its phase.
+        UsageError: what was asked for is not possible in its phase, or an option contradicts the job's own.
         LockgateError: the one job that was named could not be recovered.
     """
 
@@ -132,6 +147,7 @@ def recover(
             except JobNotFound:
                 is_last = await _is_last_committed(run, job_id)
                 return {job_id: Recovery("nothing" if is_last else "no trace", None)}
+            await _owners_options(job, _told(options, told))
             return {job_id: await recover_job(job, undo=undo, force=force)}
         found: dict[str, Recovery] = {}
         for state in await list_jobs(run):
@@ -142,6 +158,7 @@ def recover(
                 job = dataclasses.replace(run, layout=state.layout, counters={}, stage_seconds={})
                 # Its driver is gone, or silent for `alive_seconds`: that is what crashed means.
                 try:
+                    await _owners_options(job, _told(options, told))
                     found[state.job_id] = await recover_job(job, undo=undo, force=True)
                 except LockgateError as error:
                     found[state.job_id] = Recovery("failed", state.phase, problem=str(error))
@@ -187,6 +204,43 @@ def doctor(url: Location, options: JobOptions | None = None) -> list[Probe]:
         StoreError: it cannot be reached or written.
     """
     return IO_LOOP.run(probe_store(_run(url, options)))
+
+
+def _told(options: JobOptions | None, told: Collection[str] | None) -> Collection[str]:
+    """The names of the options that the caller gave expressly."""
+    if told is not None or options is None:
+        return told or ()
+    default = JobOptions()
+    return [name for name in vars(options) if getattr(options, name) != getattr(default, name)]
+
+
+async def _owners_options(run: JobRun, told: Collection[str]) -> JobOptions:
+    """The run's options with those of the job's owner: as its record says, once its commit has begun, else its marker.
+
+    Raises:
+        UsageError: one of `told` contradicts them.
+    """
+    record = await read_record(run)
+    if record is not None and record.phase is not Phase.REFUSED:
+        chosen: Mapping[str, str] = chosen_by(record)
+        where = run.layout.commit_record(record.sequence)
+    else:
+        marker = await read_marker(run)
+        chosen = marker.options if marker else {}
+        where = run.layout.job_marker
+    return as_chosen(run.options, chosen, told=told, where=run.url(where))
+
+
+async def _as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
+    """The run with the options of the job's owner.
+
+    Raises:
+        UsageError: one of `told` contradicts them.
+        OptionError: there is no plugin here for what they name.
+    """
+    options = await _owners_options(run, told)
+    registry_of(options).check_choices(options)
+    return dataclasses.replace(run, options=options)
 
 
 def _run(url: Location, options: JobOptions | None) -> JobRun:

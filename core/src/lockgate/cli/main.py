@@ -21,7 +21,7 @@ from lockgate.cli.completion import complete_job, complete_option, complete_path
 from lockgate.cli.terminal import Answer, print_answer, print_error, progress_bars
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import SUCCESS
-from lockgate.model.options import JobOptions
+from lockgate.model.options import JobOptions, names_given
 from lockgate.model.prediction import predict_operations, predict_seconds
 from lockgate.model.summary import Summary
 
@@ -90,14 +90,14 @@ Options = Annotated[
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done to standard error.")]
 
 
-def _options(given: list[str] | None) -> JobOptions:
+def _chosen(given: list[str] | None) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for text in given or ():
         name, equals, value = text.partition("=")
         if not equals:
             raise OptionError(f"an option is given as name=value, not as {text!r}")
         chosen[name] = value
-    return JobOptions.resolve(chosen, environment=os.environ)
+    return chosen
 
 
 Found = TypeVar("Found", bound=Sized)
@@ -124,7 +124,7 @@ def _answer(as_json: bool, verbose: bool, given: list[str] | None, work: Callabl
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
-        options = _options(given)
+        options = JobOptions.resolve(_chosen(given), environment=os.environ)
         with progress_bars(registry_of(options), wanted=not as_json):
             answer = work(options)
     except LockgateError as error:
@@ -188,7 +188,7 @@ def plan(
     """Show what a job commit would do, and what it would cost, without touching anything."""
 
     def work(options: JobOptions) -> Answer:
-        made = api.plan(url, job_id, options)
+        made = api.plan(url, job_id, options, told=names_given(_chosen(option)))
         operations = predict_operations(made, options, looking_run(url, options).store.capabilities)
         in_flight = options.requests_in_flight
         seconds = predict_seconds(operations, latency=latency / 1000, rate=rate, in_flight=in_flight)
@@ -209,12 +209,12 @@ def commit(
     verbose: Verbose = False,
 ) -> None:
     """Commit a job whose tasks have committed: Lockgate's, or Hadoop's manifest committer's. It must be over."""
-    _answer(
-        json,
-        verbose,
-        option,
-        lambda options: tables.summary_answer(api.commit(url, job_id, options=options, force=force), url),
-    )
+
+    def work(options: JobOptions) -> Answer:
+        told = names_given(_chosen(option))
+        return tables.summary_answer(api.commit(url, job_id, options=options, force=force, told=told), url)
+
+    _answer(json, verbose, option, work)
 
 
 @app.command()
@@ -253,7 +253,8 @@ def recover(
         if undo and finish:
             raise OptionError("--undo and --finish contradict each other")
         chosen = True if undo else False if finish else None
-        found = api.recover(url, job_id, undo=chosen, force=force, options=options)
+        told = names_given(_chosen(option))
+        found = api.recover(url, job_id, undo=chosen, force=force, options=options, told=told)
         if job_id is not None and found[job_id].outcome == "no trace":
             raise _no_trace(url, job_id, options)
         return tables.recovery_answer(_or_nothing_there(found, url, options))

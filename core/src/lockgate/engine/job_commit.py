@@ -20,6 +20,7 @@ from lockgate.engine.neighbours import ground_of, take_ground
 from lockgate.engine.nested import refuse_jobs_above
 from lockgate.engine.publish import publish, published_summary, write_file_list, write_summary
 from lockgate.engine.record_log import RecordLog, has_predecessor, look_at_job, read_record, refuse_superseded
+from lockgate.engine.recorded_options import options_for_record
 from lockgate.engine.replaced_files import delete_lists, still_set_aside, write_replaced
 from lockgate.engine.reports import report_success
 from lockgate.engine.setup import check_marker
@@ -37,11 +38,10 @@ from lockgate.model.errors import (
 )
 from lockgate.model.files import Rename
 from lockgate.model.manifest import Entry
-from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin, Receipt, pins_of
-from lockgate.model.record import CommitRecord, Ground
+from lockgate.model.record import Ground
 from lockgate.model.summary import FileList, Summary
 
 Admission = Callable[[JobRun], Awaitable[Summary | None]]
@@ -143,7 +143,7 @@ async def _claim(
             txn_id=options.txn_id,
             marker=run.marker,
             marks_success=options.mark_success,
-            options=_recorded_options(options),
+            options=options_for_record(options),
             # A job that has yet to wait for another of its transaction id must not stand in that one's way.
             ground=Ground() if plan is None or options.txn_id else ground_of(run, plan),
         )
@@ -344,32 +344,3 @@ async def finish_from(run: JobRun, log: RecordLog, plan: CommitPlan) -> Summary:
     """Recovery: go on from phase `moving`, over what was moved already, to the end."""
     assert log.now is not None
     return await _publish(run, log, plan, await _move_and_list(run, plan, log.now.set_aside_nonce, again=True))
-
-
-_RECORDED = (
-    "replace_order",
-    "validate_output",
-    "delete_target_files",
-    "file_list_inline_max",
-    "cleanup_skip",
-    "cleanup_ignore_failures",
-    "when_jobs_meet",
-    "protocol",
-)
-"""Options that a recoverer must take from the record, to go on as this driver would have; the rest are its own."""
-
-
-def _recorded_options(options: JobOptions) -> dict[str, str]:
-    return {name: str(getattr(options, name)) for name in _RECORDED}
-
-
-def as_recorded(options: JobOptions, record: CommitRecord) -> JobOptions:
-    """A recoverer's options, with those that the record holds in the place of its own."""
-    recorded = JobOptions.resolve({**record.options, "on_failure": record.on_failure})
-    return options.replace(
-        conflict=record.policy,
-        on_failure=recorded.on_failure,
-        txn_id=record.txn_id,
-        mark_success=record.marks_success,
-        **{name: getattr(recorded, name) for name in record.options},
-    )

@@ -15,13 +15,14 @@ from lockgate.engine.answer_failure import Failure, answer_failure, recorded_pla
 from lockgate.engine.cleanup import clean_up
 from lockgate.engine.ended_jobs import NOTHING_ASIDE, has_ended
 from lockgate.engine.job_abort import abort_job
-from lockgate.engine.job_commit import as_recorded, commit_from_claim, finish_from, record_commit, wind_up
+from lockgate.engine.job_commit import commit_from_claim, finish_from, record_commit, wind_up
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.list_jobs import driver_may_be_alive
 from lockgate.engine.load_manifests import load_plan, refuse_aborted
 from lockgate.engine.lost_versions import catch_up
 from lockgate.engine.publish import is_revoked, publish, published_summary
 from lockgate.engine.record_log import RecordLog, has_predecessor, holders_of, read_record
+from lockgate.engine.recorded_options import as_recorded
 from lockgate.engine.replaced_files import lists_in_force, still_set_aside
 from lockgate.engine.restore_replaced import Kept, end_without_record, kept_lists, restore_from
 from lockgate.engine.roll_back import Undone

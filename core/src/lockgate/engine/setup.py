@@ -7,8 +7,10 @@ absence.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lockgate.engine.concurrency import both
 from lockgate.engine.conflicts import refuse_early
@@ -17,6 +19,7 @@ from lockgate.engine.ended_jobs import why_over
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import read_summary
 from lockgate.engine.record_log import fenced, read_record
+from lockgate.engine.recorded_options import options_for_marker
 from lockgate.engine.transactions import known_outcome
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
@@ -36,7 +39,8 @@ MARKER_BYTES_MAX = 1 << 16
 
 class JobMarker(Struct, frozen=True):
     """The content of `job.json`: whose job it is. `created` is in seconds since 1970; `root` is the destination's URI
-    as the job's own tasks write it into their manifests."""
+    as the job's own tasks write it into their manifests; `options` are those that whoever commits the job must use,
+    empty in a marker of an earlier version."""
 
     job_id: str
     nonce: str
@@ -45,6 +49,7 @@ class JobMarker(Struct, frozen=True):
     process: int = 0
     user: str = ""
     root: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 async def setup_job(run: JobRun) -> None:
@@ -88,6 +93,7 @@ async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
             run.runtime.process,
             run.runtime.user,
             run.store.url.uri,
+            options_for_marker(run.options),
         )
         await run.store.create_file(run.layout.job_marker, msgspec.json.encode(marker))
         return True, None

@@ -12,7 +12,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | --------------------------------------------------- | ---------- |
 | JOB                                                 | the job's directory |
 | ATTEMPT                                             | the job attempt directory |
-| `ATTEMPT/job.json`                                  | the job's marker: whose job this is |
+| `ATTEMPT/job.json`                                  | the job's marker: whose job this is, and its options |
 | `ATTEMPT/tasks/{task_attempt_id}/`                  | a task attempt's private working directory |
 | `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-{extension}` | a staged file; other writers name theirs as they like |
 | `ATTEMPT/manifests/{task_attempt_id}-manifest.json.tmp` | a manifest on its way, or displaced by a rival's |

@@ -25,6 +25,8 @@ SPARK_PREFIX = "spark.lockgate."
 OPTION_PREFIX = "lockgate."
 ENVIRONMENT_PREFIX = "LOCKGATE_"
 STORE_PREFIX = "store."
+STORE_PREFIXES = (STORE_PREFIX, "store_")
+"""How the name of a store's own option begins; the second is how an environment variable spells it."""
 HADOOP_PREFIXES = ("mapreduce.manifest.committer.", "mapreduce.fileoutputcommitter.", "fs.azure.io.rate.limit")
 """How the names begin that Hadoop gives its committers' options; the last is a whole name."""
 
@@ -330,9 +332,21 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.]", "", name).lower()
 
 
+def names_given(values: Iterable[str]) -> frozenset[str]:
+    """The fields of `JobOptions` that these names, in any of their spellings, stand for."""
+    found = set()
+    for raw in values:
+        name = raw.lower().removeprefix("spark.hadoop.")
+        hadoops = _BY_HADOOP.get(name) or _BY_OTHER_HADOOP.get(name)
+        name = name.removeprefix(SPARK_PREFIX).removeprefix(OPTION_PREFIX)
+        ours = "store" if name.startswith(STORE_PREFIXES) else _BY_PLAIN.get(_plain(name))
+        found |= {each for each in (hadoops, ours) if each}
+    return frozenset(found)
+
+
 def _put(found: dict[str, Any], name: str, value: Any, source: str, raw: str) -> None:
     lowered = name.lower()
-    if lowered.startswith((STORE_PREFIX, "store_")):
+    if lowered.startswith(STORE_PREFIXES):
         found.setdefault("store", {})[name[len(STORE_PREFIX) :].lower()] = str(value)
         return
     known = _BY_PLAIN.get(_plain(name))
