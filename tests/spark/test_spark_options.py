@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from lockgate.errors import DestinationConflict, OptionError
+from lockgate.errors import DestinationConflict, OptionError, PathError
 from lockgate.spark import write
 
 
@@ -19,6 +19,34 @@ def test_mode_error_refuses_a_destination_that_holds_data(spark, destination) ->
     with pytest.raises(DestinationConflict, match="holds data"):
         write(spark.range(5), destination)
     assert spark.read.parquet(destination).count() == 10
+
+
+def test_what_mode_error_suggests_does_not_contradict_it(spark, destination) -> None:
+    write(spark.range(10), destination)
+    with pytest.raises(DestinationConflict) as caught:
+        write(spark.range(5), destination)
+    assert "the mode append or overwrite" in caught.value.next_step
+    assert write(spark.range(5), destination, mode="append") is not None
+
+
+def test_options_of_the_store_are_taken_as_a_mapping_as_by_a_job(spark, destination) -> None:
+    write(spark.range(3), destination, store={"two_step_renames": "allow"}, job_id=None)
+    with pytest.raises(OptionError, match=r"did you mean store\.two_step_renames"):
+        write(spark.range(3), destination, mode="append", store={"two_step_rename": "allow"})
+    assert spark.read.parquet(destination).count() == 3
+
+
+def test_a_relative_path_and_a_path_object_are_taken_as_by_a_job(spark, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(spark.range(3), "events")
+    write(spark.range(3), Path("events"), mode="append")
+    assert spark.read.parquet(str(tmp_path / "events")).count() == 6
+
+
+def test_a_file_as_destination_is_told_plainly(spark, tmp_path) -> None:
+    (tmp_path / "file").write_bytes(b"1")
+    with pytest.raises(PathError, match="this is a file"):
+        write(spark.range(3), str(tmp_path / "file"), mode="append")
 
 
 def test_mode_append_adds(spark, destination) -> None:

@@ -218,7 +218,7 @@ def test_doctor_probes_every_claim_of_the_local_store(tmp_path) -> None:
         (["recover", "/tmp/x", "--undo", "--finish"], 2, "contradict"),
         (["jobs"], 2, "Missing argument"),
         (["plan", "/tmp/x", "j", "--latency", "-1"], 2, "latency"),
-        (["verify", "/tmp/surely/nothing/here"], 2, "no job was committed here"),
+        (["verify", "/tmp/surely/nothing/here"], 2, "there is nothing at this destination"),
     ],
 )
 def test_bad_input_is_told_on_standard_error(arguments, status, message) -> None:
@@ -229,6 +229,7 @@ def test_bad_input_is_told_on_standard_error(arguments, status, message) -> None
 
 
 def test_errors_are_documents_with_json(table) -> None:
+    table.root.mkdir()
     status, found = run_json("commit", str(table.root), "nobody")
     assert status == 2
     assert found["error"] == "JobNotFound"

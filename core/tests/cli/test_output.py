@@ -69,7 +69,7 @@ def test_a_pipe_gets_rows_and_nothing_else(table) -> None:
     _, out, err = run("jobs", str(table.root))
     rows = [line.split("\t") for line in out.splitlines()]
     assert {(row[0], row[1]) for row in rows} >= {(dead, "crashed")}
-    assert {len(row) for row in rows} == {7}
+    assert {len(row) for row in rows} == {8}
     assert err == ""
     _, out, _ = run("gc", str(table.root), "--dry-run")
     assert {len(line.split("\t")) for line in out.splitlines()} == {3}
@@ -105,4 +105,4 @@ def test_a_cell_of_many_lines_is_one_row(table) -> None:
     assert status == 1
     (row,) = out.splitlines()
     assert row.split("\t")[1] == "unreadable"
-    assert "cannot be read" in row.split("\t")[6]
+    assert "cannot be read" in row.split("\t")[7]

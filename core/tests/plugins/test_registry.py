@@ -74,13 +74,14 @@ def test_two_plugins_that_claim_one_scheme_are_an_error_that_names_both(install)
 
 
 @pytest.mark.parametrize(
-    ("scheme", "distribution"), [("abfss", "lockgate-abfs"), ("gs", "lockgate-gcs"), ("hdfs", "lockgate-hdfs")]
+    ("scheme", "distribution"),
+    [("abfss", "lockgate[abfs]"), ("gs", "lockgate[gcs]"), ("hdfs", "lockgate[hdfs]"), ("sftp", "lockgate-sftp")],
 )
 def test_an_unknown_scheme_says_which_distribution_to_install(scheme, distribution) -> None:
     allow_none = PluginRegistry(allow=("local",))
     with pytest.raises(PluginError, match=f"no plugin serves {scheme}://") as caught:
         allow_none.owner_of(scheme)
-    assert caught.value.next_step == f"pip install {distribution}"
+    assert caught.value.next_step == f'pip install "{distribution}"'
 
 
 def test_allow_loads_nothing_else_but_what_comes_with_lockgate(install) -> None:

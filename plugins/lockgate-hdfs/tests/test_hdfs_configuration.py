@@ -10,6 +10,7 @@ from hdfs_tables import HdfsTable
 from lockgate import JobOptions
 from lockgate.model.errors import OptionError
 from lockgate.model.urls import parse_url
+from lockgate.plugins.registry import registry_for
 from lockgate_hdfs.hadoop_conf import read_configuration
 from lockgate_hdfs.plugin import lockgate_open_store
 from lockgate_hdfs.settings import HdfsSettings
@@ -86,8 +87,8 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     with pytest.raises(OptionError, match="names no NameNode"):
         open_with("hdfs:///data")
-    with pytest.raises(OptionError, match=r"no option store\.usr"):
-        open_with("hdfs://host/data", usr="me")
+    with pytest.raises(OptionError, match=r"an option store\.usr"):
+        registry_for((), ()).open_store("hdfs://host/data", JobOptions(store={"usr": "me"}))
     with pytest.raises(OptionError, match=r"store\.file_mode cannot be 'rw'"):
         open_with("hdfs://host/data", file_mode="rw")
     with pytest.raises(OptionError, match=r"store\.threads cannot be '0'"):

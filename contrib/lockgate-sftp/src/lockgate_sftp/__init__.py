@@ -13,7 +13,6 @@ from lockgate.plugin import (
     Capability,
     FsspecStore,
     JobOptions,
-    OptionError,
     Store,
     StoreKind,
     StoreUrl,
@@ -61,7 +60,10 @@ class SftpStore(FsspecStore):
 
     def __init__(self, url: StoreUrl, options: JobOptions) -> None:
         server = urlsplit(f"//{url.authority}")
-        login = {"username": server.username, **{name: options.store[name] for name in options.store}}
+        login = {
+            "username": server.username,
+            **{name: options.store[name] for name in OPTIONS if name in options.store},
+        }
         login = {"host_key_policy": "reject", **{name: value for name, value in login.items() if value}}
         timeout_s = options.timeout_seconds
 
@@ -108,7 +110,7 @@ class SftpStore(FsspecStore):
 @hookimpl
 def lockgate_stores() -> StoreKind:
     """SFTP servers."""
-    return StoreKind("sftp", ("sftp",), CAPABILITIES, "SFTP servers, through fsspec (an example)")
+    return StoreKind("sftp", ("sftp",), CAPABILITIES, "SFTP servers, through fsspec (an example)", OPTIONS)
 
 
 @hookimpl
@@ -116,7 +118,4 @@ def lockgate_open_store(url: StoreUrl, options: JobOptions) -> Store | None:
     """Open an `sftp` URL."""
     if url.scheme != "sftp":
         return None
-    unknown = sorted(set(options.store) - set(OPTIONS))
-    if unknown:
-        raise OptionError(f"SFTP knows no option store.{unknown[0]}", next_step=f"known: {', '.join(OPTIONS)}")
     return SftpStore(url, options)

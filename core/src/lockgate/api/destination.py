@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination
 from lockgate.api.location import Location, absolute
 from lockgate.engine.conflicts import list_visible
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import read_summary
+from lockgate.engine.store import Store
 from lockgate.engine.transactions import forget_outcomes, known_outcome
-from lockgate.model.errors import LockgateError
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import LockgateError, PathError
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.options import JobOptions
 from lockgate.model.summary import Summary
@@ -41,6 +45,58 @@ def is_there(url: Location, options: JobOptions | None = None) -> bool:
         return found is not None
 
     return IO_LOOP.run(look())
+
+
+async def refuse_file(run: JobRun) -> None:
+    """Make sure that a destination is not a file, nor below one, where the store has real directories. Nobody's answer
+    where that cannot be seen.
+
+    Raises:
+        PathError: it is one.
+    """
+    if Capability.REAL_DIRECTORIES not in run.store.capabilities:
+        return
+    parent, _, name = str(run.store.url).rpartition("/")
+    while name:
+        try:
+            store = await run.open_store(parent)
+        except LockgateError:  # above the root
+            return
+        try:
+            (found,) = await store.stat_files([name])
+        except LockgateError:  # not ours to look at, or below a file
+            found = None
+        finally:
+            await store.close()
+        if found is not None:
+            # A store tells of a symbolic link what it is itself; to a destination it is what it leads to.
+            if found.is_directory or (
+                run.store.url.scheme == "file" and not os.path.isfile(f"{parent}/{name}".removeprefix("file://"))
+            ):
+                return
+            raise PathError(
+                "a destination is a directory, and this is a file",
+                where=f"{parent}/{name}",
+                next_step="name the directory that the files are to be in; `lockgate show` prints single files",
+            )
+        parent, _, name = parent.rpartition("/")
+
+
+async def missing_levels(run: JobRun) -> list[tuple[Store, str]]:
+    """The directories of a destination's path that are not there, the deepest first, each by its parent's store."""
+    levels: list[tuple[Store, str]] = []
+    parent, _, name = str(run.store.url).rpartition("/")
+    while name:
+        try:
+            store = await run.open_store(parent)
+            (found,) = await store.stat_files([name])
+        except LockgateError:  # not ours to look at, such as the root of an account
+            break
+        if found is not None:
+            break
+        levels.append((store, name))
+        parent, _, name = parent.rpartition("/")
+    return levels
 
 
 def holds_files(url: Location, options: JobOptions | None = None) -> bool:

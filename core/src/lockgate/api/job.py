@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from lockgate.api.destination import refuse_file
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination
 from lockgate.api.location import Location, absolute
@@ -24,6 +25,7 @@ from lockgate.engine.publish import published_summary
 from lockgate.engine.setup import check_marker, setup_job, setup_task
 from lockgate.engine.store import Store
 from lockgate.engine.task_commit import abort_task, commit_task
+from lockgate.model.commands import command
 from lockgate.model.errors import (
     CleanupFailed,
     CommitFenced,
@@ -32,10 +34,11 @@ from lockgate.model.errors import (
     JobNotFound,
     LockgateError,
     PathError,
+    StoreError,
     UsageError,
 )
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import BOOKKEEPING, TEMPORARY, JobLayout
+from lockgate.model.layout import SUCCESS, JobLayout, is_reserved
 from lockgate.model.layout import TaskAttempt as TaskAttemptName
 from lockgate.model.options import JobOptions, OptionFields, names_given
 from lockgate.model.plan import CommitPlan
@@ -88,7 +91,10 @@ class Job:
     ) -> None:
         chosen = options or JobOptions.resolve(environment=os.environ)
         if more_options:
-            chosen = chosen.replace(**_known(more_options))
+            known = _known(more_options)
+            if "store" in known:
+                known["store"] = {**chosen.store, **known["store"]}
+            chosen = chosen.replace(**known)
         self.options = chosen
         self.url = str(parse_url(absolute(url)))
         _refuse_reserved(self.url)
@@ -115,12 +121,17 @@ class Job:
             JobNotFound: this very job has committed already.
             CommitFenced: an earlier attempt at it has begun to move files.
             OutcomeUnknown: files are set aside by a commit of it whose record another program has deleted.
+            PathError: the destination is a file.
             DestinationConflict: the policy is `fail` and the destination holds data.
         """
         run = self._run()
         if self._driver_process is not None:
             run.runtime = dataclasses.replace(run.runtime, process=self._driver_process)
-        IO_LOOP.run(setup_job(run))
+        try:
+            IO_LOOP.run(setup_job(run))
+        except StoreError:
+            IO_LOOP.run(refuse_file(run))
+            raise
         self._is_set_up = True
         self._sign = self._sign or shown_while(self, self._run(), "driver")
 
@@ -238,7 +249,7 @@ class Job:
             return JobNotFound(
                 f"job {self.job_id} is {done} already",
                 where=where,
-                next_step="make a new Job for another write" if done == "aborted" else f"lockgate show {self.url}",
+                next_step="make a new Job for another write" if done == "aborted" else command("show", self.url),
             )
         if not self._is_set_up:
             return JobNotFound(
@@ -303,13 +314,19 @@ class TaskAttempt:
         """Open a new file that will be at `path` (relative, `/`-separated, not encoded) below the destination.
 
         Raises:
-            PathError: `path` is not a plain relative path.
+            PathError: `path` is not a plain relative path, or one that Lockgate keeps for itself.
             FileExists: this attempt has written it already.
             UsageError: the attempt was aborted, or not set up (which is not noticed where directories are not real).
             FileMissing: the attempt's job is over.
         """
         self._refuse_if_aborted()
-        if check_relative(path) in self._written or path in self._open:
+        if is_reserved(check_relative(path)):
+            raise PathError(
+                "a file of a task cannot have a name that Lockgate keeps for itself",
+                where=path,
+                next_step="choose another: `_SUCCESS` and what is below `_temporary` and `_lockgate` are no output",
+            )
+        if path in self._written or path in self._open:
             raise FileExists("this task attempt has written that file already", where=path)
         staged = self._job.layout.staged(self.task_attempt_id, self._ordinal, path)
         self._ordinal += 1

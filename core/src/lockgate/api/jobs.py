@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Collection, Mapping, Sequence
 
-from lockgate.api.destination import looking_run
+from lockgate.api.destination import looking_run, missing_levels, refuse_file
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import registry_of
 from lockgate.api.location import Location
@@ -25,10 +25,14 @@ from lockgate.engine.publish import read_summary
 from lockgate.engine.record_log import read_record
 from lockgate.engine.recorded_options import as_chosen, chosen_by
 from lockgate.engine.recover import Recovery, recover_job
+from lockgate.engine.replaced_files import still_set_aside
+from lockgate.engine.restore_replaced import kept_lists
 from lockgate.engine.setup import read_marker
 from lockgate.engine.signs_of_life import refuse_if_at_work
 from lockgate.engine.verify import Verification
 from lockgate.engine.verify import verify as verify_destination
+from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, JobNotFound, LockgateError, UsageError
 from lockgate.model.layout import SUCCESS
 from lockgate.model.options import JobOptions
@@ -40,7 +44,11 @@ from lockgate.model.summary import Summary
 
 def jobs(url: Location, options: JobOptions | None = None) -> list[JobState]:
     """Every job that left a trace below a destination, the latest first, the last committed one included."""
-    return IO_LOOP.run(list_jobs(_run(url, options)))
+
+    async def work() -> list[JobState]:
+        return await list_jobs(await _run(url, options))
+
+    return IO_LOOP.run(work())
 
 
 def commit(
@@ -68,7 +76,7 @@ def commit(
     """
 
     async def work() -> Summary:
-        job = await _as_set_up(await _at(_run(url, options), job_id), _told(options, told))
+        job = await _as_set_up(await _at(await _run(url, options), job_id), _told(options, told))
         if receipts is None and not force:
             state = await job_state(job, job.layout)
             # Once its commit has begun, its record says who may go on.
@@ -93,7 +101,7 @@ def plan(
     """
 
     async def work() -> CommitPlan:
-        run = await _at(_run(url, options), job_id)
+        run = await _at(await _run(url, options), job_id)
         state = await job_state(run, run.layout)
         if state.phase not in (None, Phase.CLAIMED, Phase.REFUSED):
             raise _past_planning(run, state)
@@ -111,7 +119,7 @@ def abort(url: Location, job_id: str, options: JobOptions | None = None) -> None
     """
 
     async def work() -> None:
-        await abort_job(await _at(_run(url, options), job_id))
+        await abort_job(await _at(await _run(url, options), job_id))
 
     IO_LOOP.run(work())
 
@@ -126,7 +134,8 @@ def recover(
     told: Collection[str] | None = None,
 ) -> dict[str, Recovery]:
     """Finish, or undo, the job commit of a driver that died; without a job id, of every job that crashed here. Of
-    several, one that cannot be recovered does not keep the others from it: its outcome is `failed`.
+    several, one that cannot be recovered does not keep the others from it: its outcome is `failed`. A job whose driver
+    died before its commit began is nothing to recover: its outcome is `not begun`, and `problem` says what can be done.
 
     What is done without `undo` is what the job's record says; `force` says that its driver is surely dead. Nothing
     to do is success: an empty answer. Idempotent, and it can itself be killed at any point; of a job that has ended
@@ -140,7 +149,7 @@ def recover(
     """
 
     async def work() -> dict[str, Recovery]:
-        run = _run(url, options)
+        run = await _run(url, options)
         if job_id is not None:
             try:
                 job = await _at(run, job_id)
@@ -148,9 +157,14 @@ def recover(
                 is_last = await _is_last_committed(run, job_id)
                 return {job_id: Recovery("nothing" if is_last else "no trace", None)}
             await _owners_options(job, _told(options, told))
-            return {job_id: await recover_job(job, undo=undo, force=force)}
+            recovery = await recover_job(job, undo=undo, force=force)
+            if recovery.outcome == "nothing" and recovery.phase in (None, Phase.REFUSED):
+                recovery = _not_begun(run, await job_state(job, job.layout))
+            return {job_id: recovery}
         found: dict[str, Recovery] = {}
         for state in await list_jobs(run):
+            if state.status is JobStatus.ABANDONED:
+                found[state.job_id] = _not_begun(run, state)
             crashed = state.status in (JobStatus.CRASHED, JobStatus.RECORD_LOST) or (
                 force and state.status is JobStatus.COMMITTING
             )
@@ -176,7 +190,7 @@ def verify(url: Location, options: JobOptions | None = None) -> Verification:
     """
 
     async def work() -> Verification:
-        run = _run(url, options)
+        run = await _run(url, options)
         states = await unfinished_jobs(run)
         try:
             found = await verify_destination(run)
@@ -189,21 +203,42 @@ def verify(url: Location, options: JobOptions | None = None) -> Verification:
 
 def unfinished(url: Location, options: JobOptions | None = None) -> list[JobState]:
     """The jobs that have begun to change a destination and have not come to an end: at work, or crashed."""
-    return IO_LOOP.run(unfinished_jobs(_run(url, options)))
+
+    async def work() -> list[JobState]:
+        return await unfinished_jobs(await _run(url, options))
+
+    return IO_LOOP.run(work())
 
 
 def collect_garbage(url: Location, *, dry_run: bool = False, options: JobOptions | None = None) -> list[Garbage]:
     """Delete what jobs that are over left below a destination; never of one that may be alive."""
-    return IO_LOOP.run(collect(_run(url, options), dry_run=dry_run))
+
+    async def work() -> list[Garbage]:
+        return await collect(await _run(url, options), dry_run=dry_run)
+
+    return IO_LOOP.run(work())
 
 
 def doctor(url: Location, options: JobOptions | None = None) -> list[Probe]:
-    """Try a store out at a URL, beside what its plugin claims: `lockgate doctor` in Python.
+    """Try a store out at a URL, beside what its plugin claims: `lockgate doctor` in Python. Directories above that were
+    not there are made, and deleted at the end.
 
     Raises:
         StoreError: it cannot be reached or written.
+        PathError: it is a file.
     """
-    return IO_LOOP.run(probe_store(_run(url, options)))
+
+    async def work() -> list[Probe]:
+        run = await _run(url, options)
+        missing = await missing_levels(run) if Capability.REAL_DIRECTORIES in run.store.capabilities else []
+        try:
+            return await probe_store(run)
+        finally:
+            for store, name in missing:
+                await store.delete_empty_directories([name])
+                await store.close()
+
+    return IO_LOOP.run(work())
 
 
 def _told(options: JobOptions | None, told: Collection[str] | None) -> Collection[str]:
@@ -231,20 +266,30 @@ async def _owners_options(run: JobRun, told: Collection[str]) -> JobOptions:
     return as_chosen(run.options, chosen, told=told, where=run.url(where))
 
 
+async def _is_record_lost(run: JobRun) -> bool:
+    return await read_record(run) is None and bool(await kept_lists(run, run.layout.job_id))
+
+
 async def _as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
     """The run with the options of the job's owner.
 
     Raises:
         UsageError: one of `told` contradicts them.
         OptionError: there is no plugin here for what they name.
+        OutcomeUnknown: the job's commit had begun, and its record is lost.
     """
+    # Lost is a record that is not there while a list of replaced files is, before it and after it (`recover_job`).
+    if await _is_record_lost(run) and await _is_record_lost(run):
+        raise still_set_aside(run)
     options = await _owners_options(run, told)
     registry_of(options).check_choices(options)
     return dataclasses.replace(run, options=options)
 
 
-def _run(url: Location, options: JobOptions | None) -> JobRun:
-    return looking_run(url, options or JobOptions.resolve(environment=os.environ))
+async def _run(url: Location, options: JobOptions | None) -> JobRun:
+    run = looking_run(url, options or JobOptions.resolve(environment=os.environ))
+    await refuse_file(run)
+    return run
 
 
 async def _at(run: JobRun, job_id: str) -> JobRun:
@@ -260,7 +305,7 @@ async def _at(run: JobRun, job_id: str) -> JobRun:
                 ) from error
         if await _is_last_committed(run, job_id):
             raise JobNotFound(
-                f"job {job_id} is committed already", where=run.url(SUCCESS), next_step=f"lockgate show {run.store.url}"
+                f"job {job_id} is committed already", where=run.url(SUCCESS), next_step=command("show", run.store.url)
             ) from error
         raise
     return dataclasses.replace(run, layout=layout, counters={}, stage_seconds={})
@@ -274,13 +319,28 @@ async def _is_last_committed(run: JobRun, job_id: str) -> bool:
     return summary is not None and summary.success and summary.job_id == job_id
 
 
+def _not_begun(run: JobRun, state: JobState) -> Recovery:
+    """The answer about a job that waits for its commit: there is nothing to finish or to undo."""
+    committing = command("commit", run.store.url, state.job_id)
+    aborting = command("abort", run.store.url, state.job_id)
+    began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
+    tasks = "1 task has committed" if state.tasks_committed == 1 else f"{state.tasks_committed} tasks have committed"
+    if state.status is JobStatus.RUNNING:
+        next_step = f"it may be at work; if it is surely over, {committing} --force, or {aborting}"
+    elif state.tasks_committed:
+        next_step = f"{committing} commits what they wrote, {aborting} deletes it"
+    else:
+        next_step = f"{aborting} deletes it"
+    return Recovery("not begun", state.phase, problem=f"{began}, and {tasks}: {next_step}")
+
+
 def _past_planning(run: JobRun, state: JobState) -> CommitFenced:
     assert state.phase is not None
     return CommitFenced(
         f"the commit of job {state.job_id} is past planning: it is in phase {state.phase.value}",
         where=f"{run.url(state.directory)}\nstatus: {state.status.value}; driver: {state.driver}",
         next_step={
-            JobStatus.CRASHED: f"lockgate recover {run.store.url} {state.job_id}",
-            JobStatus.LEFT_BEHIND: f"lockgate gc {run.store.url} cleans up after it",
-        }.get(state.status, f"its driver may be alive; lockgate jobs {run.store.url}"),
+            JobStatus.CRASHED: command("recover", run.store.url, state.job_id),
+            JobStatus.LEFT_BEHIND: f"{command('gc', run.store.url)} cleans up after it",
+        }.get(state.status, f"its driver may be alive; {command('jobs', run.store.url)}"),
     )

@@ -56,7 +56,12 @@ def read_any(url: Location, options: JobOptions | None = None) -> Shown:
         unfinished = await unfinished_jobs(run)
         if found is not None or unfinished:
             raise no_summary(run, unfinished)
-        raise FileMissing("there is no such file, and no `_SUCCESS` below it", where=url)
+        raise FileMissing(
+            "there is no such file, and no `_SUCCESS` below it",
+            where=url,
+            next_step="check the name; show takes a destination, or the path of a `_SUCCESS`, a task manifest or a "
+            "commit record",
+        )
 
     where, content = IO_LOOP.run(read())
     return decode_any(content, name=where)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.list_jobs import STATUS_MEANING, JobState, JobStatus, list_jobs
+from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError
 from lockgate.model.layout import SUCCESS
 from lockgate.model.phases import PHASES, Phase
@@ -30,11 +31,15 @@ def told(state: JobState) -> str:
     return f"job {state.job_id} {ended} in phase {state.phase.value}: readers see {PHASES[state.phase].readers_see}"
 
 
-def next_step(run: JobRun, states: Sequence[JobState]) -> str:
+def next_step(url: object, states: Sequence[JobState]) -> str:
     """The command that goes on from there."""
-    if any(state.status in (JobStatus.CRASHED, JobStatus.RECORD_LOST) for state in states):
-        return f"lockgate recover {run.store.url}"
-    return f"lockgate jobs {run.store.url}"
+    if any(state.status is JobStatus.CRASHED for state in states):
+        return command("recover", url)
+    for state in states:
+        if state.status is JobStatus.RECORD_LOST:
+            recover = command("recover", url, state.job_id)
+            return f"{recover} --undo brings back what the job replaced, {recover} --finish lets its new files stay"
+    return command("jobs", url)
 
 
 def no_summary(run: JobRun, states: Sequence[JobState]) -> LockgateError:
@@ -43,6 +48,6 @@ def no_summary(run: JobRun, states: Sequence[JobState]) -> LockgateError:
         return LockgateError(
             "there is no `_SUCCESS`: a job commit has not come to its end",
             where="\n".join([run.url(SUCCESS), *map(told, states)]),
-            next_step=next_step(run, states),
+            next_step=next_step(run.store.url, states),
         )
-    return JobNotFound("no job was committed here", where=run.url(SUCCESS), next_step=f"lockgate jobs {run.store.url}")
+    return JobNotFound("no job was committed here", where=run.url(SUCCESS), next_step=command("jobs", run.store.url))

@@ -90,12 +90,18 @@ Options = Annotated[
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done to standard error.")]
 
 
+_FLAGS = ("force", "undo", "finish", "dry-run", "json", "verbose", "latency", "rate")
+"""What is given to a command by itself, and not by `-o`."""
+
+
 def _chosen(given: list[str] | None) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for text in given or ():
         name, equals, value = text.partition("=")
         if not equals:
             raise OptionError(f"an option is given as name=value, not as {text!r}")
+        if name.replace("_", "-") in _FLAGS:
+            raise OptionError(f"{name} is no job option", next_step=f"give it as --{name.replace('_', '-')}")
         chosen[name] = value
     return chosen
 
@@ -119,14 +125,22 @@ def _no_trace(url: str, job_id: str, options: JobOptions) -> JobNotFound:
     )
 
 
-def _answer(as_json: bool, verbose: bool, given: list[str] | None, work: Callable[[JobOptions], Answer]) -> None:
-    """Run a command's work with its options; print its answer, or its error."""
+def _answer(
+    as_json: bool, verbose: bool, given: list[str] | None, work: Callable[[JobOptions], Answer], url: str = ""
+) -> None:
+    """Run a command's work with its options; print its answer, or its error. That no job is found below `url` is told
+    as what it is, if there is nothing at all."""
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
         options = JobOptions.resolve(_chosen(given), environment=os.environ)
         with progress_bars(registry_of(options), wanted=not as_json):
-            answer = work(options)
+            try:
+                answer = work(options)
+            except JobNotFound:
+                if url:
+                    _or_nothing_there((), url, options)
+                raise
     except LockgateError as error:
         raise typer.Exit(print_error(error, as_json=as_json)) from error
     print_answer(answer, as_json=as_json)
@@ -196,7 +210,7 @@ def plan(
         basis = f"at {latency:g} ms an operation, {in_flight} in flight{limit}"
         return tables.plan_answer(made, operations, seconds, basis)
 
-    _answer(json, verbose, option, work)
+    _answer(json, verbose, option, work, url)
 
 
 @app.command()
@@ -214,7 +228,7 @@ def commit(
         told = names_given(_chosen(option))
         return tables.summary_answer(api.commit(url, job_id, options=options, force=force, told=told), url)
 
-    _answer(json, verbose, option, work)
+    _answer(json, verbose, option, work, url)
 
 
 @app.command()
@@ -225,7 +239,7 @@ def abort(url: Url, job_id: JobId, json: Json = False, option: Options = None, v
         api.abort(url, job_id, options)
         return Answer({"job_id": job_id, "outcome": "aborted"}, sentences=[f"{job_id}: aborted, nothing is left of it"])
 
-    _answer(json, verbose, option, work)
+    _answer(json, verbose, option, work, url)
 
 
 @app.command()
@@ -257,7 +271,7 @@ def recover(
         found = api.recover(url, job_id, undo=chosen, force=force, options=options, told=told)
         if job_id is not None and found[job_id].outcome == "no trace":
             raise _no_trace(url, job_id, options)
-        return tables.recovery_answer(_or_nothing_there(found, url, options))
+        return tables.recovery_answer(_or_nothing_there(found, url, options), named=job_id is not None)
 
     _answer(json, verbose, option, work)
 
@@ -282,7 +296,7 @@ def gc(
 @app.command()
 def verify(url: Url, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
     """Compare the destination with its last commit: missing, changed, swapped and extra files."""
-    _answer(json, verbose, option, lambda options: tables.verification_answer(api.verify(url, options), url))
+    _answer(json, verbose, option, lambda options: tables.verification_answer(api.verify(url, options), url), url)
 
 
 @app.command()

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from lockgate.api.show import Shown
-from lockgate.api.unfinished import told
+from lockgate.api.unfinished import next_step, told
 from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
 from lockgate.engine.collect_garbage import Garbage
 from lockgate.engine.list_jobs import STATUS_MEANING, JobState, JobStatus
@@ -132,6 +132,7 @@ def jobs_answer(states: Sequence[JobState]) -> Answer:
             age(state.last_seen),
             str(state.tasks_committed),
             state.driver,
+            str(state.layout.job_attempt or ""),
             state.problem,
         )
         for state in states
@@ -140,7 +141,14 @@ def jobs_answer(states: Sequence[JobState]) -> Answer:
     crashed = any(state.status in _PROBLEMS for state in states)
     return Answer(
         document,
-        [Rows("Jobs", ("job", "status", "phase", "last seen", "tasks", "driver", "problem"), rows, prose=True)],
+        [
+            Rows(
+                "Jobs",
+                ("job", "status", "phase", "last seen", "tasks", "driver", "job attempt", "problem"),
+                rows,
+                prose=True,
+            )
+        ],
         [] if states else ["No job left a trace here."],
         PROBLEM if crashed else DONE,
         legend=[f"{status.value}: {STATUS_MEANING[status]}" for status in statuses],
@@ -262,7 +270,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "task attempts": len(plan.pins),
         "files to rename": f"{plan.files:,} ({size(plan.bytes)})",
         "directories to make": len(plan.missing_directories),
-        "files to set aside": len(plan.set_aside),
+        "files to replace": len(plan.set_aside),
     }
     renames = [(entry.target, str(entry.length), entry.source) for entry in entries[:LISTED_MAX]]
     tables = [
@@ -272,12 +280,12 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
     ]
     if plan.set_aside:
         asides = [(aside.path, str(aside.length)) for aside in plan.set_aside[:LISTED_MAX]]
-        tables.insert(2, Rows("Set aside", ("file", "length"), asides))
+        tables.insert(2, Rows("Files to replace", ("file", "length"), asides))
     return Answer(document, tables, [f"At least {seconds:.2f} s {basis}. Nothing was touched."])
 
 
-def recovery_answer(found: Mapping[str, Recovery]) -> Answer:
-    """`lockgate recover`."""
+def recovery_answer(found: Mapping[str, Recovery], *, named: bool = False) -> Answer:
+    """`lockgate recover`; `named`: of the one job that was asked for."""
     document = {
         job: {
             "outcome": recovery.outcome,
@@ -296,7 +304,8 @@ def recovery_answer(found: Mapping[str, Recovery]) -> Answer:
     if left:
         tables.append(Rows("Files that were changed after the job had put them there, and left", ("job", "file"), left))
     failed = any(recovery.outcome == "failed" for recovery in found.values())
-    status = PROBLEM if failed or missing or left else DONE
+    waits = named and any(recovery.outcome == "not begun" for recovery in found.values())
+    status = PROBLEM if failed or missing or left or waits else DONE
     return Answer(document, tables, sentences or ["Nothing to recover."], status)
 
 
@@ -310,6 +319,7 @@ def _told(job: str, recovery: Recovery) -> str:
         "nothing": f"{job}: nothing to do{phase}",
         "finished": f"{job}: finished{phase}: {files(_files(recovery))}",
         "undone": f"{job}: undone{phase}: the destination is as before{_but_for(recovery)}",
+        "not begun": f"{job}: nothing to recover: {recovery.problem}",
         "failed": f"{job}: could not be recovered{phase}: {recovery.problem}",
     }[recovery.outcome]
 
@@ -363,7 +373,7 @@ def verification_answer(found: Verification, url: str) -> Answer:
 def _not_finished(states: Sequence[JobState], url: str) -> list[str]:
     sentences = [f"Not finished: {told(each)}." for each in states]
     crashed = any(each.status in _PROBLEMS for each in states)
-    return [*sentences, f"Next: lockgate recover {url}"] if crashed else sentences
+    return [*sentences, f"Next: {next_step(url, states)}"] if crashed else sentences
 
 
 def probes_answer(probes: Sequence[Probe], url: str) -> Answer:

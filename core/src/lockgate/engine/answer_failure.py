@@ -17,6 +17,7 @@ from lockgate.engine.record_log import RecordLog
 from lockgate.engine.replaced_files import read_replaced
 from lockgate.engine.reports import report_failure
 from lockgate.engine.roll_back import Undone, delete_sources, undo_moves
+from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, CommitFenced, JobNotFound, LockgateError, OutcomeUnknown
 from lockgate.model.files import FileStatus
 from lockgate.model.phases import Phase
@@ -53,14 +54,14 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
     if record.phase is Phase.CLAIMED:
         await log.advance(Phase.REFUSED, reason=str(error)[:2000])
         return
-    command = f"lockgate recover {run.store.url} {run.layout.job_id}"
+    to_recover = command("recover", run.store.url, run.layout.job_id)
     if isinstance(error, OutcomeUnknown):
         return
     if run.options.on_failure == "leave":
         raise CommitFailed(
             f"the job commit failed and was left as it is: {_first_line(error)}",
             where=run.url(run.layout.attempt_directory),
-            next_step=f"{command} finishes it, with --undo it restores the destination",
+            next_step=f"{to_recover} finishes it, with --undo it restores the destination",
         ) from error
     try:
         undone = await log.while_renewing(roll_back(run, log, reason=str(error)))
@@ -70,7 +71,7 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
         raise CommitFailed(
             f"the job commit failed ({_first_line(error)}), and so did its rollback: {_first_line(second)}",
             where=run.url(run.layout.attempt_directory),
-            next_step=f"{command} --undo finishes the rollback",
+            next_step=f"{to_recover} --undo finishes the rollback",
         ) from error
     if isinstance(error, asyncio.CancelledError) and not undone:
         return
@@ -96,7 +97,7 @@ async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
         raise CommitFenced(
             f"job {run.layout.job_id} is committed and cannot be undone",
             where=run.url(run.layout.summary),
-            next_step=f"lockgate recover {run.store.url} {run.layout.job_id} cleans up after it",
+            next_step=f"{command('recover', run.store.url, run.layout.job_id)} cleans up after it",
         )
     record = log.now
     assert record is not None

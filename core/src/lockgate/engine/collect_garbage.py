@@ -23,6 +23,7 @@ from lockgate.engine.replaced_files import let_go_of_replaced
 from lockgate.engine.restore_replaced import jobs_with_replaced_files, kept_lists
 from lockgate.engine.setup import read_marker_of
 from lockgate.engine.signs_of_life import why_at_work
+from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import (
@@ -92,13 +93,14 @@ async def _states(run: JobRun) -> list[JobState]:
 
 
 async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
-    path = state.layout.job_directory
+    path = state.layout.replaced if state.status is JobStatus.RECORD_LOST else state.layout.job_directory
     keep = {
         JobStatus.RUNNING: "its tasks may be at work",
         JobStatus.COMMITTING: "its driver may be alive",
-        JobStatus.CRASHED: f"it died in job commit: lockgate recover {run.store.url} {state.job_id}",
-        JobStatus.RECORD_LOST: f"its commit record is lost: lockgate recover {run.store.url} {state.job_id}",
-        JobStatus.UNREADABLE: f"its commit record cannot be read: {state.problem}",
+        JobStatus.CRASHED: f"it died in job commit: {command('recover', run.store.url, state.job_id)}",
+        JobStatus.RECORD_LOST: f"its commit record is lost: {command('recover', run.store.url, state.job_id)} with "
+        "--undo or --finish",
+        JobStatus.UNREADABLE: state.problem,
     }.get(state.status)
     if state.status is JobStatus.REFUSED and why_at_work(run, await read_marker_of(run, state.layout), state.last_seen):
         keep = "its driver may commit it again"

@@ -15,6 +15,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import published_summary
 from lockgate.engine.recover import admit
 from lockgate.engine.transactions import known_outcome
+from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, JobNotFound, StoreError
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
@@ -45,7 +46,7 @@ async def commit_once(run: JobRun, receipts: Sequence[Receipt] | None) -> Summar
         raise JobNotFound(
             f"job {run.layout.job_id} is committed already",
             where=run.url(run.layout.summary),
-            next_step=f"lockgate show {run.store.url}",
+            next_step=command("show", run.store.url),
         ) from error
 
 

@@ -25,6 +25,7 @@ from lockgate.engine.replaced_files import delete_lists, still_set_aside, write_
 from lockgate.engine.reports import report_success
 from lockgate.engine.setup import check_marker
 from lockgate.engine.transactions import keep_outcome, save_for_outcome
+from lockgate.model.commands import command
 from lockgate.model.errors import (
     AnswerLost,
     CleanupFailed,
@@ -94,7 +95,7 @@ async def _taken_over(run: JobRun, error: LockgateError) -> Summary:
     raise OutcomeUnknown(
         f"job {run.layout.job_id} was taken over by somebody else: {error.what}",
         where=where,
-        next_step=f"lockgate jobs {run.store.url} shows how it stands; nothing was cleaned up by this driver",
+        next_step=f"{command('jobs', run.store.url)} shows how it stands; nothing was cleaned up by this driver",
     ) from error
 
 
@@ -296,7 +297,7 @@ async def _is_committed(run: JobRun, error: LockgateError) -> bool:
     raise OutcomeUnknown(
         f"cannot tell whether job {run.layout.job_id} was committed: {error.what}",
         where=run.url(run.layout.attempt_directory),
-        next_step=f"nothing was cleaned up; lockgate recover {run.store.url} {run.layout.job_id}",
+        next_step=f"nothing was cleaned up; {command('recover', run.store.url, run.layout.job_id)}",
     ) from error
 
 
@@ -319,7 +320,7 @@ async def wind_up(run: JobRun, summary: Summary, *, replaced: bool = True) -> Su
         raise CleanupFailed(
             f"job {run.layout.job_id} is committed, but that its transaction is done could not be kept: {error.what}",
             where=run.url(run.layout.job_directory),
-            next_step=f"lockgate recover {run.store.url} {run.layout.job_id}; do not run the job again",
+            next_step=f"{command('recover', run.store.url, run.layout.job_id)}; do not run the job again",
         ) from error
     try:
         await clean_up(run, replaced=replaced, committed=True)
@@ -328,7 +329,7 @@ async def wind_up(run: JobRun, summary: Summary, *, replaced: bool = True) -> Su
         raise CleanupFailed(
             f"job {run.layout.job_id} is committed, but what it left could not be deleted: {error.what}",
             where=run.url(run.layout.job_directory),
-            next_step=f"lockgate gc {run.store.url}; do not run the job again",
+            next_step=f"{command('gc', run.store.url)}; do not run the job again",
         ) from error
     return summary
 

@@ -14,7 +14,8 @@ from lockgate.engine.record_log import read_record
 from lockgate.engine.restore_replaced import jobs_with_replaced_files, kept_lists
 from lockgate.engine.setup import JobMarker, read_marker_of
 from lockgate.engine.signs_of_life import why_at_work
-from lockgate.model.errors import JobNotFound, LockgateError
+from lockgate.model.commands import command
+from lockgate.model.errors import JobNotFound, LockgateError, StoreError
 from lockgate.model.layout import JOB_PREFIX, MANIFEST_SUFFIX, SUCCESS, TEMPORARY, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord
@@ -43,7 +44,7 @@ STATUS_MEANING: dict[JobStatus, str] = {
     JobStatus.REFUSED: "its commit was refused before anything moved; it can be committed again, or aborted",
     JobStatus.LEFT_BEHIND: "it is over, and its directory was not cleaned up: `lockgate gc` does",
     JobStatus.COMMITTED: "the last job that was committed here",
-    JobStatus.UNREADABLE: "its commit record cannot be read: another version's, or damaged",
+    JobStatus.UNREADABLE: "its commit record or its marker cannot be read: another version's, or damaged",
     JobStatus.OTHER_COMMITTER: "a job of Hadoop's FileOutputCommitter: only its own driver can end it",
     JobStatus.RECORD_LOST: "another program deleted its commit record; what it was to replace is kept: "
     "`lockgate recover` with `--undo` brings that back, with `--finish` it lets the new files stay",
@@ -135,7 +136,12 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
             newest = max([newest, *(status.modified for status in page)])
             if directory == layout.manifests:
                 manifests += sum(status.path.endswith(MANIFEST_SUFFIX) for status in page)
-    marker = await read_marker_of(run, layout)
+    try:
+        marker = await read_marker_of(run, layout)
+    except StoreError:
+        raise
+    except LockgateError as error:
+        marker, problem = None, problem or str(error)
     driver = "" if marker is None else f"{marker.user}@{marker.host}"
     newest = max(newest, marker.created if marker else 0.0)
     if problem:
@@ -189,6 +195,6 @@ async def find_job(run: JobRun, job_id: str) -> JobLayout:
         raise JobNotFound(
             f"there is no job {job_id} below the destination",
             where=f"{run.url(TEMPORARY)}\nthere: {others or 'none'}",
-            next_step=f"lockgate jobs {run.store.url}",
+            next_step=command("jobs", run.store.url),
         )
     return max(ours, key=lambda layout: (layout.job_attempt, layout.prefix == JOB_PREFIX))

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.record_log import RecordLog, read_record
+from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError
 from lockgate.model.layout import TEMPORARY, JobLayout, parse_attempt_directory, parse_job_directory
 from lockgate.model.phases import Phase
@@ -165,5 +166,5 @@ def _conflict(run: JobRun, rival: Rival) -> DestinationConflict:
         f"job {other} is at work on what job {run.layout.job_id} touches, and came first",
         where=f"{run.url(rival.layout.attempt_directory)}\nheld by {rival.record.holder}, phase {rival.record.phase}",
         next_step="nothing was moved: commit again later, or choose when_jobs_meet=wait; "
-        f"if that driver is dead: lockgate recover {run.store.url} {other}",
+        f"if that driver is dead: {command('recover', run.store.url, other)}",
     )

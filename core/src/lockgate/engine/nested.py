@@ -23,6 +23,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.neighbours import HAS_GONE_ON, job_layouts
 from lockgate.engine.record_log import read_record
 from lockgate.engine.store import Store
+from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import REPLACED, TEMPORARY
@@ -53,7 +54,7 @@ async def refuse_jobs_inside(run: JobRun, found: Sequence[FileStatus]) -> None:
         raise DestinationConflict(
             "a job is at work, or has died, in a destination inside the one that this job replaces",
             where=run.url(status.path),
-            next_step=f"nothing was moved: lockgate jobs {other} shows it; commit again once it is over",
+            next_step=f"nothing was moved: {command('jobs', other)} shows it; commit again once it is over",
         )
 
 
@@ -121,7 +122,7 @@ async def _refuse_jobs_of(run: JobRun, url: StoreUrl, ours: str) -> None:
                     f"job {layout.job_id} {does}",
                     where=f"{outer.url(layout.attempt_directory)}\nheld by {record.holder}, phase {record.phase}",
                     next_step="nothing was moved: commit again once it is over; "
-                    f"if that driver is dead: lockgate recover {url} {layout.job_id}",
+                    f"if that driver is dead: {command('recover', url, layout.job_id)}",
                 )
     finally:
         await store.close()

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from lockgate.engine.job_run import JobRun
 from lockgate.model.capabilities import WEAKENING, Capability
+from lockgate.model.commands import command
 from lockgate.model.errors import (
     AccessDenied,
     CommitFailed,
@@ -121,7 +122,7 @@ def _rolled_back(run: JobRun, nonce: str) -> CommitFenced:
     return CommitFenced(
         f"job {run.layout.job_id} is being rolled back",
         where=run.url(run.layout.summary_revoked(nonce)),
-        next_step=f"lockgate recover {run.store.url} {run.layout.job_id} --undo",
+        next_step=command("recover", run.store.url, run.layout.job_id, "--undo"),
     )
 
 
@@ -129,7 +130,7 @@ def _unknown(run: JobRun, source: str, why: object) -> OutcomeUnknown:
     return OutcomeUnknown(
         f"cannot tell whether job {run.layout.job_id} was committed: {why}",
         where=run.url(source),
-        next_step=f"nothing was cleaned up; lockgate recover {run.store.url} {run.layout.job_id}",
+        next_step=f"nothing was cleaned up; {command('recover', run.store.url, run.layout.job_id)}",
     )
 
 
@@ -155,7 +156,7 @@ async def revoke(run: JobRun, nonce: str) -> bool:
     raise OutcomeUnknown(
         f"cannot tell whether job {run.layout.job_id} was committed",
         where=run.url(source),
-        next_step=f"nothing was cleaned up; lockgate recover {run.store.url} {run.layout.job_id}",
+        next_step=f"nothing was cleaned up; {command('recover', run.store.url, run.layout.job_id)}",
     )
 
 

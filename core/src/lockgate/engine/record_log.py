@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from lockgate.engine.job_run import JobRun
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
 from lockgate.model.errors import (
     AnswerLost,
     CommitFenced,
@@ -306,5 +307,5 @@ def fenced(run: JobRun, record: CommitRecord | None) -> CommitFenced:
     return CommitFenced(
         f"job {run.layout.job_id} is held by {record.holder}, in phase {record.phase.value}",
         where=run.url(run.layout.commit_record(record.sequence)),
-        next_step=f"if that driver is dead: lockgate recover {run.store.url} {run.layout.job_id}",
+        next_step=f"if that driver is dead: {command('recover', run.store.url, run.layout.job_id)}",
     )

@@ -28,6 +28,7 @@ from lockgate.engine.restore_replaced import Kept, end_without_record, kept_list
 from lockgate.engine.roll_back import Undone
 from lockgate.engine.setup import read_marker
 from lockgate.engine.transactions import claim_transaction, saved_for_outcome
+from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, UsageError
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.phases import PHASES, Phase
@@ -38,12 +39,13 @@ from lockgate.model.summary import Summary
 @dataclass(frozen=True)
 class Recovery:
     """What recovery did: `nothing` was to be done, the job was `finished` or `undone`, there is `no trace` of a job of
-    that id (it has ended, or never was), or, among several jobs that were recovered at once, this one's recovery
-    `failed` with this `problem`. `phase` is where the job stood before. `missing` are files that an undone job was to
-    replace and that could not be brought back, since somebody else has deleted them; `left` are paths where it had put
-    a file that somebody has changed or replaced since: what stands there was left."""
+    that id (it has ended, or never was), its commit has `not begun` (`problem` says what can be done with it), or,
+    among several jobs that were recovered at once, this one's recovery `failed` with this `problem`. `phase` is where
+    the job was before. `missing` are files that an undone job was to replace and that could not be restored, since
+    somebody else has deleted them; `left` are paths where it had put a file that somebody has changed or replaced
+    since: what is there was left."""
 
-    outcome: Literal["nothing", "finished", "undone", "no trace", "failed"]
+    outcome: Literal["nothing", "finished", "undone", "not begun", "no trace", "failed"]
     phase: Phase | None
     summary: Summary | None = None
     problem: str = ""
@@ -90,7 +92,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
             raise UsageError(
                 f"the job is {record.phase.value}: it can only be undone",
                 where=run.url(run.layout.attempt_directory),
-                next_step=f"lockgate recover {run.store.url} {run.layout.job_id} --undo",
+                next_step=command("recover", run.store.url, run.layout.job_id, "--undo"),
             )
         if record.phase is Phase.REFUSED:
             if not await lists_in_force(run):
@@ -219,5 +221,5 @@ def _too_late(run: JobRun, record: CommitRecord) -> UsageError:
     return UsageError(
         f"job {run.layout.job_id} is committed and cannot be undone",
         where=run.url(SUCCESS),
-        next_step=f"lockgate recover {run.store.url} {run.layout.job_id} cleans up after it",
+        next_step=f"{command('recover', run.store.url, run.layout.job_id)} cleans up after it",
     )

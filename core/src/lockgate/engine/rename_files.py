@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.store import Progress
+from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, OutcomeUnknown
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed, RenameOutcome, Unknown
 from lockgate.model.urls import parent_of
@@ -128,7 +129,7 @@ def _failure(
         return OutcomeUnknown(
             f"cannot tell whether {name} was renamed (job {job}): {outcome.detail}",
             where=where,
-            next_step=f"nothing was cleaned up; lockgate recover {run.store.url} {job}",
+            next_step=f"nothing was cleaned up; {command('recover', run.store.url, job)}",
         )
     detail = f" ({outcome.detail})" if isinstance(outcome, NotRenamed) and outcome.detail else ""
     reason = outcome.reason.value if isinstance(outcome, NotRenamed) else str(outcome)

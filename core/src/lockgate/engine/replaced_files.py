@@ -14,6 +14,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.rename_files import rename_all
 from lockgate.engine.store import no_progress
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, OutcomeUnknown
 from lockgate.model.files import FileStatus, Rename
 from lockgate.model.layout import BOOKKEEPING, REPLACED, SUCCESS, ordinal_in, replaced_nonce
@@ -141,7 +142,7 @@ async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside]) -> None
     raise CommitFailed(
         "the replaced files keep being set aside by somebody else",
         where=run.url(layout.replaced_files(nonce)),
-        next_step=f"stop the driver that is still at work, then lockgate recover {run.store.url} {layout.job_id}",
+        next_step=f"stop the driver that is still at work, then {command('recover', run.store.url, layout.job_id)}",
     )
 
 
@@ -179,6 +180,6 @@ def still_set_aside(run: JobRun) -> OutcomeUnknown:
         f"the commit record of job {job} is gone, or its newest versions: another program deleted them. What the job "
         "replaces is kept",
         where=run.url(run.layout.replaced),
-        next_step=f"lockgate recover {run.store.url} {job} --undo brings it back and takes the job's own files out; "
-        "with --finish those stay as far as they came, and what they replace is deleted",
+        next_step=f"{command('recover', run.store.url, job, '--undo')} brings it back and takes the job's own files "
+        "out; with --finish those stay as far as they came, and what they replace is deleted",
     )

@@ -155,9 +155,20 @@ async def read_marker(run: JobRun) -> JobMarker | None:
 
 
 async def read_marker_of(run: JobRun, layout: JobLayout) -> JobMarker | None:
-    """The marker of any job of the destination, None where there is none."""
+    """The marker of any job of the destination, None where there is none.
+
+    Raises:
+        LockgateError: it cannot be read.
+    """
     (content,) = await run.store.read_files([layout.job_marker], bytes_max=MARKER_BYTES_MAX)
-    return None if content is None else msgspec.json.decode(content, type=JobMarker)
+    try:
+        return None if content is None else msgspec.json.decode(content, type=JobMarker)
+    except msgspec.DecodeError as error:
+        raise LockgateError(
+            f"the marker of job {layout.job_id} cannot be read: {error}",
+            where=run.url(layout.job_marker),
+            next_step="it was changed or written by another version; nothing was touched",
+        ) from error
 
 
 async def check_marker(run: JobRun) -> None:

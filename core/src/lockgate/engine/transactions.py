@@ -31,6 +31,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import SUMMARY_BYTES_MAX, read_summary, success_content
 from lockgate.engine.record_log import read_record
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
 from lockgate.model.errors import (
     AnswerLost,
     CleanupFailed,
@@ -279,7 +280,7 @@ async def _await_end(run: JobRun, claim: Claim, end: End, deadline: float) -> Su
             raise CommitFenced(
                 f"job {claim.job_id} holds the same transaction id and does not end",
                 where=run.url(claim.layout.attempt_directory),
-                next_step=f"lockgate recover {run.store.url} {claim.job_id}",
+                next_step=command("recover", run.store.url, claim.job_id),
             )
         run.emit("waiting", other=claim.job_id)
         await asyncio.sleep(pause)

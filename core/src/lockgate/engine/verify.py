@@ -10,6 +10,7 @@ from lockgate.engine.conflicts import is_hidden, list_visible
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.list_jobs import JobState
 from lockgate.engine.publish import SUMMARY_BYTES_MAX, read_summary
+from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import SUCCESS
@@ -62,7 +63,7 @@ async def verify(run: JobRun) -> Verification:
         summary = await read_summary(run, SUCCESS)
         if summary is None:
             raise JobNotFound(
-                "no job was committed here", where=run.url(SUCCESS), next_step=f"lockgate jobs {run.store.url}"
+                "no job was committed here", where=run.url(SUCCESS), next_step=command("jobs", run.store.url)
             )
         committed = {file.path: file for file in await _committed(run, summary)}
         found: dict[str, FileStatus] = {}

@@ -44,9 +44,10 @@ def fail(plan: CommitPlan, existing: Existing) -> Resolution:
         return Survey.ANY_FILE
     if existing:
         raise DestinationConflict(
-            "the destination holds data, and the conflict policy is `fail`",
+            "the destination holds data, and the conflict policy is `fail` (Spark's modes error and ignore)",
             where=f"found {existing[0].path}",
-            next_step="write elsewhere, or choose the policy append, replace or replace-partitions",
+            next_step="write elsewhere, or choose the policy append, replace or replace-partitions; of a Spark write, "
+            "the mode append or overwrite",
         )
     return plan
 

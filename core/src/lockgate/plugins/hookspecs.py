@@ -36,13 +36,16 @@ class StoreKind:
     """What a store plugin offers: shown by `lockgate plugins`, and how the owner of a scheme is found.
 
     `capabilities` are those of a usual destination; the store that is opened declares its own, which may differ
-    (a bucket without hierarchical namespace, say).
+    (a bucket without hierarchical namespace, say). `options` are the names that the plugin reads of
+    `JobOptions.store`, one that ends in `.` for all that begin so; a name that no store here takes is then refused,
+    with the nearest one. None: the plugin itself looks at the names.
     """
 
     name: str
     schemes: tuple[str, ...]
     capabilities: frozenset[Capability]
     description: str = ""
+    options: tuple[str, ...] | None = None
 
 
 @hookspec

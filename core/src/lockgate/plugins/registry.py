@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.metadata
 from collections.abc import Sequence
@@ -45,8 +46,12 @@ DISTRIBUTIONS = {
     "gcs": "lockgate-gcs",
     "hdfs": "lockgate-hdfs",
     "webhdfs": "lockgate-hdfs",
+    "sftp": "lockgate-sftp",
 }
 """Which distribution serves a scheme that no installed plugin claims. Only what can be installed is named here."""
+
+_EXTRAS = {"lockgate-abfs": "lockgate[abfs]", "lockgate-gcs": "lockgate[gcs]", "lockgate-hdfs": "lockgate[hdfs]"}
+"""The extra of the core that a distribution is installed by."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +170,7 @@ class PluginRegistry:
         raise PluginError(
             f"no plugin serves {scheme}:// URLs",
             where=f"served: {', '.join(f'{each}://' for each in known)}",
-            next_step=f"pip install {distribution}"
+            next_step=f'pip install "{_EXTRAS.get(distribution, distribution)}"'
             if distribution
             else "Lockgate has no store of its own for it: install another's plugin, or write one "
             "(docs/writing-a-plugin.md)",
@@ -180,11 +185,31 @@ class PluginRegistry:
         """
         parsed = parse_url(url) if isinstance(url, str) else url
         owner = self.owner_of(parsed.scheme)
+        self._refuse_unknown_options(self._stores[owner], options)
         store = self._pluggy.hook.lockgate_open_store(url=parsed, options=options)
         if store is None:
             raise PluginError(f"the plugin {owner!r} claims {parsed.scheme}:// and does not open it", where=str(parsed))
         assert isinstance(store, Store)
         return store
+
+    def _refuse_unknown_options(self, kind: StoreKind, options: JobOptions) -> None:
+        """A misspelt option would go by without a word. Those of other stores are no mistake: one environment may hold
+        the options of several, and a job's reports may go to another store than its files."""
+        if kind.options is None:
+            return
+        taken = [name for each in self._stores.values() for name in each.options or ()]
+        for name in options.store:
+            if any(name.startswith(each) if each.endswith(".") else name == each for each in taken):
+                continue
+            near = difflib.get_close_matches(name, [*kind.options, *taken], n=1, cutoff=0.6)
+            known = ", ".join(f"store.{each}{'…' if each.endswith('.') else ''}" for each in kind.options)
+            raise OptionError(
+                f"no store that is installed here takes an option store.{name}",
+                where=f"the store {kind.name} takes: {known or 'none'}",
+                next_step=f"did you mean store.{near[0]}?"
+                if near
+                else "leave it out, or install the plugin that takes it",
+            )
 
     def check_choices(self, options: JobOptions) -> Protocol:
         """The protocol that the options choose, if there are it and the conflict policy.

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lockgate.api.destination import holds_files, last_summary, transaction_summary
 from lockgate.api.jobs import jobs
+from lockgate.api.location import Location, absolute
 from lockgate.engine.list_jobs import JobStatus
 from lockgate.engine.logs import get_log
+from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError, OptionError, UsageError
 from lockgate.model.options import JobOptions
 from lockgate.model.summary import Summary
@@ -38,14 +40,14 @@ MODES = ("error", "errorifexists", "append", "overwrite", "ignore")
 
 def write(
     df: DataFrame,
-    url: str,
+    url: Location,
     *,
     mode: str = "error",
     format: str = "parquet",
     partition_by: str | Sequence[str] = (),
     **options: Any,
 ) -> Summary | None:
-    """Write a DataFrame and return the summary of the job.
+    """Write a DataFrame and return the summary of the job. `url` is a URL or a local path, as of `lockgate.Job`.
 
     `mode` is one of Spark's: `error` (the default: the destination must hold no data), `append`, `overwrite` (the
     policy `replace`, or `replace-partitions` where `partitionOverwriteMode` is `dynamic`, in the options or as the
@@ -67,13 +69,18 @@ def write(
     chosen = cast("SaveMode", mode.lower().replace("errorifexists", "error"))
     if chosen not in MODES:
         raise OptionError(f"there is no mode {mode!r}", next_step=f"mode takes {', '.join(MODES)}")
+    if not hasattr(df, "sparkSession"):
+        raise UsageError(
+            f"write takes a DataFrame of Spark, not a {type(df).__module__}.{type(df).__name__}",
+            next_step="spark.createDataFrame(...) makes one of pandas' DataFrames, Arrow's tables and lists of rows",
+        )
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
-    given = {name: _text(value) for name, value in options.items()}
+    given = _as_texts(options)
     if columns:
         given["partitionBy"] = json.dumps(columns)
-    given |= {"path": str(parse_url(url)), "format": format, ANSWER_OPTION: uuid.uuid4().hex}
-    if not is_given("jobId", given):
-        given["jobId"] = str(uuid.uuid4())
+    url = str(parse_url(absolute(url)))
+    given |= {"path": url, "format": format, ANSWER_OPTION: uuid.uuid4().hex}
+    given.setdefault("jobId", str(uuid.uuid4()))
     parsed = WriteOptions.parse(given, mode=chosen)
     settings = _session_conf(df)
     job_options = parsed.job_options(lockgate_conf(settings), os.environ)
@@ -158,12 +165,21 @@ def _not_of_an_unfinished_job(url: str, options: JobOptions) -> None:
             raise DestinationConflict(
                 f"mode ignore: the data there is part of the output of job {job.job_id}, whose commit has not ended",
                 where=f"{url}\n{job.status}, phase {job.phase}",
-                next_step=f"write again later; if its driver is dead: lockgate recover {url} {job.job_id}",
+                next_step=f"write again later; if its driver is dead: {command('recover', url, job.job_id)}",
             )
 
 
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _as_texts(options: Mapping[str, Any]) -> dict[str, str]:
+    """The options as Spark carries them: a mapping `store` by its parts, a sequence with commas. None is not given."""
+    texts: dict[str, str] = {}
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            texts |= {f"{name}.{part}": str(each) for part, each in value.items()}
+        elif isinstance(value, (list, tuple)):
+            texts[name] = ",".join(map(str, value))
+        elif value is not None:
+            texts[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return texts
 
 
 def _is_connect(df: DataFrame) -> bool:

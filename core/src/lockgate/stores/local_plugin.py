@@ -13,7 +13,7 @@ from lockgate.stores.local import CAPABILITIES, TWO_STEP_RENAMES, LocalStore
 @hookimpl
 def lockgate_stores() -> StoreKind:
     """The local store."""
-    return StoreKind("local", ("file",), CAPABILITIES, "local disks and what is mounted as one")
+    return StoreKind("local", ("file",), CAPABILITIES, "local disks and what is mounted as one", (TWO_STEP_RENAMES,))
 
 
 @hookimpl

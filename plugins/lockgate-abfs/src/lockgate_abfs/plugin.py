@@ -13,14 +13,14 @@ from lockgate.plugins.hookspecs import StoreKind, hookimpl
 
 from lockgate_abfs.credentials import find_credential
 from lockgate_abfs.location import SCHEMES, locate
-from lockgate_abfs.settings import AbfsSettings
+from lockgate_abfs.settings import OPTIONS, AbfsSettings
 from lockgate_abfs.store import CAPABILITIES, AbfsStore
 
 
 @hookimpl
 def lockgate_stores() -> StoreKind:
     """The store of Azure accounts with a hierarchical namespace."""
-    return StoreKind("abfs", SCHEMES, CAPABILITIES, "Azure Data Lake Storage Gen2, hierarchical namespace")
+    return StoreKind("abfs", SCHEMES, CAPABILITIES, "Azure Data Lake Storage Gen2, hierarchical namespace", OPTIONS)
 
 
 @hookimpl

@@ -66,6 +66,10 @@ class AbfsSettings:
         return cls(**values)  # type: ignore[arg-type]  # each was given its field's type above
 
 
+OPTIONS = tuple(AbfsSettings.__dataclass_fields__)
+"""What the store reads of `JobOptions.store`."""
+
+
 def _truth(name: str, text: str) -> bool:
     lowered = text.strip().lower()
     if lowered in ("true", "yes", "1", "on", "t"):

@@ -64,6 +64,10 @@ class GcsSettings:
         )
 
 
+OPTIONS = tuple(GcsSettings.__dataclass_fields__)
+"""What the store reads of `JobOptions.store`."""
+
+
 def _whole(name: str, text: str, least: int, most: int) -> int:
     if not text.isdigit() or not least <= int(text) <= most:
         raise OptionError(

@@ -13,7 +13,7 @@ from lockgate.plugins.hookspecs import StoreKind, hookimpl
 
 from lockgate_hdfs.hadoop_conf import default_authority
 from lockgate_hdfs.native_store import CAPABILITIES, HdfsStore
-from lockgate_hdfs.settings import HdfsSettings
+from lockgate_hdfs.settings import OPTIONS, HdfsSettings
 from lockgate_hdfs.web_store import WebHdfsStore
 
 SCHEMES = ("hdfs", "webhdfs")
@@ -22,7 +22,7 @@ SCHEMES = ("hdfs", "webhdfs")
 @hookimpl
 def lockgate_stores() -> StoreKind:
     """HDFS by both its ways."""
-    return StoreKind("hdfs", SCHEMES, CAPABILITIES, "HDFS: by its native protocol, or by REST (webhdfs)")
+    return StoreKind("hdfs", SCHEMES, CAPABILITIES, "HDFS: by its native protocol, or by REST (webhdfs)", OPTIONS)
 
 
 @hookimpl

@@ -16,6 +16,8 @@ PART_BYTES = 32 << 20
 
 _OWN = ("user", "token", "tls", "conf_dir", "threads", "file_mode", "directory_mode", "part_bytes")
 _HADOOP = ("dfs.", "fs.", "hadoop.", "ipc.")
+OPTIONS = (*_OWN, *_HADOOP)
+"""What the store reads of `JobOptions.store`; a name that ends in `.` stands for all that begin so."""
 
 _FAILOVER = {"dfs.client.failover.sleep.base.millis": "50", "dfs.client.failover.sleep.max.millis": "1000"}
 
@@ -39,16 +41,10 @@ class HdfsSettings:
         """Options first, then the environment, then the files.
 
         Raises:
-            OptionError: an option is unknown or its value bad, or a configuration file cannot be read.
+            OptionError: an option's value is bad, or a configuration file cannot be read.
         """
-        given = dict(options.store)
-        hadoop = {name: given.pop(name) for name in list(given) if name.startswith(_HADOOP)}
-        unknown = sorted(set(given) - set(_OWN))
-        if unknown:
-            raise OptionError(
-                f"HDFS knows no option store.{unknown[0]}",
-                next_step=f"known: {', '.join(f'store.{name}' for name in _OWN)}, and Hadoop's as store.dfs.…",
-            )
+        given = options.store
+        hadoop = {name: value for name, value in given.items() if name.startswith(_HADOOP)}
         return cls(
             user=given.get("user") or environment.get("HADOOP_USER_NAME", "") or environment.get("USER", ""),
             token=given.get("token", ""),

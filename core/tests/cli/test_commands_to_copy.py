@@ -1,0 +1,47 @@
+"""What an error tells to do next can be copied into a shell, whatever destination and job are called."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from command_line import crashed, run, run_json
+from lockgate import Job
+
+
+def test_a_printed_command_with_blanks_in_names_runs_as_it_is(tables) -> None:
+    table = tables("my events; (new)")
+    table.write({"p=1/old": b"1"})
+    dead = crashed(table, conflict="replace")
+    _, _, err = run("verify", str(table.root))
+    (line,) = [line for line in err.splitlines() if "Next: " in line]
+    words = shlex.split(line.partition("Next: ")[2])
+    assert words[:3] == ["lockgate", "recover", f"file://{table.root}"]
+    shell = f"{sys.executable} -m {line.partition('Next: ')[2]}"
+    done = subprocess.run(shell, shell=True, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert f"{dead}: finished" in done.stdout
+
+
+def test_no_message_puts_names_into_a_command_unquoted() -> None:
+    import lockgate
+
+    source = Path(lockgate.__file__).parent
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in source.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if any(f"lockgate {name} {{" in line for name in ("jobs", "recover", "commit", "abort", "show", "gc", "plan"))
+    ]
+    assert found == []
+
+
+def test_jobs_shows_which_attempt_at_a_job_it_is(table) -> None:
+    table.job("nightly")
+    Job(table.root, job_id="nightly", job_attempt=1).setup()
+    table.job("other")
+    _, out, _ = run("jobs", str(table.root))
+    assert {(row.split("\t")[0], row.split("\t")[6]) for row in out.splitlines()} >= {("nightly", "1"), ("other", "")}
+    assert {job["job_attempt"] for job in run_json("jobs", str(table.root))[1]} >= {0, 1}
