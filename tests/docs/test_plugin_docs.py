@@ -86,7 +86,7 @@ def test_whatever_a_plugin_is_handed_or_answers_can_be_imported_from_the_one_pla
 def test_what_needs_fsspec_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
     monkeypatch.delitem(sys.modules, "lockgate.stores.fsspec_store", raising=False)
-    with pytest.raises(ImportError, match=r"pip install 'lockgate\[fsspec\]'"):
+    with pytest.raises(ImportError, match=r'pip install "lockgate\[fsspec\]"'):
         importlib.import_module("lockgate.plugin").FsspecStore  # noqa: B018
 
 

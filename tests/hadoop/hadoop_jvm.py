@@ -29,7 +29,7 @@ class HadoopError(Exception):
 def missing() -> str:
     """What has to be installed before `HadoopJvm` can start; empty if nothing."""
     if importlib.util.find_spec("pyspark") is None:
-        return "PySpark is not installed: pip install 'lockgate[spark]'"
+        return 'PySpark is not installed: pip install "lockgate[spark]"'
     if not jars().is_dir():
         return f"PySpark came without Hadoop's jars ({jars()}): install it from PyPI"
     if _java("javac") is None:

@@ -117,4 +117,4 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "fsspec":
             raise
-        raise ImportError("FsspecStore needs fsspec; install it: pip install 'lockgate[fsspec]'") from error
+        raise ImportError('FsspecStore needs fsspec; install it: pip install "lockgate[fsspec]"') from error

@@ -51,7 +51,9 @@ class SignOfLife:
             if not await show_life(self._run, self._who):
                 return
         except LockgateError as error:
-            self._run.log.info("no sign of life could be shown", who=self._who, error=str(error))
+            self._run.log.info(
+                "the file that says that this job is at work was not renewed", who=self._who, error=str(error)
+            )
         self._wait()
 
     def _cancel(self) -> None:

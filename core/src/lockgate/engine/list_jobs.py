@@ -40,9 +40,10 @@ STATUS_MEANING: dict[JobStatus, str] = {
     JobStatus.RUNNING: "its tasks are at work, or were a short while ago",
     JobStatus.COMMITTING: "its driver is in job commit, or was a short while ago",
     JobStatus.CRASHED: "its driver died in job commit: `lockgate recover` finishes or undoes it",
-    JobStatus.ABANDONED: "it never came to job commit: `lockgate gc` or `lockgate abort` deletes it",
+    JobStatus.ABANDONED: "its job commit never began: `lockgate commit` commits what its tasks wrote, `lockgate gc` or "
+    "`lockgate abort` deletes it",
     JobStatus.REFUSED: "its commit was refused before anything moved; it can be committed again, or aborted",
-    JobStatus.LEFT_BEHIND: "it is over, and its directory was not cleaned up: `lockgate gc` does",
+    JobStatus.LEFT_BEHIND: "it is over, and its directory was not deleted: `lockgate gc` deletes it",
     JobStatus.COMMITTED: "the last job that was committed here",
     JobStatus.UNREADABLE: "its commit record or its marker cannot be read: another version's, or damaged",
     JobStatus.OTHER_COMMITTER: "a job of Hadoop's FileOutputCommitter: only its own driver can end it",

@@ -43,7 +43,7 @@ def why_at_work(run: JobRun, marker: JobMarker | None, last_seen: float, *, sile
     alive_seconds = run.options.alive_seconds
     idle = run.runtime.wall() - last_seen
     if idle < alive_seconds:
-        return f"it showed a sign of life {max(0.0, idle):.0f} s ago"
+        return f"its driver or a task renewed its files {max(0.0, idle):.0f} s ago"
     if not alive_seconds:
         return ""
     driver = Holder("", marker.host, marker.process, marker.user, marker.created) if marker else Holder("")

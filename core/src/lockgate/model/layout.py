@@ -17,7 +17,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-{extension}` | a staged file; other writers name theirs as they like |
 | `ATTEMPT/manifests/{task_attempt_id}-manifest.json.tmp` | a manifest on its way, or displaced by a rival's |
 | `ATTEMPT/manifests/{task_attempt_id}.aborted`       | says that this attempt had committed and was aborted |
-| `ATTEMPT/manifests/{who}.alive`                     | a sign of life of the driver or a task attempt, renewed |
+| `ATTEMPT/manifests/{who}.alive`                     | renewed by the driver or a task attempt while it is at work |
 | `ATTEMPT/manifests/{task_id}-manifest.json`         | the manifest of a committed task |
 | `JOB/commit.json`, `commit-0001.json`, …            | the commit record, one file a step; all attempts share it |
 | `ATTEMPT/unmoved/_{ordinal}`                        | a staged file that a rollback found where its task left it |

@@ -69,7 +69,7 @@ PHASES: dict[Phase, PhaseRule] = {
     ),
     Phase.ROLLING_BACK: PhaseRule(
         "the staged sources are deleted first, so that nobody can rename them any more; then new files are taken "
-        "out and what was set aside comes back",
+        "out and what was set aside is restored",
         "between the new state and the old one",
         _next(Phase.ROLLING_BACK, Phase.ROLLED_BACK),
         "undo",

@@ -528,7 +528,7 @@ class _Guard:
                 real, root = os.path.realpath(full), os.path.realpath(self._root)
                 inside = real == root or real.startswith(root.rstrip("/") + "/")
                 raise AccessDenied(
-                    f"a symbolic link {'stands in the path' if inside else 'leads out of the destination'}",
+                    f"a symbolic link {'is in the path' if inside else 'leads out of the destination'}",
                     where=f"{full} -> {real}",
                     next_step="nothing behind it is read, moved or deleted; put a directory in its place",
                 )
