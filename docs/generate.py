@@ -16,7 +16,7 @@ from typing import Any
 import typer
 from lockgate import plugin
 from lockgate.cli.main import app
-from lockgate.engine.list_jobs import STATUS_MEANING
+from lockgate.engine.list_jobs import STATUS_MEANING, JobStatus
 from lockgate.engine.runtime import EVENTS
 from lockgate.engine.store import Store
 from lockgate.engine.verify import FAULT_MEANING
@@ -127,10 +127,25 @@ def paths() -> str:
     return "\n".join(table)
 
 
+TO_TYPE = {
+    JobStatus.RUNNING: "nothing; `lockgate abort DESTINATION JOB` if it is to end",
+    JobStatus.COMMITTING: "nothing; it ends by itself, or shows as crashed",
+    JobStatus.CRASHED: "`lockgate recover DESTINATION JOB`; `--undo` for the state before",
+    JobStatus.ABANDONED: "`lockgate commit DESTINATION JOB` if its tasks had committed, else `lockgate gc DESTINATION`",
+    JobStatus.REFUSED: "`lockgate commit DESTINATION JOB` once the reason is gone, or `lockgate abort DESTINATION JOB`",
+    JobStatus.LEFT_BEHIND: "`lockgate gc DESTINATION`",
+    JobStatus.COMMITTED: "nothing; `lockgate verify DESTINATION` if in doubt",
+    JobStatus.UNREADABLE: "`lockgate jobs DESTINATION` with the version of Lockgate that wrote it",
+    JobStatus.OTHER_COMMITTER: "nothing here; end it where it was started",
+    JobStatus.RECORD_LOST: "`lockgate recover DESTINATION JOB --undo`, or `--finish`",
+}
+"""What an operator types about a job of each status."""
+
+
 def statuses() -> str:
-    """What `lockgate jobs` says of a job."""
-    lines = ["| status | what it means, and what to do |", "| --- | --- |"]
-    lines += [f"| {status.value} | {meaning} |" for status, meaning in STATUS_MEANING.items()]
+    """What `lockgate jobs` says of a job, and the command that answers it."""
+    lines = ["| what `lockgate jobs` says | what it means | what to type |", "| --- | --- | --- |"]
+    lines += [f"| {status.value} | {meaning} | {TO_TYPE[status]} |" for status, meaning in STATUS_MEANING.items()]
     return "\n".join(lines)
 
 

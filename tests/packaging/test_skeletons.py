@@ -60,7 +60,7 @@ print(summary.files, summary.lockgate.store)
 
 def test_the_page_prints_three_projects() -> None:
     assert {name: sorted(files) for name, files in skeletons().items()} == {
-        "lockgate-quiet-hours": ["lockgate_quiet_hours.py", "pyproject.toml"],
+        "lockgate-small-commits": ["lockgate_small_commits.py", "pyproject.toml"],
         "lockgate-shelf": ["lockgate_shelf.py", "pyproject.toml", "tests/test_conformance.py"],
         "lockgate-folder": ["lockgate_folder.py", "pyproject.toml", "tests/test_conformance.py"],
     }
@@ -81,7 +81,7 @@ def test_a_store_of_the_docs_installs_and_passes_the_kit_as_printed(store: str, 
     [
         ("lockgate-shelf", "shelf://one/events", "append", "shelf"),
         ("lockgate-folder", "folder://{tmp_path}/events", "replace", "folder"),
-        ("lockgate-quiet-hours", "{tmp_path}/events", "quiet-hours", "local"),
+        ("lockgate-small-commits", "{tmp_path}/events", "small-commits", "local"),
     ],
 )
 def test_a_plugin_of_the_docs_is_found_once_it_is_installed(
@@ -91,3 +91,30 @@ def test_a_plugin_of_the_docs_is_found_once_it_is_installed(
     listed = run(["-c", "from lockgate.cli.main import main; main()", "plugins", "--json"], environment, tmp_path)
     assert f'"{distribution}"' in listed
     assert run(["-c", JOB, url.format(tmp_path=tmp_path), policy], environment, tmp_path) == f"1 {store}\n"
+
+
+TOO_MANY = """
+import sys
+import lockgate_small_commits
+from lockgate import Job
+from lockgate.errors import DestinationConflict
+lockgate_small_commits.FILES_MAX = 1
+job = Job(sys.argv[1], conflict="small-commits")
+job.setup()
+attempt = job.task_attempt(0)
+attempt.setup()
+for name in ("a", "b"):
+    with attempt.open(name) as file:
+        file.write(b"x")
+try:
+    job.commit([attempt.commit()])
+except DestinationConflict as error:
+    print(error.what)
+"""
+
+
+def test_the_policy_of_the_docs_refuses_what_it_says_and_nothing_is_moved(tmp_path: Path) -> None:
+    environment = installed("lockgate-small-commits", tmp_path)
+    told = run(["-c", TOO_MANY, str(tmp_path / "events")], environment, tmp_path)
+    assert told == "the job would add 2 files, and the policy small-commits takes 1\n"
+    assert not (tmp_path / "events/a").exists()

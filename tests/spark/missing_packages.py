@@ -50,6 +50,7 @@ else:
     hidden.write_text("pyarrow")
     spark.dataSource.register(__import__("pyspark_lockgate").DefaultSource)
     everywhere = ("pyarrow", 'pip install "lockgate[spark]"', "driver's Python", "PYSPARK_PYTHON", "every executor")
+    fails(lambda: save("t"), "the Python that Spark started to plan the write has none", sys.executable)
     fails(lambda: save("t"), *everywhere)
     try:
         write(df, str(base / "fresh"))

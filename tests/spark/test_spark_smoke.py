@@ -53,3 +53,31 @@ def test_a_stream_works_with_this_pyspark(spark, tmp_path) -> None:
         )  # fmt: skip
         query.awaitTermination()
     assert rows(spark, str(out)) == sorted((10 * number + each, each % 2) for number in range(3) for each in range(10))
+
+
+PARTITIONS = """
+    select id, d, t, w, n, s, s2, id % 2 = 0 as b from values
+        (0, date'2024-02-29', timestamp'2024-03-10 06:30:00.5', timestamp_ntz'2024-03-10 02:30:00', 1.50BD, 'a b/c:d', ''),
+        (1, date'0001-01-01', timestamp'1883-01-01 00:00:00', timestamp_ntz'1582-10-04 00:00:00.000001', -0.07BD, 'x=1%2F', null),
+        (2, date'9999-12-31', timestamp'2024-11-03 06:30:00', timestamp_ntz'2024-01-01 00:00:00', 0.00BD, 'Ünï"{}[]^#\\\\*?', 'z'),
+        (3, null, null, null, null, null, null)
+        as v(id, d, t, w, n, s, s2)
+"""  # noqa: E501
+"""Dates, timestamps, times of day, decimals, text with special characters, nulls and empty text to partition by."""
+
+
+def test_partitions_are_named_as_spark_names_them_with_this_pyspark(spark, tmp_path) -> None:
+    df = spark.sql(PARTITIONS)
+    columns = [name for name in df.columns if name != "id"]
+    ours, sparks = tmp_path / "ours", tmp_path / "sparks"
+    write(df, str(ours), partition_by=columns)
+    df.write.partitionBy(*columns).parquet(str(sparks))
+
+    def directories(root: Path) -> set[str]:
+        found = {path.parent.relative_to(root) for path in root.rglob("*.parquet")}
+        return {str(path) for path in found if path.parts[0].startswith("d=")}
+
+    assert directories(ours) == directories(sparks)
+    assert len(directories(ours)) == 4
+    values = [sorted(map(str, spark.read.parquet(str(root)).collect())) for root in (ours, sparks)]
+    assert values[0] == values[1]

@@ -42,7 +42,7 @@ from lockgate.model.manifest import Entry
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin, Receipt, pins_of
-from lockgate.model.record import Ground
+from lockgate.model.record import CommitRecord, Ground
 from lockgate.model.summary import FileList, Summary
 
 Admission = Callable[[JobRun], Awaitable[Summary | None]]

@@ -38,7 +38,7 @@ class LockgateDataSource(DataSource):
                 is missing.
         """
         with answering(self.options.get(ANSWER_OPTION, "")):
-            require_pyarrow("the driver's Python")
+            require_pyarrow("the Python that Spark started to plan the write")
             from lockgate.spark.batch_writer import BatchWriter
             from lockgate.spark.write_options import WriteOptions
 
@@ -50,7 +50,7 @@ class LockgateDataSource(DataSource):
         Raises:
             LockgateError: as for `writer`.
         """
-        require_pyarrow("the driver's Python")
+        require_pyarrow("the Python that Spark started to plan the write")
         from lockgate.spark.stream_writer import StreamWriter
         from lockgate.spark.write_options import WriteOptions
 

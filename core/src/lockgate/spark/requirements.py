@@ -9,7 +9,7 @@ from lockgate.model.errors import UsageError
 
 EVERYWHERE = (
     'pip install "lockgate[spark]" where it is missing: three places need it, the driver\'s Python, the Python that '
-    "Spark starts for its workers (PYSPARK_PYTHON), and every executor"
+    "Spark starts (PYSPARK_DRIVER_PYTHON, else PYSPARK_PYTHON, else python3), and every executor"
 )
 """The one sentence that answers a missing package, wherever that is found out."""
 
@@ -17,7 +17,7 @@ EVERYWHERE = (
 def require_pyarrow(whose: str) -> None:
     """Make sure that this Python can import pyarrow.
 
-    `whose` says whose Python this is, such as "the driver".
+    `whose` says which Python this is, such as "the Python that Spark started to plan the write".
 
     Raises:
         UsageError: it cannot; it says which Python, what to install, and where else it is needed.
