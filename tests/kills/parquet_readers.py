@@ -49,8 +49,14 @@ def pandas(root: Path) -> list[str]:
     return pd.read_parquet(root)["row"].tolist()
 
 
+def duckdb_sloppy_glob(root: Path) -> list[str]:
+    """Without the point before the extension."""
+    return [row for (row,) in duckdb.sql(f"SELECT row FROM read_parquet('{root}/**/*parquet')").fetchall()]
+
+
 READERS: tuple[Callable[[Path], list[str]], ...] = (
     duckdb_glob,
+    duckdb_sloppy_glob,
     duckdb_partitions,
     duckdb_directory,
     polars_glob,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,16 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from lockgate.errors import DestinationConflict, FileMissing, JobNotFound, OptionError, PluginError, StoreError
+from lockgate.errors import (
+    DestinationConflict,
+    FileMissing,
+    JobNotFound,
+    OptionError,
+    PathError,
+    PluginError,
+    StoreError,
+    UsageError,
+)
 from lockgate.spark import write
 
 DYING_JOB = """
@@ -195,18 +205,35 @@ def test_nothing_is_raised_once_the_job_is_committed(spark, destination) -> None
     assert spark.read.parquet(destination).count() == 8
 
 
-def test_columns_that_are_one_to_spark_are_refused_as_by_its_own_writer(spark, destination) -> None:
-    doubled = spark.range(3).selectExpr("id", "id AS ID")
-    with pytest.raises(OptionError, match="two columns have one name"):
-        write(doubled, destination)
-    with pytest.raises(Exception, match="two columns have one name"):
-        save(doubled, destination)
-    with pytest.raises(Exception, match="COLUMN_ALREADY_EXISTS"):
-        doubled.write.parquet(f"{destination}-sparks")
+def test_a_destination_may_be_a_path_object(spark, tmp_path) -> None:
+    summary = write(spark.range(3), tmp_path / "table")
+    assert summary is not None
+    assert summary.counters["rows_written"] == 3
+    assert spark.read.parquet(str(tmp_path / "table")).count() == 3
+    assert write(spark.range(3), tmp_path / "table", mode="ignore") is None
 
 
-def test_a_job_id_is_taken_however_it_is_spelled(spark, destination) -> None:
-    for number, name in enumerate(("jobId", "job_id", "jobid")):
-        summary = write(spark.range(3), destination, mode="append", **{name: f"mine-{number}"})
-        assert summary is not None
-        assert summary.job_id == f"mine-{number}"
+def test_a_relative_path_counts_from_the_current_directory_as_for_spark(spark, tmp_path) -> None:
+    """Of this process for `write`; for `save` of the JVM, as Spark has it, wherever its Python has gone since."""
+    below = os.path.relpath(tmp_path / "told")
+    assert not os.path.isabs(below)
+    write(spark.range(3), below)
+    save(spark.range(3), os.path.relpath(tmp_path / "saved"))
+    spark.range(3).write.parquet(os.path.relpath(tmp_path / "sparks"))
+    for name in ("told", "saved", "sparks"):
+        assert spark.read.parquet(str(tmp_path / name)).count() == 3
+
+
+def test_a_tilde_is_refused_since_spark_makes_a_directory_of_that_name(spark) -> None:
+    with pytest.raises(PathError, match="~ is not taken for a home directory"):
+        write(spark.range(3), "~/table")
+    with pytest.raises(Exception, match="~ is not taken for a home directory"):
+        save(spark.range(3), "~/table")
+
+
+@pytest.mark.parametrize("wrong", [[1, 2], None, pq])
+def test_what_is_no_dataframe_is_told(spark, destination, wrong) -> None:
+    with pytest.raises(UsageError, match="write takes a DataFrame of Spark first"):
+        write(wrong, destination)
+    with pytest.raises(PathError, match="a destination is a URL or a path, not int"):
+        write(spark.range(3), 7)

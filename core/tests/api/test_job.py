@@ -62,12 +62,13 @@ def test_an_open_file_is_never_committed(table) -> None:
                 attempt.commit(scan=scan)
 
 
-def test_an_attempt_that_discarded_all_it_opened_commits_nothing(table) -> None:
+@pytest.mark.parametrize("name", ["_0-bin_", "_0-bin"], ids=["ours", "an older version's"])
+def test_an_attempt_that_discarded_all_it_opened_commits_nothing(table, name) -> None:
     job = table.job()
     attempt = job.task_attempt(0)
     attempt.setup()
     attempt.open("a.bin").discard()
-    (Path(attempt.working_directory.removeprefix("file://")) / "_0-bin").write_bytes(b"left by a discard that failed")
+    (Path(attempt.working_directory.removeprefix("file://")) / name).write_bytes(b"left by a discard that failed")
     assert attempt.commit().files == 0
 
 
@@ -107,6 +108,22 @@ def test_a_relative_path_is_taken_from_where_the_job_is_made(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     assert [state.job_id for state in lockgate.jobs(form("data/events"))] == [job.job_id]
     assert lockgate.verify(form("data/../data/events")).checked == 0
+
+
+@pytest.mark.parametrize("form", [Path, str])
+def test_a_tilde_is_refused_where_a_home_directory_would_be_meant(tmp_path, monkeypatch, form) -> None:
+    monkeypatch.chdir(tmp_path)
+    for text in ("~", "~/events"):
+        with pytest.raises(PathError, match="~ is not taken for a home directory"):
+            Job(form(text))
+    assert Job("~x").url == f"file://{tmp_path}/~x"
+    assert Job("./~/x").url == f"file://{tmp_path}/~/x"
+
+
+@pytest.mark.parametrize("wrong", [None, 7, b"/data"])
+def test_what_is_no_path_is_told(wrong) -> None:
+    with pytest.raises(PathError, match="a destination is a URL or a path"):
+        Job(wrong)
 
 
 def test_a_block_sets_up_and_commits(table) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import lockgate
 import pytest
-from command_line import run, run_json
+from command_line import run
 from lockgate import Job
 from lockgate.errors import PathError, UsageError
 
@@ -57,14 +54,11 @@ def test_doctor_of_what_cannot_be_written_is_a_problem() -> None:
     assert run("doctor", "/proc/nothing")[0] == 1
 
 
-def test_a_tilde_is_the_home_directory(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for location in ("~/events", Path("~/events")):
-        assert Job(location).url == f"file://{tmp_path}/events"
-    job = Job("~/events")
-    job.setup()
-    assert [each["job_id"] for each in run_json("jobs", "~/events")[1]] == [job.job_id]
-    assert [state.job_id for state in lockgate.jobs("~/events")] == [job.job_id]
+@pytest.mark.parametrize("command", ["show", "jobs"])
+def test_a_tilde_that_no_shell_has_replaced_is_told_plainly(command) -> None:
+    status, out, err = run(command, "~/events")
+    assert (status, out) == (2, "")
+    assert "~ is not taken for a home directory" in err
 
 
 def test_a_flag_given_as_an_option_is_told_as_a_flag(table) -> None:

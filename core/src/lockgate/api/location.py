@@ -14,8 +14,25 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
 def absolute(location: Location) -> str:
-    """A URL as it is, a local path made absolute from the current directory, with `~` as the home directory. `..` in a
-    path is taken as text, as `os.path.abspath` does."""
-    text = os.fspath(location)
-    is_url = isinstance(location, str) and _URL.match(text)
-    return text if is_url else os.path.abspath(os.path.expanduser(text))
+    """A URL as it is, a local path made absolute from the current directory. `..` in a path is taken as text, as
+    `os.path.abspath` does.
+
+    Raises:
+        PathError: it is neither, or begins with `~`, which only a shell takes for a home directory.
+    """
+    text = os.fspath(location) if isinstance(location, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise PathError(
+            f"a destination is a URL or a path, not {type(location).__name__}",
+            where=repr(location),
+            next_step="give a string or a pathlib.Path",
+        )
+    if isinstance(location, str) and _URL.match(text):
+        return text
+    if text.partition("/")[0] == "~":
+        raise PathError(
+            "~ is not taken for a home directory",
+            where=text,
+            next_step=f"give os.path.expanduser({text!r}), or './{text}' if the directory is named so",
+        )
+    return os.path.abspath(text)

@@ -14,7 +14,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | ATTEMPT                                             | the job attempt directory |
 | `ATTEMPT/job.json`                                  | the job's marker: whose job this is, and its options |
 | `ATTEMPT/tasks/{task_attempt_id}/`                  | a task attempt's private working directory |
-| `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-{extension}` | a staged file; other writers name theirs as they like |
+| `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-{extension}_` | a staged file; other writers name theirs as they like |
 | `ATTEMPT/manifests/{task_attempt_id}-manifest.json.tmp` | a manifest on its way, or displaced by a rival's |
 | `ATTEMPT/manifests/{task_attempt_id}.aborted`       | says that this attempt had committed and was aborted |
 | `ATTEMPT/manifests/{who}.alive`                     | renewed by the driver or a task attempt while it is at work |
@@ -241,12 +241,12 @@ class JobLayout:
 
         Staged files lie side by side under short names: the attempt makes no directory, cleanup deletes none, and
         the manifest, which says where each goes, stays small. The extension is kept for people who look, but not as
-        one: a reader's `**/*.parquet` must not find the file.
+        one, and not at the end: neither a reader's `**/*.parquet` nor its `**/*parquet` may find the file.
         """
         name = relative.rpartition("/")[2]
         extension = name.rpartition(".")[2] if "." in name[1:] else ""
         plain = extension if len(extension) <= 12 and extension.isascii() and extension.isalnum() else "bin"
-        return f"{self.tasks}/{task_attempt_id}/_{ordinal}-{plain}"
+        return f"{self.tasks}/{task_attempt_id}/_{ordinal}-{plain}_"
 
     def manifest(self, task_id: str) -> str:
         """The manifest path of a committed task."""
@@ -302,8 +302,9 @@ def replaced_nonce(path: str) -> str | None:
 
 def is_staged(name: str) -> bool:
     """Whether a name in a task attempt's working directory is one that `JobLayout.staged` gives: of a file that was
-    opened by the path that it will have, which the name does not say."""
-    return re.fullmatch(r"_[0-9]+-[A-Za-z0-9]{1,12}", name) is not None
+    opened by the path that it will have, which the name does not say. Earlier
+    versions' names had no `_` at the end."""
+    return re.fullmatch(r"_[0-9]+-[A-Za-z0-9]{1,12}_?", name) is not None
 
 
 def record_sequence(name: str) -> int | None:

@@ -47,7 +47,7 @@ def write(
     partition_by: str | Sequence[str] = (),
     **options: Any,
 ) -> Summary | None:
-    """Write a DataFrame and return the summary of the job. `url` is a URL or a local path, as of `lockgate.Job`.
+    """Write a DataFrame to a URL, or to a path of the local disk, and return the summary of the job.
 
     `mode` is one of Spark's: `error` (the default: the destination must hold no data), `append`, `overwrite` (the
     policy `replace`, or `replace-partitions` where `partitionOverwriteMode` is `dynamic`, in the options or as the
@@ -62,23 +62,21 @@ def write(
 
     Raises:
         OptionError: a mode, an option or a column is not known, or two contradict each other.
-        UsageError: Spark's Python, or its tasks', lacks a package; it says which, and where.
+        PathError: the destination is neither a URL nor a path, or begins with `~`.
+        UsageError: what is to be written is no DataFrame of Spark's; or Spark's Python, or its tasks', lacks a
+            package: it says which, and where.
         LockgateError: the job was refused, or failed, by its type; the destination is as before, or the text says
             what it is.
     """
+    _check_type(df)
+    url = str(parse_url(absolute(url)))
     chosen = cast("SaveMode", mode.lower().replace("errorifexists", "error"))
     if chosen not in MODES:
         raise OptionError(f"there is no mode {mode!r}", next_step=f"mode takes {', '.join(MODES)}")
-    if not hasattr(df, "sparkSession"):
-        raise UsageError(
-            f"write takes a DataFrame of Spark, not a {type(df).__module__}.{type(df).__name__}",
-            next_step="spark.createDataFrame(...) makes one of pandas' DataFrames, Arrow's tables and lists of rows",
-        )
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
     given = _as_texts(options)
     if columns:
         given["partitionBy"] = json.dumps(columns)
-    url = str(parse_url(absolute(url)))
     given |= {"path": url, "format": format, ANSWER_OPTION: uuid.uuid4().hex}
     given.setdefault("jobId", str(uuid.uuid4()))
     parsed = WriteOptions.parse(given, mode=chosen)
@@ -111,6 +109,17 @@ def write(
             return None
         raise told from error
     return _summary_of(url, parsed.job_id, job_options)
+
+
+def _check_type(df: object) -> None:
+    from pyspark.sql import DataFrame
+
+    if not isinstance(df, DataFrame):
+        kind = f"{type(df).__module__}.{type(df).__qualname__}".removeprefix("builtins.")
+        raise UsageError(
+            f"write takes a DataFrame of Spark first, not {kind}",
+            next_step="write(df, url); spark.createDataFrame(…) makes one of a pandas or Arrow table, or of rows",
+        )
 
 
 def _check_first(df: DataFrame, options: WriteOptions, job_options: JobOptions) -> None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from lockgate.api.location import absolute
 from lockgate.model.errors import OptionError
 from lockgate.model.options import JobOptions, option_table
 from lockgate.model.urls import parse_url
@@ -108,14 +109,15 @@ class WriteOptions:
                 next_step="save(url), not saveAsTable, insertInto, writeTo or toTable; for a table, write files, and "
                 "then CREATE TABLE name USING parquet LOCATION 'url'",
             )
-        parse_url(ours["path"])  # refuses a relative path: the current directories of driver and executors differ
+        # A relative path counts from the driver's current directory, as for Spark: the executors' are others.
+        path = str(parse_url(absolute(ours["path"])))
         file_format = format_named(ours.get("format", "parquet"))
         takes = {_plain(name): name.lower() for name in file_format.settings}
         settings = {takes[_plain(name)]: value for name, value in rest.items() if _plain(name) in takes}
         job = {name: value for name, value in rest.items() if _plain(name) not in takes}
         numbers = {name: _size(name, ours[name]) if name in ours else default for name, default in _SIZES.items()}
         made = cls(
-            path=ours["path"],
+            path=path,
             format=file_format.name,
             partition_by=_columns(ours.get("partitionBy", "") or _spark_partitioning(options)),
             compression=_codec(file_format, ours.get("compression", "")),
