@@ -237,3 +237,20 @@ def test_what_is_no_dataframe_is_told(spark, destination, wrong) -> None:
         write(wrong, destination)
     with pytest.raises(PathError, match="a destination is a URL or a path, not int"):
         write(spark.range(3), 7)
+
+
+def test_columns_that_are_one_to_spark_are_refused_as_by_its_own_writer(spark, destination) -> None:
+    doubled = spark.range(3).selectExpr("id", "id AS ID")
+    with pytest.raises(OptionError, match="two columns have one name"):
+        write(doubled, destination)
+    with pytest.raises(Exception, match="two columns have one name"):
+        save(doubled, destination)
+    with pytest.raises(Exception, match="COLUMN_ALREADY_EXISTS"):
+        doubled.write.parquet(f"{destination}-sparks")
+
+
+def test_a_job_id_is_taken_however_it_is_spelled(spark, destination) -> None:
+    for number, name in enumerate(("jobId", "job_id", "jobid")):
+        summary = write(spark.range(3), destination, mode="append", **{name: f"mine-{number}"})
+        assert summary is not None
+        assert summary.job_id == f"mine-{number}"

@@ -42,6 +42,12 @@ def test_show_of_nothing_says_what_it_takes(tmp_path) -> None:
     assert "show takes a destination" in err
 
 
+def test_show_of_a_directory_below_the_root_says_that_no_job_was_committed_there() -> None:
+    status, _, err = run("show", "/usr")
+    assert status == 2
+    assert "no job was committed here" in err
+
+
 def test_doctor_leaves_nothing_where_nothing_was(tmp_path) -> None:
     assert run("doctor", str(tmp_path / "new/er"))[0] == 0
     assert list(tmp_path.iterdir()) == []

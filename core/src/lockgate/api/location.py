@@ -18,7 +18,7 @@ def absolute(location: Location) -> str:
     `os.path.abspath` does.
 
     Raises:
-        PathError: it is neither, or begins with `~`, which only a shell takes for a home directory.
+        PathError: it is neither, or empty, or begins with `~`, which only a shell takes for a home directory.
     """
     text = os.fspath(location) if isinstance(location, str | os.PathLike) else None
     if not isinstance(text, str):
@@ -27,6 +27,8 @@ def absolute(location: Location) -> str:
             where=repr(location),
             next_step="give a string or a pathlib.Path",
         )
+    if not text:
+        raise PathError("the destination is empty", next_step="for the current directory write '.'")
     if isinstance(location, str) and _URL.match(text):
         return text
     if text.partition("/")[0] == "~":

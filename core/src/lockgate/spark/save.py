@@ -78,7 +78,8 @@ def write(
     if columns:
         given["partitionBy"] = json.dumps(columns)
     given |= {"path": url, "format": format, ANSWER_OPTION: uuid.uuid4().hex}
-    given.setdefault("jobId", str(uuid.uuid4()))
+    if not is_given("jobId", given):
+        given["jobId"] = str(uuid.uuid4())
     parsed = WriteOptions.parse(given, mode=chosen)
     settings = _session_conf(df)
     job_options = parsed.job_options(lockgate_conf(settings), os.environ)
