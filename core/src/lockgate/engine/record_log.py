@@ -126,13 +126,14 @@ class RecordLog:
         return None if self.now is None else self.now.phase
 
     async def is_held(self) -> bool:
-        """Whether the newest version on the store is this driver's.
+        """Whether the newest version on the store is this driver's, and no remainder: one that it has created after
+        its job was over, being cancelled before it could look, has no predecessor.
 
         Raises:
             LockgateError: it cannot be read.
         """
         found = await read_record(self._run)
-        return found is not None and found.holder.nonce == self.nonce
+        return found is not None and found.holder.nonce == self.nonce and await has_predecessor(self._run, found)
 
     async def claim(self, phase: Phase, earlier: CommitRecord | None, **fields: Any) -> CommitRecord:
         """Create the record, or, where an earlier commit was refused before it moved anything, its next version.
