@@ -19,6 +19,7 @@ from lockgate.engine import (
     cleanup,
     commit_once,
     job_commit,
+    lost_versions,
     move_files,
     publish,
     recover,
@@ -370,7 +371,11 @@ def cleanup_deletes_the_record_in_any_order() -> Iterator[None]:
         attempts, _ = await honest(run)
         return attempts, []
 
-    with patch.object(cleanup, "_contents", contents), patch.object(recover, "_is_remainder", _false):
+    with (
+        patch.object(cleanup, "_contents", contents),
+        patch.object(recover, "_is_remainder", _false),
+        patch.object(lost_versions, "is_known_committed", _false),
+    ):
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -104,6 +105,22 @@ def test_a_committed_job_whose_newest_versions_of_the_record_are_lost_is_not_und
     assert recover(str(table.root), job.job_id, force=True)[job.job_id].outcome == "finished"
     assert table.read() == ({} if policy != "append" else OLD) | _new(policy)
     assert not table.left_over()
+
+
+@pytest.mark.parametrize("lost", ["moving", "publishing", "committed"])
+@pytest.mark.parametrize("options", [{}, {"mark_success": False}, {"txn_id": "once"}])
+def test_a_job_that_has_ended_is_not_undone_by_an_older_version_of_its_record(table, lost, options) -> None:
+    """Another job has published its own `_SUCCESS` since, so that only the note, or the outcome, tells."""
+    table.write(OLD)
+    job = table.job(cleanup_skip=True, **options)
+    job.commit([table.task(job, {"p=1/new": b"new"})])
+    table.write({"p=4/another": b"x"})
+    _forget_versions(table, job, lost)
+    with contextlib.suppress(UsageError):
+        recover(str(table.root), job.job_id, undo=True, force=True)
+    assert table.read() == OLD | {"p=1/new": b"new", "p=4/another": b"x"}
+    recover(str(table.root), job.job_id, force=True)
+    assert table.read() == OLD | {"p=1/new": b"new", "p=4/another": b"x"}
 
 
 def test_undoable_what_was_rolled_back_by_an_old_version_of_the_record_comes_back_all_the_same(table) -> None:

@@ -29,6 +29,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import own_summary, success_content
 from lockgate.engine.record_log import read_record
 from lockgate.engine.replaced_files import lists_in_force, still_set_aside
+from lockgate.engine.transactions import known_outcome
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, LockgateError
 from lockgate.model.layout import FILE_LISTS
@@ -65,6 +66,14 @@ async def has_ended(run: JobRun) -> bool:
     """Whether this job is known to have committed."""
     (note,), last = await both(run.store.read_files([run.layout.ended], bytes_max=1), success_content(run))
     return note is not None or own_summary(run, last) is not None
+
+
+async def is_known_committed(run: JobRun) -> bool:
+    """Whether this job is known to have committed, by what `has_ended` goes by, or by its transaction's outcome."""
+    if not run.options.txn_id:
+        return await has_ended(run)
+    outcome = await known_outcome(run)
+    return outcome is not None and outcome.job_id == run.layout.job_id
 
 
 async def is_record_lost(run: JobRun) -> bool:

@@ -3,11 +3,14 @@
 Lockgate deletes the newest version last, but people, and programs that tidy up, delete what they like. What is left may
 say `claimed` of a job that has set files aside, renamed some or all of its own, or is committed. So recovery, before it
 goes on from `claimed` or `moving`, looks for `_SUCCESS`, for lists of replaced files beside which something waits, and
-for staged files that stand at their targets, and takes the record to the phase that these show.
+for staged files that stand at their targets, and takes the record to the phase that these show. Before it goes on from
+`moving` or `publishing`, it asks whether the job is known to have ended: another's `_SUCCESS` may stand there by now,
+or none, and the job is committed all the same.
 """
 
 from __future__ import annotations
 
+from lockgate.engine.ended_jobs import is_known_committed
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.load_manifests import load_plan, refuse_aborted
 from lockgate.engine.publish import published_summary
@@ -21,22 +24,26 @@ from lockgate.model.record import CommitRecord
 
 async def catch_up(run: JobRun, log: RecordLog, record: CommitRecord) -> CommitRecord:
     """The record, which `log` holds, in the phase that the store shows: its own, or a later one."""
-    if record.phase not in (Phase.CLAIMED, Phase.MOVING):
+    if record.phase not in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING):
         return record
-    if record.marks_success and await published_summary(run) is not None:
+    if record.phase is not Phase.PUBLISHING and record.marks_success and await published_summary(run) is not None:
         plan = await _readable_plan(run, record)
         # An id that was used before, against the rules, has its old `_SUCCESS`; then the files are still staged.
         if plan is None or not await _any_staged(run, plan):
             return await _committed(log, record)
     if record.phase is Phase.CLAIMED:
-        return await _moving(run, log, record)
+        record = await _moving(run, log, record)
+    if record.phase is not Phase.CLAIMED and await is_known_committed(run):
+        # No driver comes so far whose job was over when it looked: so it is this commit that is known.
+        return await _committed(log, record)
     return record
 
 
 async def _committed(log: RecordLog, record: CommitRecord) -> CommitRecord:
     if record.phase is Phase.CLAIMED:
         await log.advance(Phase.MOVING)
-    await log.advance(Phase.PUBLISHING, summary_nonce=log.nonce)
+    if record.phase is not Phase.PUBLISHING:
+        await log.advance(Phase.PUBLISHING, summary_nonce=log.nonce)
     return await log.advance(Phase.COMMITTED)
 
 
