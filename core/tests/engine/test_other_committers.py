@@ -73,6 +73,18 @@ def test_recover_does_not_tell_of_success_where_replaced_data_is_missing(table) 
     assert len(recovery.missing) == 1
 
 
+def test_undoable_a_new_file_of_the_same_name_does_not_pass_for_the_replaced_one_that_is_gone(table) -> None:
+    table.write({"p=1/a": b"old a", "p=1/b": b"old b"})
+    job_id = die(table, after_moving, {"p=1/a": b"new a", "p=1/b": b"new b"})
+    shutil.rmtree(table.root / "_temporary")
+    for path in (table.root / "_lockgate" / "replaced" / job_id).glob("*/_*"):
+        if path.read_bytes() == b"old a":
+            path.unlink()
+    recovery = recover(str(table.root), job_id, undo=True)[job_id]
+    assert (recovery.outcome, list(recovery.missing)) == ("undone", ["p=1/a"])
+    assert table.read() == {"p=1/b": b"old b"}
+
+
 def die_committed(table, files: dict[str, bytes], **options: object) -> str:
     """A replacing job whose driver dies between its commit point and the deletion of its lists; its id."""
     job = table.job(conflict="replace", **options)

@@ -22,7 +22,14 @@ from lockgate.engine.replaced_files import (
     still_set_aside,
     waiting_files,
 )
-from lockgate.engine.roll_back import Undone, bring_back_summary, missing_of, return_what_is_not_ours, withdraw
+from lockgate.engine.roll_back import (
+    Undone,
+    bring_back_summary,
+    missing_of,
+    return_what_is_not_ours,
+    stayed_of,
+    withdraw,
+)
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import LockgateError
 from lockgate.model.layout import REPLACED, JobLayout, parse_replaced_directory
@@ -100,8 +107,9 @@ async def _restore(run: JobRun, kept: Kept) -> Undone:
     files, nonce = kept.replaced.files, kept.nonce
     with run.stage("roll_back"):
         waiting = await waiting_files(run, nonce)
-        # A file of that name was never moved, or has come back: what stands there is not the job's.
-        old = {aside.path for number, aside in enumerate(files) if number not in waiting}
+        # A file of that name was never moved, or has come back: what stands there is not the job's. But it may be the
+        # job's, where somebody has deleted the replaced one: the list says which file was there before.
+        old = await stayed_of(run, files, came_back=waiting)
         if Capability.REAL_DIRECTORIES in run.store.capabilities:
             await run.store.make_directories([run.layout.withdrawn_without_record(nonce)])
         numbered = enumerate(await _new_files(run, kept))

@@ -98,14 +98,25 @@ async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Und
 
 
 async def missing_of(run: JobRun, files: Sequence[SetAside], *, came_back: Container[int]) -> list[str]:
-    """Those of the replaced files that have neither come back nor stayed."""
-    missing: list[str] = []
-    stayed = [aside.path for n, aside in enumerate(files) if n not in came_back and aside.path != SUCCESS]
-    for start in range(0, len(stayed), 1_000):
-        some = stayed[start : start + 1_000]
-        found = await run.store.stat_files(some)
-        missing += [path for path, status in zip(some, found, strict=True) if status is None]
-    return missing
+    """Those of the replaced files that have neither come back nor stayed; another file in their place is none."""
+    stayed = await stayed_of(run, files, came_back=came_back)
+    gone = (aside.path for number, aside in enumerate(files) if number not in came_back and aside.path != SUCCESS)
+    return [path for path in gone if path not in stayed]
+
+
+async def stayed_of(run: JobRun, files: Sequence[SetAside], *, came_back: Container[int]) -> set[str]:
+    """The paths of those of the replaced files that stand in their old places, but for those that came back."""
+    stayed: set[str] = set()
+    asked = [aside for number, aside in enumerate(files) if number not in came_back]
+    for start in range(0, len(asked), 1_000):
+        some = asked[start : start + 1_000]
+        found = await run.store.stat_files([aside.path for aside in some])
+        stayed |= {
+            aside.path
+            for aside, status in zip(some, found, strict=True)
+            if status is not None and _is_ours(run, Entry("", aside.path, aside.length, aside.identity), status)
+        }
+    return stayed
 
 
 async def _refuse_if_taken_over(run: JobRun, record: CommitRecord) -> None:
