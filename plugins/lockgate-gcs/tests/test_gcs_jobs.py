@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after, refuse_names
-from lockgate import recover
+from lockgate import Job, recover
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.recover import recover_job
 from lockgate.engine.rename_files import TRIES
 from lockgate.engine.store import Progress, no_progress
 from lockgate.engine.task_commit import abort_task
@@ -179,6 +181,41 @@ def test_exclusive_an_undo_takes_out_copies_whose_sources_were_not_deleted(gcs: 
     assert gcs_table.read() != before
     recover(gcs_table.url, job.job_id, undo=True, force=True, options=gcs_table.job_options())
     assert gcs_table.read() == before
+
+
+def _robbed_while_setting_aside(table: RemoteTable, act: Callable[[JobRun], Awaitable[object]]) -> Job:
+    """A job whose driver stands still after it has set one file aside; another program deletes `_temporary`; `act`
+    ends the job; and the driver goes on."""
+    table.write({"p=1/a.bin": b"old a", "p=1/b.bin": b"old b"}, mark_success=False)
+    job = table.job(conflict="replace-partitions", mark_success=False)
+    receipt = table.task(job, {"p=1/new.bin": b"new"})
+    other = copy.copy(job)
+    other._store = None
+    store = job._open()
+    renames, paused = store.rename_files, [True]
+
+    async def rename_files(batch: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
+        if not (paused and "_lockgate/replaced/" in batch[0].target):
+            return await renames(batch, progress)
+        paused.clear()
+        done = await renames(batch[:1], progress)
+        run = other._run()
+        await run.store.delete_directories(["_temporary"])
+        await act(run)
+        return [*done, *await renames(batch[1:], progress)]
+
+    store.rename_files = rename_files  # type: ignore[method-assign]
+    with pytest.raises(LockgateError):
+        job.commit([receipt])
+    return job
+
+
+def test_undoable_a_driver_that_stood_still_sets_nothing_aside_after_an_undoing_without_the_record(
+    gcs_table: RemoteTable,
+) -> None:
+    _robbed_while_setting_aside(gcs_table, lambda run: recover_job(run, undo=True))
+    assert gcs_table.read() == {"p=1/a.bin": b"old a", "p=1/b.bin": b"old b"}
+    assert gcs_table.left_over() == []
 
 
 NO_BATCHES = pytest.mark.parametrize("batches", [501, 404, 405])

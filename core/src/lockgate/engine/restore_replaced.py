@@ -26,6 +26,7 @@ from lockgate.engine.roll_back import (
     Undone,
     bring_back_summary,
     missing_of,
+    renew_versions,
     return_what_is_not_ours,
     stayed_of,
     withdraw,
@@ -127,6 +128,8 @@ async def _restore(run: JobRun, kept: Kept) -> Undone:
         await run.store.delete_empty_directories(
             sorted(kept.replaced.made_directories, key=lambda path: (-path.count("/"), path))
         )
+        await renew_versions(run, nonce, files)
+        waiting = await waiting_files(run, nonce)
         await bring_back(run, nonce, files)
         missing = await missing_of(run, files, came_back=waiting)
         await bring_back_summary(run, nonce)

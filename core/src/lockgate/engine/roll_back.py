@@ -83,11 +83,7 @@ async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Und
         missing: list[str] = []
         if plan.set_aside:
             nonce = record.set_aside_nonce
-            if Capability.REAL_DIRECTORIES not in run.store.capabilities:
-                # `_SUCCESS` by itself and first, as when it was set aside.
-                numbered = list(enumerate(plan.set_aside))
-                await _renew_versions(run, nonce, [each for each in numbered if each[1].path == SUCCESS])
-                await _renew_versions(run, nonce, [each for each in numbered if each[1].path != SUCCESS])
+            await renew_versions(run, nonce, plan.set_aside)
             waiting = await waiting_files(run, nonce)
             await bring_back(run, nonce, plan.set_aside)
             missing = await missing_of(run, plan.set_aside, came_back=waiting)
@@ -289,6 +285,21 @@ def _is_ours(run: JobRun, entry: Entry, status: FileStatus) -> bool:
         return run.store.same_identity(entry.identity, status.identity)
     # A manifest of Hadoop's on a store without etags says no more than the length.
     return not status.is_directory and entry.length == status.length
+
+
+async def renew_versions(run: JobRun, nonce: str, files: Sequence[SetAside]) -> None:
+    """Where directories are not real, set every file on the list aside, before all are brought back: a driver that
+    still sets files aside pins the versions on the list, which are there no more.
+
+    Raises:
+        CommitFailed: one could not be renamed.
+    """
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        return
+    # `_SUCCESS` by itself and first, as when it was set aside.
+    numbered = list(enumerate(files))
+    await _renew_versions(run, nonce, [each for each in numbered if each[1].path == SUCCESS])
+    await _renew_versions(run, nonce, [each for each in numbered if each[1].path != SUCCESS])
 
 
 async def _renew_versions(run: JobRun, nonce: str, waiting: Sequence[tuple[int, SetAside]]) -> None:
