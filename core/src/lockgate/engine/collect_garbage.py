@@ -158,7 +158,13 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     found: list[Garbage] = []
     for job_id in await jobs_with_replaced_files(run):
         layout = JobLayout(job_id)
-        if await kept_lists(run, job_id) or await read_record(run, layout) is not None:
+        try:
+            if await kept_lists(run, job_id) or await read_record(run, layout) is not None:
+                continue
+        except StoreError:
+            raise
+        except LockgateError as error:
+            found.append(Garbage(layout.replaced, "kept", str(error)))
             continue
         if not dry_run:
             await let_go_of_replaced(dataclasses.replace(run, layout=layout), committed=True)

@@ -45,7 +45,8 @@ STATUS_MEANING: dict[JobStatus, str] = {
     JobStatus.REFUSED: "its commit was refused before anything moved; it can be committed again, or aborted",
     JobStatus.LEFT_BEHIND: "it is over, and its directory was not deleted: `lockgate gc` deletes it",
     JobStatus.COMMITTED: "the last job that was committed here",
-    JobStatus.UNREADABLE: "its commit record or its marker cannot be read: another version's, or damaged",
+    JobStatus.UNREADABLE: "its commit record, its marker or its list of replaced files cannot be read: another "
+    "version's, or damaged",
     JobStatus.OTHER_COMMITTER: "a job of Hadoop's FileOutputCommitter: only its own driver can end it",
     JobStatus.RECORD_LOST: "another program deleted its commit record; what it was to replace is kept: "
     "`lockgate recover` with `--undo` brings that back, with `--finish` it lets the new files stay",
@@ -113,7 +114,13 @@ async def _without_record(run: JobRun, recorded: set[str]) -> list[JobState]:
     found: list[JobState] = []
     for job_id in await jobs_with_replaced_files(run):
         # The job may have begun, or ended, since the others were listed: its record decides, read after its lists.
-        kept = [] if job_id in recorded else await kept_lists(run, job_id)
+        try:
+            kept = [] if job_id in recorded else await kept_lists(run, job_id)
+        except StoreError:
+            raise
+        except LockgateError as error:
+            found.append(JobState(JobLayout(job_id), JobStatus.UNREADABLE, problem=str(error)))
+            continue
         if kept and await read_record(run, kept[0].layout) is None:
             created = max(each.replaced.created for each in kept)
             committed = await published_summary(dataclasses.replace(run, layout=kept[0].layout)) is not None

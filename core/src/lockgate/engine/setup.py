@@ -163,7 +163,7 @@ async def read_marker_of(run: JobRun, layout: JobLayout) -> JobMarker | None:
     (content,) = await run.store.read_files([layout.job_marker], bytes_max=MARKER_BYTES_MAX)
     try:
         return None if content is None else msgspec.json.decode(content, type=JobMarker)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LockgateError(
             f"the marker of job {layout.job_id} cannot be read: {error}",
             where=run.url(layout.job_marker),

@@ -235,7 +235,19 @@ async def _newest_claim(run: JobRun, digest: str) -> tuple[int, Claim | None]:
     (content,) = await run.store.read_files([transaction_claim(digest, claims[-1])], bytes_max=1 << 16)
     if content is None:
         return await _newest_claim(run, digest)
-    return claims[-1], msgspec.json.decode(content, type=Claim)
+    return claims[-1], _decode_claim(run, transaction_claim(digest, claims[-1]), content)
+
+
+def _decode_claim(run: JobRun, path: str, content: bytes) -> Claim:
+    try:
+        return msgspec.json.decode(content, type=Claim)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LockgateError(
+            f"the claim on a transaction id cannot be read: {error}",
+            where=run.url(path),
+            next_step="it was changed, or written by another version: which job holds the id cannot be told; once no "
+            "job with this id is left unfinished, delete the file",
+        ) from error
 
 
 async def _create_claim(run: JobRun, digest: str, sequence: int) -> bool:
@@ -246,7 +258,7 @@ async def _create_claim(run: JobRun, digest: str, sequence: int) -> bool:
         await run.store.create_file(path, msgspec.json.encode(claim))
     except (FileExists, AnswerLost):
         (content,) = await run.store.read_files([path], bytes_max=1 << 16)
-        return content is not None and msgspec.json.decode(content, type=Claim).nonce == claim.nonce
+        return content is not None and _decode_claim(run, path, content).nonce == claim.nonce
     return True
 
 

@@ -117,7 +117,7 @@ def decode_record(content: bytes, *, name: str) -> CommitRecord:
     """
     try:
         record = _decoder.decode(content)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LockgateError(
             f"a commit record cannot be read: {error}",
             where=name,

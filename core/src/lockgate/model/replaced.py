@@ -58,7 +58,9 @@ def decode_replaced(content: bytes, *, name: str) -> ReplacedFiles:
         replaced = _decoder.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LockgateError(
-            f"the list of replaced files cannot be read: {error}", where=name, next_step="nothing was touched"
+            f"the list of replaced files cannot be read: {error}",
+            where=name,
+            next_step="it was cut short, changed, or written by another version; nothing was touched",
         ) from error
     if replaced.type != REPLACED_TYPE:
         raise LockgateError(f"a list of replaced files is of type {replaced.type!r}", where=name)

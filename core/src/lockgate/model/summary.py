@@ -129,11 +129,19 @@ def decode_summary(content: bytes, *, name: str) -> Summary:
         LockgateError: it is empty (a marker of `FileOutputCommitter`) or not a summary.
     """
     if not content.strip():
-        raise LockgateError("`_SUCCESS` is empty: the committer that wrote it leaves no summary", where=name)
+        raise LockgateError(
+            "a job summary is empty: the committer that wrote it leaves none, or it was cut short",
+            where=name,
+            next_step="nothing was touched",
+        )
     try:
         summary = _decoder.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise LockgateError(f"not a job summary: {error}", where=name) from error
+        raise LockgateError(
+            f"not a job summary: {error}",
+            where=name,
+            next_step="it was cut short, or written by another program; nothing was touched",
+        ) from error
     if summary.name != SUMMARY_TYPE:
         raise LockgateError(f"a summary is of type {summary.name!r}, not {SUMMARY_TYPE!r}", where=name)
     return summary
