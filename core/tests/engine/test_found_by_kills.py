@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from faulty_store import Stop, make_faulty
-from lockgate import Job
+from lockgate import Job, jobs
 from lockgate.engine.collect_garbage import collect_garbage
+from lockgate.engine.commit_once import commit_once
 from lockgate.engine.recover import Recovery, recover_job
 from lockgate.errors import CommitFailed
 
@@ -60,3 +61,30 @@ def test_gc_deletes_what_a_killed_process_left_aside_anywhere(table) -> None:
     asyncio.run(collect_garbage(table.job(alive_seconds=0.0)._run()))
     assert table.everything().keys() == kept
     assert not list(table.root.rglob(".*"))
+
+
+@pytest.mark.parametrize("options", [{}, {"conflict": "replace"}])
+@pytest.mark.parametrize("phase", ["moving", "publishing"])
+def test_abortable_a_commit_cancelled_while_a_version_of_its_record_is_on_its_way(table, phase, options) -> None:
+    """Of `moving`, it took the phase before for its own, did not roll back, and called itself fenced by itself."""
+    table.write({"p=1/old": b"1"})
+    before = table.read()
+    job = table.job(**options)
+    receipt = table.task(job, {"p=1/new": b"2"})
+    store = make_faulty(job)
+    cancelled: list[str] = []
+
+    async def create_file(path: str, content: bytes, really: Any = store.create_file) -> Any:
+        created = await really(path, content)
+        if f'"phase":"{phase}"'.encode() in content and not cancelled:
+            cancelled.append(path)
+            raise asyncio.CancelledError
+        return created
+
+    store.create_file = create_file  # type: ignore[method-assign]
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(commit_once(job._run(), [receipt]))
+    assert table.read() == before
+    assert job.job_id not in [state.job_id for state in jobs(str(table.root))]
+    assert not table.left_over()
+    table.write({"p=1/next": b"3"}, **options)

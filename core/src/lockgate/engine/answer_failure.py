@@ -52,8 +52,13 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
     if not await still_held(log, error):
         return
     if record.phase is Phase.CLAIMED:
-        await log.advance(Phase.REFUSED, reason=str(error)[:2000])
-        return
+        try:
+            await log.advance(Phase.REFUSED, reason=str(error)[:2000])
+            return
+        except CommitFenced:
+            # A version of this driver's own, whose request had gone out before it was cancelled, may say more.
+            if log.phase is not Phase.MOVING:
+                raise
     to_recover = command("recover", run.store.url, run.layout.job_id)
     if isinstance(error, OutcomeUnknown):
         return
