@@ -56,9 +56,10 @@ class World:
 
     def recover(self, *, undo: bool) -> End:
         """Finish or undo the job, by a process that knows nothing of it; where there is no trace of the job, as before
-        its setup or after its cleanup, the outcome is `nothing`, too."""
+        its setup or after its cleanup, or where its commit has not begun, the outcome is `nothing`, too."""
         end = self.drivers.do("recover", url=str(self.root), job_id=JOB, undo=undo)
-        return replace(end, told={"outcome": "nothing"}) if end.told.get("outcome") == "no trace" else end
+        nothing = end.told.get("outcome") in ("no trace", "not begun")
+        return replace(end, told={"outcome": "nothing"}) if nothing else end
 
     def tree(self) -> Tree:
         """All that is there."""

@@ -59,11 +59,11 @@ def commit_seconds(destination: Destination, files: Files) -> float:
 def recover(destination: Destination, job_id: str, *, undo: bool) -> str:
     """Recover a job from a fresh process; `too late`: it was to be undone and had passed its commit point."""
     arguments = ["recover", destination.url, job_id, "--force"]
-    if undo:
-        try:
-            return str(destination.lockgate(*arguments, "--undo")[job_id]["outcome"])
-        except AssertionError as error:
-            assert "cannot be undone" in str(error)
-            destination.lockgate(*arguments)
-            return "too late"
-    return str(destination.lockgate(*arguments)[job_id]["outcome"])
+    told = destination.lockgate_any(*arguments, *(["--undo"] if undo else []), statuses=(0, 1, 2))
+    if "error" in told:
+        assert undo, told
+        assert "cannot be undone" in told["what"], told
+        destination.lockgate(*arguments)
+        return "too late"
+    outcome = str(told[job_id]["outcome"])
+    return "nothing" if outcome == "not begun" else outcome
