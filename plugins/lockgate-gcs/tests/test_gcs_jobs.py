@@ -21,6 +21,7 @@ from lockgate.errors import (
     OutcomeUnknown,
     ReceiptUnmatched,
     StoreUnavailable,
+    UsageError,
 )
 from lockgate.model.files import FileStatus, Rename, RenameOutcome
 from lockgate.model.layout import TaskAttempt
@@ -263,7 +264,7 @@ def test_fenced_where_a_rename_is_a_copy_what_was_published_is_not_undone(gcs: G
         job.commit([receipt])
     gcs.control.call("DELETE", "faults")
     options = gcs_table.job_options()
-    with pytest.raises(CommitFenced, match="committed"):
+    with pytest.raises(UsageError, match="committed"):
         recover(gcs_table.url, job.job_id, undo=True, force=True, options=options)
     recover(gcs_table.url, job.job_id, force=True, options=options)
     assert gcs_table.read() == {"p=1/new.bin": b"new"}
