@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from leftovers import LEFT_OVER
 from lockgate import Job, JobOptions, Receipt
 
 # How long an example takes depends on what else the machine does.
@@ -53,8 +54,8 @@ class Table:
         return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in found}
 
     def left_over(self) -> list[str]:
-        """What is below `_temporary`, and what jobs have set aside."""
-        return [path for path in self.everything() if path.startswith(("_temporary", "_lockgate/replaced"))]
+        """What is of use only while a job is at work."""
+        return [path for path in self.everything() if path.startswith(LEFT_OVER)]
 
 
 @pytest.fixture

@@ -214,7 +214,7 @@ def manifest_bytes(jvm: HadoopJvm, directory: Path) -> dict[str, dict[str, int]]
                 with attempt.open(name) as file:
                     file.write(b"x")
             attempt.commit({"rows_written": 1000})
-            (ours,) = destination.glob("_temporary/*/00/manifests/*-manifest.json")
+            (ours,) = destination.glob("_lockgate/jobs/*/00/manifests/*-manifest.json")
             sizes[which] = {"destination": len(str(destination)), OURS: ours.stat().st_size}
         with fresh(directory) as destination:
             job_id = str(uuid.uuid4())

@@ -20,7 +20,7 @@ MANIFEST = (GOLDEN / "hadoop-3.5.0-task-manifest.json").read_bytes()
 SUMMARY = (GOLDEN / "hadoop-3.5.0-_SUCCESS.json").read_bytes()
 
 JOB_ID = "0b6a1f0e-6c1f-4c53-9d8e-2a8f0c9d1a11"
-LAYOUT = JobLayout(JOB_ID, 0, prefix="")
+LAYOUT = JobLayout(JOB_ID, 0, prefix="_temporary/")
 ATTEMPT = "attempt_20260101_0001_m_000000_0"
 BELOW = Below(parse_url("file:///data/events"))
 
@@ -67,7 +67,7 @@ def test_contained_a_task_manifest_of_hadoops_is_refused_below_another_destinati
 
 def test_a_task_manifest_of_hadoops_is_refused_in_another_job() -> None:
     with pytest.raises(ManifestInvalid, match="job id"):
-        decode_manifest(MANIFEST, JobLayout("another", 0, prefix=""), BELOW, name="golden")
+        decode_manifest(MANIFEST, JobLayout("another", 0, prefix="_temporary/"), BELOW, name="golden")
 
 
 def test_a_summary_of_hadoops_is_read() -> None:

@@ -11,7 +11,7 @@ from lockgate.model.layout import JobLayout
 def job_in_hadoops_directory(destination: Path, job_id: str) -> Job:
     """A Lockgate job, set up in the directory that Hadoop 3.5.0's committer would use for it."""
     job = Job(str(destination), job_id=job_id)
-    job.layout = JobLayout(job_id, 0, prefix="")
+    job.layout = JobLayout(job_id, 0, prefix="_temporary/")
     job.setup()
     return job
 

@@ -28,7 +28,7 @@ def write_task(job: Job, files: dict[str, bytes], task: int = 0, **counters: int
 
 
 def manifest_of(destination: Path, task: int = 0) -> Path:
-    (found,) = destination.glob(f"_temporary/*/*/manifests/task_{task:06d}-manifest.json")
+    (found,) = destination.glob(f"_lockgate/jobs/*/*/manifests/task_{task:06d}-manifest.json")
     return found
 
 
@@ -80,7 +80,7 @@ def test_a_manifest_that_hadoop_loaded_and_saved_says_the_same(hadoop: HadoopJvm
 
 def test_hadoop_loads_its_golden_manifest_as_lockgate_encodes_it_again(hadoop: HadoopJvm, tmp_path: Path) -> None:
     golden = Path(__file__).parents[1] / "golden" / "hadoop-3.5.0-task-manifest.json"
-    layout = JobLayout("0b6a1f0e-6c1f-4c53-9d8e-2a8f0c9d1a11", 0, prefix="")
+    layout = JobLayout("0b6a1f0e-6c1f-4c53-9d8e-2a8f0c9d1a11", 0, prefix="_temporary/")
     below = Below(parse_url("file:///data/events"))
     ours = tmp_path / "ours.json"
     ours.write_bytes(encode_manifest(decode_manifest(golden.read_bytes(), layout, below, name="golden"), below))

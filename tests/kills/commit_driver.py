@@ -23,7 +23,7 @@ def slow_renames(seconds: float) -> None:
     async def slow(self: Any, renames: Any, *more: Any) -> Any:
         answers = []
         for rename in renames:
-            if not rename.target.startswith("_temporary"):
+            if not rename.target.startswith("_lockgate"):
                 time.sleep(seconds)  # noqa: ASYNC251  # the whole driver is to be slow
             answers += await rename_files(self, [rename])
         return answers

@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from leftovers import LEFT_OVER
 from lockgate.api.destination import looking_run
 from lockgate.engine.conflicts import list_visible
 from lockgate.model.capabilities import Capability
@@ -86,13 +87,13 @@ class Destination:
         return asyncio.run(look())
 
     def left_over(self) -> list[str]:
-        """What is below `_temporary`."""
+        """What is of use only while a job is at work."""
 
         async def look() -> list[str]:
             run = looking_run(self.url, JobOptions.resolve(self.options))
-            found = [status.path async for page in run.store.list_tree("_temporary") for status in page]
+            found = [status.path async for page in run.store.list_tree("_lockgate") for status in page]
             await run.store.close()
-            return found
+            return [path for path in found if path.startswith(LEFT_OVER)]
 
         return asyncio.run(look())
 

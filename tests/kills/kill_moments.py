@@ -8,6 +8,7 @@ from pathlib import Path
 
 from forked_drivers import End, ForkedDrivers
 from kill_cases import JobKind
+from leftovers import LEFT_OVER
 from lockgate.model.layout import is_aside
 from system_calls import Call, Kill
 
@@ -123,13 +124,15 @@ class World:
 
     def left_behind(self) -> list[str]:
         """What is of use only while a job is at work."""
-        return [path for path in self.tree() if path.startswith(("_temporary", "_lockgate/replaced", "_lockgate/."))]
+        return [path for path in self.tree() if path.startswith(LEFT_OVER)]
 
     def left_by_recovery(self) -> list[str]:
         """The same, without trees that a killed process was deleting: nobody's, until garbage is collected."""
         left = self.left_behind()
         if any(is_aside(path) for path in left):
-            left = [path for path in left if not is_aside(path) and path not in ("_temporary", "_lockgate/replaced")]
+            left = [
+                path for path in left if not is_aside(path) and path not in ("_lockgate/jobs", "_lockgate/replaced")
+            ]
         return left
 
     def _clean_up(self) -> None:

@@ -57,7 +57,7 @@ def test_resumable_when_a_spark_driver_is_killed(
                 if writing > version:
                     break
         in_commit = chance.random() < 0.8
-        while in_commit and not list(Path(local_destination.url).glob("_temporary/*/commit.json")):
+        while in_commit and not list(Path(local_destination.url).glob("_lockgate/jobs/*/commit.json")):
             assert process.poll() is None, log.read_text()[-3000:]
             time.sleep(0.005)
         time.sleep(chance.uniform(0.0, 0.6))

@@ -30,7 +30,7 @@ from lockgate.engine import (
 from lockgate.engine.record_log import RecordLog
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import Rename, Renamed, Unknown
-from lockgate.model.layout import SUCCESS, TEMPORARY
+from lockgate.model.layout import JOBS, SUCCESS
 from lockgate.model.phases import Phase
 from lockgate.model.record import encode_record
 from simworld import world
@@ -274,11 +274,11 @@ def receipts_are_ignored() -> Iterator[None]:
 
 
 @mutant("contained", wants=_crowd)
-def cleanup_deletes_the_whole_of_temporary() -> Iterator[None]:
-    """A job that is over deletes `_temporary`, with the other jobs in it."""
+def cleanup_deletes_the_directories_of_all_jobs() -> Iterator[None]:
+    """A job that is over deletes the other jobs' directories with its own."""
 
     async def delete(run: Any) -> None:
-        await run.store.delete_directories([TEMPORARY])
+        await run.store.delete_directories([JOBS])
 
     with patch.object(cleanup, "_delete", delete):
         yield

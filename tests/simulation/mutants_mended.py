@@ -184,7 +184,7 @@ def _robbed_between_two_attempts(scenario: Scenario) -> Scenario:
         scenario,
         jobs=(replace(first, start=0.0, aborts=False), replace(second, start=200.0, takes_over=False)),
         visitors=(),
-        strangers=(Stranger(100.0, ()),),
+        strangers=(Stranger(100.0, (), tidies=True),),
         fault_kinds=(Kind.CRASH_BETWEEN, Kind.CRASH_AFTER),
         fault_rate=0.05,
         faults_max=1,
@@ -202,7 +202,7 @@ def _robbed_at_its_commit_point(scenario: Scenario) -> Scenario:
             replace(second, start=200.0, aborts=False, commits_twice=False),
         ),
         visitors=(),
-        strangers=(Stranger(100.0, (), aborts=True),),
+        strangers=(Stranger(100.0, (), aborts=True, tidies=True),),
         fault_kinds=(Kind.CRASH_AFTER,),
         fault_rate=0.05,
         faults_max=1,
@@ -296,14 +296,14 @@ def tasks_of_an_ended_attempt_are_offered() -> Iterator[None]:
 )
 def replaced_files_wait_in_temporary() -> Iterator[None]:
     """What a job sets aside lies below `_temporary`, which other committers delete whole."""
-    with patch.object(JobLayout, "replaced", property(lambda self: f"{self.job_directory}/replaced")):
+    with patch.object(JobLayout, "replaced", property(lambda self: f"_temporary/replaced/{self.job_id}")):
         yield
 
 
 @mutant(
     "told right",
     wants=REPLACING,
-    features=(Feature.STRANGERS, Feature.FINISHING),
+    features=(Feature.TIDYING, Feature.FINISHING),
     histories_max=4_000,
     mended="recovery without a record",
 )
@@ -320,7 +320,7 @@ def recovery_without_a_record_finds_nothing_to_do() -> Iterator[None]:
 @mutant(
     "undoable",
     wants=_all(REPLACING, _on("flat", "tree")),
-    features=(Feature.STRANGERS,),
+    features=(Feature.TIDYING,),
     histories_max=8_000,
     mended="what is set aside goes only with a committed job",
 )
@@ -612,7 +612,7 @@ def only_setup_looks_whether_the_job_has_ended() -> Iterator[None]:
 @mutant(
     "undoable",
     "told right",
-    features=(Feature.ATTEMPTS, Feature.STRANGERS, Feature.FINISHING),
+    features=(Feature.ATTEMPTS, Feature.TIDYING, Feature.FINISHING),
     wants=_all(_own_ids, REPLACING),
     shape=_robbed_between_two_attempts,
     histories_max=2_000,
@@ -626,7 +626,7 @@ def an_attempt_begins_over_what_a_lost_one_has_set_aside() -> Iterator[None]:
 
 @mutant(
     "exactly once",
-    features=(Feature.TRANSACTIONS, Feature.STRANGERS),
+    features=(Feature.TRANSACTIONS, Feature.TIDYING),
     wants=_all(_own_ids, lambda scenario: all(job.options.mark_success for job in scenario.jobs[:2])),
     shape=_robbed_at_its_commit_point,
     histories_max=3_000,

@@ -12,7 +12,7 @@ from lockgate.engine.setup import setup_job
 from lockgate.model import urls
 from lockgate.model.errors import CommitFailed, UsageError
 from lockgate.model.files import Rename, Renamed
-from lockgate.model.layout import MANIFEST_SUFFIX, TEMPORARY
+from lockgate.model.layout import JOBS, MANIFEST_SUFFIX
 from lockgate.model.policies import POLICIES, append
 from mutants import REPLACING, _crowd, _nothing, _policy, mutant
 from simworld import world
@@ -153,7 +153,7 @@ def cleanup_goes_by_the_beginning_of_a_name() -> Iterator[None]:
 
     async def delete(run: Any) -> None:
         doomed = []
-        async for page in run.store.list_directory(TEMPORARY):
+        async for page in run.store.list_directory(JOBS):
             doomed += [status.path for status in page if status.path.startswith(run.layout.job_directory)]
         await run.store.delete_directories(doomed)
 

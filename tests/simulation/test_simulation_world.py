@@ -65,7 +65,8 @@ def test_histories_are_rich() -> None:
     ("feature", "expected"),
     [
         (Feature.EQUAL, "committed by"),
-        (Feature.STRANGERS, "its directory is gone"),
+        (Feature.STRANGERS, "committed"),
+        (Feature.TIDYING, "its directory is gone"),
         (Feature.LINGERING, "aborted, since it was told to"),
         (Feature.TRANSACTIONS, "holds the same transaction id"),
         (Feature.ATTEMPTS, "takes over ['attempt"),

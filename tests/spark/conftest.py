@@ -125,6 +125,8 @@ def left_over() -> Callable[[str], list[str]]:
 
     def find(url: str) -> list[str]:
         root = Path(url)
-        return [str(path.relative_to(root)) for path in root.rglob("*") if "_temporary" in path.parts]
+        return [
+            str(path.relative_to(root)) for path in root.rglob("*") if {"_temporary", "jobs"}.intersection(path.parts)
+        ]
 
     return find

@@ -143,7 +143,7 @@ def test_an_error_of_setup_comes_as_what_it_is(spark, destination) -> None:
 
 def test_an_error_of_a_task_comes_as_what_it_is(spark, destination) -> None:
     def loses_its_job(batches: Any) -> Any:
-        shutil.rmtree(Path(destination, "_temporary"), ignore_errors=True)
+        shutil.rmtree(Path(destination, "_lockgate/jobs"), ignore_errors=True)
         yield from batches
 
     with pytest.raises((FileMissing, JobNotFound)):

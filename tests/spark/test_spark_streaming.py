@@ -43,7 +43,7 @@ def test_a_stream_writes_each_batch_once(spark, tmp_path) -> None:
     feed(tmp_path / "in", 6)
     run_query(spark, tmp_path).awaitTermination()
     assert rows(spark, tmp_path) == list(range(300))
-    assert not list((tmp_path / "out").glob("_temporary/*"))
+    assert not list((tmp_path / "out").glob("_lockgate/jobs/*"))
     assert not list((tmp_path / "out").glob("_spark_metadata")), "readers need to know of no log"
 
 

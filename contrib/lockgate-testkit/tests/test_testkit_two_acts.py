@@ -177,6 +177,6 @@ def test_resumable_a_driver_killed_between_link_and_unlink(place: Path, undo: bo
         assert done.returncode == -9, done.stderr
         recover(str(root), "killed", undo=undo or None, force=True, options=ALLOWED)
         assert data(root) in ((old,) if undo else (new,)), number
-        assert not (root / "_temporary").exists()
+        assert not (root / "_lockgate/jobs").exists()
     # The old files and the old `_SUCCESS` go aside, the new ones come; `_SUCCESS` itself comes by one act.
     assert number - 1 == len(old) + 1 + len(new)

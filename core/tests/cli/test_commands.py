@@ -134,7 +134,7 @@ def test_gc_leaves_what_may_be_alive_and_what_crashed(table) -> None:
     os.utime(marker.parent, (1, 1))
     dead = crashed(table)
     status, found = run_json("gc", str(table.root), "--dry-run")
-    actions = {each["path"].rpartition("manifest_")[2]: each["action"] for each in found}
+    actions = {each["path"].rpartition("/")[2]: each["action"] for each in found}
     assert actions == {young.job_id: "kept", old.job_id: "would delete", dead: "kept"}
     assert (table.root / old.layout.job_directory).exists()
     status, found = run_json("gc", str(table.root))
@@ -147,16 +147,16 @@ def test_gc_leaves_what_may_be_alive_and_what_crashed(table) -> None:
 def test_gc_deletes_what_killed_processes_left_aside(table) -> None:
     table.write({"a": b"1"})
     for name, when in ((".aside-0123abcd", 1), (".aside-ffff", time.time()), ("probe-00ff/x", 1)):
-        path = table.root / "_temporary" / name
+        path = table.root / "_lockgate" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x")
         os.utime(path, (when, when))
-        if path.parent.name != "_temporary":
+        if path.parent.name != "_lockgate":
             os.utime(path.parent, (when, when))
     status, found = run_json("gc", str(table.root))
     assert status == 0
-    assert sorted(each["path"] for each in found) == ["_temporary/.aside-0123abcd", "_temporary/probe-00ff"]
-    assert table.left_over() == ["_temporary/.aside-ffff"]
+    assert sorted(each["path"] for each in found) == ["_lockgate/.aside-0123abcd", "_lockgate/probe-00ff"]
+    assert table.left_over() == ["_lockgate/.aside-ffff"]
 
 
 def test_verify_tells_missing_changed_swapped_moved_and_extra(table) -> None:

@@ -71,7 +71,7 @@ def test_recovery_of_one_job_and_of_all_agree_that_a_driver_on_this_host_is_dead
 
 def test_recovery_of_one_job_and_of_all_agree_that_a_driver_may_be_alive(table) -> None:
     dead = crashed(table)
-    newest = max((table.root / "_temporary").rglob("commit-*.json"))
+    newest = max((table.root / "_lockgate/jobs").rglob("commit-*.json"))
     record = json.loads(newest.read_text())
     for host, age, status in (("elsewhere", 0, "committing"), ("elsewhere", 10_000, "crashed")):
         record["holder"]["host"] = host
@@ -193,7 +193,7 @@ def test_a_job_whose_record_another_program_deleted_is_shown_and_can_be_undone(t
     table.write({"p=1/old": b"1", "p=2/old": b"2"})
     before = table.read()
     dead = crashed(table, conflict="replace")
-    shutil.rmtree(table.root / "_temporary")
+    shutil.rmtree(table.root / "_lockgate/jobs")
     assert [(job["job_id"], job["status"]) for job in run_json("jobs", str(table.root))[1]] == [(dead, "record lost")]
     for command in ("jobs", "verify", "show", "recover"):
         status, out, err = run(command, str(table.root))

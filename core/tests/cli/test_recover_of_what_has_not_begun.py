@@ -52,7 +52,7 @@ def lost(table) -> str:
     """The id of a job whose record another program has deleted, in the middle of its commit."""
     table.write({"p=1/old": b"1"})
     dead = crashed(table, conflict="replace")
-    shutil.rmtree(table.root / "_temporary")
+    shutil.rmtree(table.root / "_lockgate/jobs")
     return dead
 
 

@@ -61,7 +61,7 @@ def test_undoable_recovery_names_what_it_left(table, policy, loses_its_record) -
     with pytest.raises(CommitFailed):
         job.commit([receipt])
     if loses_its_record:
-        shutil.rmtree(table.root / "_temporary")
+        shutil.rmtree(table.root / "_lockgate/jobs")
     recovery = recover(str(table.root), job.job_id, undo=True, force=True)[job.job_id]
     assert (recovery.outcome, list(recovery.left), list(recovery.missing)) == ("undone", ["p=1/open"], [])
     answer = recovery_answer({job.job_id: recovery})

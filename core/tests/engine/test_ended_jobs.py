@@ -66,7 +66,7 @@ def test_fenced_a_job_that_has_committed_cannot_be_set_up_again(table, number: i
     with pytest.raises(JobNotFound, match="has committed already"):
         second.setup()
     assert set(table.read()) == {"first", "other"}
-    assert not (table.root / "_temporary").exists()
+    assert not (table.root / "_lockgate/jobs").exists()
 
 
 def come_late(table, first: Job, twin: Job) -> list:
@@ -112,7 +112,7 @@ def lose_the_record(table, job: Job, files: dict[str, bytes]) -> None:
     make_faulty(job).fail_at = of_new_files
     with pytest.raises(CommitFailed):
         job.commit([receipt])
-    shutil.rmtree(table.root / "_temporary")
+    shutil.rmtree(table.root / "_lockgate/jobs")
 
 
 def test_undoable_no_attempt_begins_while_files_are_set_aside_without_a_record(table) -> None:
@@ -124,7 +124,7 @@ def test_undoable_no_attempt_begins_while_files_are_set_aside_without_a_record(t
         attempt_at(table, 1, conflict="replace").setup()
     with pytest.raises(OutcomeUnknown, match="--undo"):
         first.commit([])
-    assert not (table.root / "_temporary").exists()
+    assert not (table.root / "_lockgate/jobs").exists()
     recover(str(table.root), "nightly", undo=True)
     assert table.read() == {"p=1/old": b"old"}
     second = attempt_at(table, 1, conflict="replace")
@@ -164,7 +164,7 @@ def test_exactly_once_where_only_success_tells_of_the_transaction(table) -> None
     make_faulty(first).fail_at = lambda name, subject: name == "create_file" and str(subject).endswith(".outcome")
     with pytest.raises(Stop):
         first.commit([receipt])
-    shutil.rmtree(table.root / "_temporary")
+    shutil.rmtree(table.root / "_lockgate/jobs")
     again = table.job(txn_id="daily/7")
     assert again.commit([table.task(again, {"again": b"2"})]).job_id == first.job_id
     table.write({"other": b"o"})

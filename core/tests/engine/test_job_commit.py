@@ -116,12 +116,12 @@ def test_success_is_marked_unless_switched_off(table) -> None:
     assert decode_summary(table.everything()["_SUCCESS"], name="x").files == 1
 
 
-def test_temporary_goes_when_it_is_empty_and_stays_when_it_is_not(table) -> None:
+def test_the_directory_of_jobs_goes_when_it_is_empty_and_stays_when_it_is_not(table) -> None:
     other = table.job()
     table.write({"a": b"1"})
-    assert (table.root / "_temporary").exists()
+    assert (table.root / "_lockgate/jobs").exists()
     other.abort()
-    assert not (table.root / "_temporary").exists()
+    assert not (table.root / "_lockgate/jobs").exists()
 
 
 def test_the_summary_lists_every_file_with_length_and_identity(table) -> None:

@@ -61,7 +61,7 @@ def test_continuity_the_end_of_a_job_wins_against_attempts_that_write_on(table, 
                 with pytest.raises(CommitFailed, match="restored"):
                     job.commit([receipt])
         assert (table.root / job.job_id).exists() is (ends == "committed")
-        assert not (table.root / "_temporary").exists()
+        assert not (table.root / "_lockgate/jobs").exists()
         assert [type(error) for error in ended] == [FileMissing] * ATTEMPTS
         with pytest.raises(JobNotFound):
             job.task_attempt(200).setup()
@@ -87,7 +87,7 @@ def test_continuity_an_attempt_that_begins_as_the_job_ends_brings_no_directory_b
     with pytest.raises(LockgateError):
         asyncio.run(late._store.make_directories([late.layout.task_directory("late")], within=late.layout.tasks))
     assert seen
-    assert not (table.root / "_temporary").exists()
+    assert not (table.root / "_lockgate/jobs").exists()
 
 
 def test_an_abort_that_was_cut_short_is_ended_by_gc(table) -> None:
@@ -104,16 +104,16 @@ def test_an_abort_that_was_cut_short_is_ended_by_gc(table) -> None:
     assert table.left_over()
     found = collect_garbage(str(table.root), options=job.options)
     assert [each.action for each in found] == ["deleted"]
-    assert not (table.root / "_temporary").exists()
+    assert not (table.root / "_lockgate/jobs").exists()
 
 
 def test_what_a_deletion_that_was_killed_has_left_aside_is_garbage(table) -> None:
     table.write({"f": b"x"}, conflict="replace")
-    for path in ("_temporary/manifest_j/00/tasks", "_lockgate/replaced/j"):
+    for path in ("_temporary/j/00/tasks", "_lockgate/jobs/j/00/tasks", "_lockgate/replaced/j"):
         aside = table.root / doomed(path, "0123abcd")
-        aside.mkdir(parents=True)
+        aside.mkdir(parents=True, exist_ok=True)
         (aside / "file").write_bytes(b"x")
     found = collect_garbage(str(table.root), options=JobOptions(alive_seconds=0.0))
     assert [each.path for each in found] == ["_temporary/.aside-0123abcd", "_lockgate/.aside-0123abcd"]
-    assert not (table.root / "_temporary").exists()
+    assert not (table.root / "_lockgate/jobs").exists()
     assert not (table.root / "_lockgate/.aside-0123abcd").exists()

@@ -43,6 +43,7 @@ def test_concurrent_a_job_that_replaces_leaves_a_job_inside_its_destination_alon
 def test_an_empty_directory_that_a_committer_left_inside_is_in_nobodys_way(table) -> None:
     table.write({"x/old": b"old"})
     (table.root / "x/_temporary/0").mkdir(parents=True)
+    (table.root / "x/_lockgate/jobs/j/00").mkdir(parents=True)
     table.write({"x/new": b"new"}, conflict="replace-partitions")
     assert table.read() == {"x/new": b"new"}
 
@@ -102,7 +103,7 @@ def test_concurrent_what_a_job_above_has_appended_and_not_yet_committed_is_not_r
     with pytest.raises(DestinationConflict, match=f"{outer.job_id} writes here"):
         inner.commit([inner_receipt])
     recover(str(table.root), outer.job_id, force=True)
-    assert {path for path in table.read() if "_temporary" not in path} == {"x/old", "x/new"}
+    assert {path for path in table.read() if "_lockgate" not in path} == {"x/old", "x/new"}
     inner.commit([inner_receipt])
     assert (table.root / "x/inner").read_bytes() == b"inner"
     assert not (table.root / "x/new").exists()
@@ -124,7 +125,7 @@ def test_concurrent_a_job_that_replaces_partitions_sees_a_job_at_work_in_a_direc
     with pytest.raises((Stop, CommitFailed)):
         inner.commit([inner_receipt])
     outer, outer_receipt = _job(table.root, {file: b"new"}, conflict=policy)
-    with pytest.raises(DestinationConflict, match=r"inside the one that this job replaces[\s\S]*/x/_temporary"):
+    with pytest.raises(DestinationConflict, match=r"inside the one that this job replaces[\s\S]*/x/_lockgate/jobs"):
         outer.commit([outer_receipt])
     recover(str(table.root / "x"), inner.job_id, force=True)
     assert (table.root / "x/p=1/inner").read_bytes() == b"inner"

@@ -31,7 +31,7 @@ def test_a_committed_job_whose_cleanup_fails_is_reported_as_committed(table, tmp
     store = make_faulty(job)
 
     def refuse(name: str, subject: object) -> None:
-        what = ("create_file", "_lockgate/txn/") if fails == "its outcome" else ("delete_", "_temporary")
+        what = ("create_file", "_lockgate/txn/") if fails == "its outcome" else ("delete_", "_lockgate/jobs")
         outcome = "claim" not in str(subject)
         if name.startswith(what[0]) and what[1] in str(subject) and outcome and (table.root / "_SUCCESS").exists():
             raise AccessDenied("planned")

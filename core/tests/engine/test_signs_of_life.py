@@ -91,7 +91,7 @@ def test_continuity_a_sign_of_life_does_not_bring_a_job_back(table) -> None:
     run = job._run()
     job.abort()
     assert not asyncio.run(show_life(run, "driver"))
-    assert not (table.root / "_temporary").exists()
+    assert not (table.root / "_lockgate/jobs").exists()
     another = Job(job.url, job_id=job.job_id)
     another.setup()
     assert not asyncio.run(show_life(run, "driver")), "another job of this id is at work, not this one"

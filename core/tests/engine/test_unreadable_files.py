@@ -12,8 +12,8 @@ from lockgate.model.record import digest_of
 
 BROKEN = [b"", b"[]", b'{"job_id": "\xff"}', b"\xff\xfe"]
 FILES = {
-    "marker": "_temporary/manifest_B/00/job.json",
-    "record": "_temporary/manifest_B/commit.json",
+    "marker": "_lockgate/jobs/B/00/job.json",
+    "record": "_lockgate/jobs/B/commit.json",
     "list": "_lockgate/replaced/B/_0123456789abcdef.list",
 }
 

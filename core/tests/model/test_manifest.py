@@ -91,7 +91,7 @@ def test_noise_is_refused_as_a_manifest(noise: bytes) -> None:
         ("files", [{"s": "x"}]),
         ("files", [None]),
         ("directories", [{"d": "file:///data/other"}]),
-        ("directories", [{"d": "file:///data/events/_temporary/x"}]),
+        ("directories", [{"d": "file:///data/events/_lockgate/jobs/x"}]),
         ("iostatistics", {"counters": {"rows": "many"}}),
     ],
 )
@@ -105,13 +105,13 @@ def test_a_manifest_of_a_wrong_type_version_or_job_is_refused(field: str, value:
     [
         "file:///data/events/part-0.parquet",
         "file:///etc/passwd",
-        "file:///data/events/_temporary/manifest_other/00/tasks/attempt_000000_0/0.parquet",
-        "file:///data/events/_temporary/manifest_0b6a1f0e-6c1f-4c53-9d8e-2a8f0c9d1a11/01/tasks/a/0.parquet",
-        "file:///data/events/_temporary/manifest_0b6a1f0e-6c1f-4c53-9d8e-2a8f0c9d1a11/00/manifests/x.json",
+        "file:///data/events/_lockgate/jobs/other/00/tasks/attempt_000000_0/0.parquet",
+        "file:///data/events/_lockgate/jobs/0b6a1f0e-6c1f-4c53-9d8e-2a8f0c9d1a11/01/tasks/a/0.parquet",
+        "file:///data/events/_lockgate/jobs/0b6a1f0e-6c1f-4c53-9d8e-2a8f0c9d1a11/00/manifests/x.json",
         "{tasks}/../../../../part-0.parquet",
         "{tasks}/%2e%2e/%2E%2e/x",
         "{tasks}10/x",
-        "hdfs://nn/data/events/_temporary/x",
+        "hdfs://nn/data/events/_lockgate/jobs/x",
         "",
     ],
 )
@@ -134,7 +134,7 @@ def test_contained_a_source_outside_this_job_attempt_is_refused(source: str) -> 
         "file://host/data/events/x",
         "abfs://c@a/data/events/x",
         "file:///data/events/_SUCCESS",
-        "file:///data/events/_temporary/x",
+        "file:///data/events/_lockgate/jobs/x",
         "file:///data/events/_lockgate/txn/x.json",
     ],
 )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from leftovers import LEFT_OVER
 from lockgate import Job, JobOptions, LockgateError, Receipt, Summary, recover
 from lockgate.model.errors import OutcomeUnknown
 
@@ -71,8 +72,8 @@ class RemoteTable:
         return {path: content for path, content in self.server_files().items() if not path.startswith(("_", "."))}
 
     def left_over(self) -> list[str]:
-        """What is below `_temporary`, and what jobs have set aside."""
-        return sorted(path for path in self.server_files() if path.startswith(("_temporary", "_lockgate/replaced")))
+        """What is of use only while a job is at work."""
+        return sorted(path for path in self.server_files() if path.startswith(LEFT_OVER))
 
     def through(self, url: str, store: Mapping[str, str], **options: Any) -> RemoteTable:
         """The same destination by another way, such as a proxy's."""

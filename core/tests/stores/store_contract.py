@@ -153,7 +153,7 @@ async def nothing_is_created_in_a_directory_that_is_gone(store: Store) -> None:
         await store.make_directories(["gone/below"], within="gone")
     with pytest.raises(FileMissing):
         await store.make_directories(["gone"], within="gone")
-    assert await _entries(store) in ({}, {"_temporary": True})
+    assert await _entries(store) in ({}, {"_lockgate": True})
 
 
 async def directories_are_made_within_one_level_by_level(store: Store) -> None:

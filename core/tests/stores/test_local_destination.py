@@ -61,7 +61,7 @@ def test_a_full_disk_is_told_with_the_path_and_what_to_do(tmp_path: Path) -> Non
     kind, what, where, step, files = on_a_full_disk("data", tmp_path)
     assert kind == "StoreError"
     assert "No space left on device" in what
-    assert f"file://{tmp_path}/events/_temporary" in where
+    assert f"file://{tmp_path}/events/_lockgate/jobs" in where
     assert "make room" in step
     assert files == "1"
 

@@ -185,7 +185,7 @@ def test_exclusive_an_undo_takes_out_copies_whose_sources_were_not_deleted(gcs: 
 
 
 def _robbed_while_setting_aside(table: RemoteTable, act: Callable[[JobRun], Awaitable[object]]) -> Job:
-    """A job whose driver stands still after it has set one file aside; another program deletes `_temporary`; `act`
+    """A job whose driver stands still after it has set one file aside; another program deletes `_lockgate/jobs`; `act`
     ends the job; and the driver goes on."""
     table.write({"p=1/a.bin": b"old a", "p=1/b.bin": b"old b"}, mark_success=False)
     job = table.job(conflict="replace-partitions", mark_success=False)
@@ -201,7 +201,7 @@ def _robbed_while_setting_aside(table: RemoteTable, act: Callable[[JobRun], Awai
         paused.clear()
         done = await renames(batch[:1], progress)
         run = other._run()
-        await run.store.delete_directories(["_temporary"])
+        await run.store.delete_directories(["_lockgate/jobs"])
         await act(run)
         return [*done, *await renames(batch[1:], progress)]
 

@@ -27,7 +27,7 @@ NOT_EMPTY = "cannot delete: Directory not empty"
 
 def judge_commit_error(judges: Judges, actor: Actor, began: float, job_id: str, error: LockgateError) -> None:
     """A driver, whose commit began at that time, was told that it failed, or was refused."""
-    job = judges.jobs.get(f"manifest_{job_id}")
+    job = judges.jobs.get(job_id)
     if job is None:
         return
     if isinstance(error, CleanupFailed):
@@ -59,14 +59,14 @@ def judge_commit_error(judges: Judges, actor: Actor, began: float, job_id: str, 
 
 def judge_failure_event(judges: Judges, actor: str, job_id: str) -> None:
     """Whoever listens was told that a job has failed."""
-    job = judges.jobs.get(f"manifest_{job_id}")
+    job = judges.jobs.get(job_id)
     if job is not None and job.committed and judges.committers.get(job_id) == actor:
         judges.accuse(TOLD, f"{actor} committed {job_id}, and its events say that it failed")
 
 
 def judge_abort(judges: Judges, actor: str, job_id: str) -> None:
     """Somebody was told that a job is aborted."""
-    job = judges.jobs.get(f"manifest_{job_id}")
+    job = judges.jobs.get(job_id)
     if job is not None and not job.committed:
         _judge_undone(judges, actor, job, "that the job is aborted")
 
@@ -78,7 +78,7 @@ def judge_abort_error(judges: Judges, actor: str, error: LockgateError) -> None:
 
 def judge_offer(judges: Judges, actor: str, layout: JobLayout, offered: Sequence[Receipt]) -> None:
     """A driver was told which tasks of earlier attempts at its job it can commit."""
-    job = judges.jobs.get(f"manifest_{layout.job_id}")
+    job = judges.jobs.get(layout.job_id)
     if job is None or job.robbed or any(_is_record(layout, path) for path in judges.disk.files):
         # Somebody has the job, or is ending it: the driver is refused when it comes to commit.
         return
@@ -101,7 +101,7 @@ def _is_there(labels: set[object], manifest: ManifestTruth | None, target: str) 
 
 def judge_recovery(judges: Judges, actor: str, job_id: str, recovery: Recovery) -> None:
     """Somebody was told how a recovery ended."""
-    job = judges.jobs.get(f"manifest_{job_id}")
+    job = judges.jobs.get(job_id)
     if job is None:
         return
     if recovery.outcome == "finished":
@@ -157,7 +157,7 @@ def why_finishable(judges: Judges, layout: JobLayout) -> str:
     Its manifests are there, each of its files waits at its source or is in place, nothing else is in the way, and what
     it replaces is where the record, or the destination, says.
     """
-    disk, job = judges.disk, judges.jobs.get(f"manifest_{layout.job_id}")
+    disk, job = judges.disk, judges.jobs.get(layout.job_id)
     if job is None or job.record is None or job.over or job.robbed or job.record.txn_id:
         return ""
     record, phase = job.record, job.phase

@@ -22,6 +22,7 @@ class Feature(StrEnum):
 
     EQUAL = "equal contents"
     STRANGERS = "other committers"
+    TIDYING = "directories of jobs deleted by others"
     LINGERING = "tasks that write on"
     TRANSACTIONS = "transactions in every order"
     ATTEMPTS = "several attempts at a job"
@@ -104,7 +105,12 @@ def _strangers(scenario: Scenario, random: Random) -> Scenario:
         )
         for number in range(random.choice((1, 1, 2)))
     )
-    return replace(scenario, strangers=strangers)
+    return replace(scenario, strangers=(*scenario.strangers, *strangers))
+
+
+def _tidied(scenario: Scenario, random: Random) -> Scenario:
+    scenario = _strangers(replace(scenario, strangers=()), random)
+    return replace(scenario, strangers=tuple(replace(each, tidies=True) for each in scenario.strangers))
 
 
 def _lingering(scenario: Scenario, random: Random) -> Scenario:
@@ -226,6 +232,7 @@ def _copies(scenario: Scenario, random: Random) -> Scenario:
 _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.EQUAL: (0.3, _equal),
     Feature.STRANGERS: (0.15, _strangers),
+    Feature.TIDYING: (0.15, _tidied),
     Feature.LINGERING: (0.15, _lingering),
     Feature.TRANSACTIONS: (0.1, _transactions),
     Feature.ATTEMPTS: (0.15, _attempts),

@@ -87,7 +87,7 @@ def _one(subject: Any) -> str:
 
 
 def _path(path: str) -> str:
-    return path.replace("_temporary/manifest_", "~")
+    return path.replace("_lockgate/jobs/", "~")
 
 
 def _outcome(outcome: Any) -> str:

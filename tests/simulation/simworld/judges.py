@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
-from lockgate.model.layout import REPLACED, JobLayout, is_reserved, ordinal_in, transaction_outcome
+from lockgate.model.layout import JOBS, REPLACED, JobLayout, is_reserved, ordinal_in, transaction_outcome
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.replaced import decode_replaced
@@ -223,7 +223,7 @@ class Judges:
 
     def was_committed(self, job_id: str) -> bool:
         """Whether a job of this id has passed its commit point."""
-        directory = f"manifest_{job_id}"
+        directory = job_id
         known = [*self.ended, *self.jobs.values()]
         return any(job.committed for job in known if job.directory == directory)
 
@@ -237,14 +237,14 @@ class Judges:
                 # Another committer's: it lists nothing.
                 self.marked, self.expected_mark, self.job_of_mark = {}, "", ""
             return
-        if top == "_temporary":
+        if path.startswith(f"{JOBS}/"):
             job = self.truth(path)
             self._within(actor, path)
             name = path.rpartition("/")[2]
             if job is None:
                 return
             if name == "commit.json" and job.robbed and job.record is not None:
-                # Another committer has deleted the record: who comes now begins anew.
+                # Somebody has deleted the record: who comes now begins anew.
                 self.ended.append(job)
                 job = self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks, robbed=True)
             if name.startswith("commit") and name.endswith(".json"):
@@ -422,7 +422,7 @@ class Judges:
         if None in offered and not job.robbed:
             for run in runs or self.reported:
                 missing = set(self.reported.get(run, ())) - tasks
-                if missing and (runs or (f"manifest_{record.job_id}" == job.directory and len(self.reported) == 1)):
+                if missing and (runs or (record.job_id == job.directory and len(self.reported) == 1)):
                     self.accuse("complete", f"{job.directory} leaves out committed tasks {sorted(missing)}")
         elif None not in offered and pins not in offered:
             self.accuse("pinned", f"{job.directory} pins {sorted(a for a, _ in pins)}, no driver's receipts")
@@ -619,7 +619,7 @@ class Judges:
         """Whether nothing said any more that this job has committed its transaction: its driver died at the commit
         point, and other committers have deleted its record and written a `_SUCCESS` of their own over its."""
         known = [*self.ended, *self.jobs.values()]
-        robbed = any(job.robbed and job.directory == f"manifest_{job_id}" for job in known)
+        robbed = any(job.robbed and job.directory == job_id for job in known)
         kept = transaction_outcome(digest_of(txn_id.encode())) in self.disk.files
         return robbed and not kept and self.marked_before != job_id
 
@@ -692,20 +692,18 @@ class Judges:
         if found != self.expected_mark and certain:
             self.accuse("complete", f"in the end _SUCCESS is of {found!r}, and should be of {self.expected_mark!r}")
         if settled:
-            left = [*self.disk.below("_temporary"), *self.disk.below(REPLACED)]
-            # Where another committer has deleted a manifest, and not the record, nobody can tell what was moved.
+            left = [*self.disk.below(JOBS), *self.disk.below(REPLACED)]
+            # Where somebody has deleted a manifest, and not the record, nobody can tell what was moved.
             left = [path for path in left if not ((job := self.truth(path)) is not None and job.robbed)]
-            if left or ("_temporary" in self.disk.directories and not self.strangers):
-                self.accuse("resumable", f"after recovery there is left: {left[:3] or '_temporary'}")
+            if left or (JOBS in self.disk.directories and not self.strangers):
+                self.accuse("resumable", f"after recovery there is left: {left[:3] or JOBS}")
 
 
 def directory_of(path: str) -> str | None:
     """The name of the job's directory in which a path lies, or to which it belongs; None for any other path."""
     parts = path.split("/", 3)
-    if parts[0] == "_temporary" and len(parts) > 2:
-        return parts[1] if parts[1].startswith("manifest_") else None
-    if parts[0] == "_lockgate" and parts[1] == "replaced" and len(parts) > 3 and not parts[2].startswith(".aside-"):
-        return f"manifest_{parts[2]}"
+    if parts[0] == "_lockgate" and parts[1] in ("jobs", "replaced") and len(parts) > 3:
+        return None if parts[2].startswith(".aside-") else parts[2]
     return None
 
 

@@ -95,11 +95,13 @@ class Visitor:
 @dataclass(frozen=True)
 class Stranger:
     """Another committer, as plain Spark's: it writes its files by way of `_temporary/0`, deletes `_temporary` whole,
-    and leaves an empty `_SUCCESS`; or it aborts, and only deletes."""
+    and leaves an empty `_SUCCESS`; or it aborts, and only deletes. `tidies`: it, or a person who tidies up, deletes the
+    directories of our jobs as well, whoever is at work there."""
 
     at: float
     targets: tuple[str, ...]
     aborts: bool = False
+    tidies: bool = False
 
 
 @dataclass(frozen=True)

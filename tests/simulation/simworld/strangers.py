@@ -2,10 +2,13 @@
 
 Source: Hadoop `FileOutputCommitter.commitJobInternal`, `cleanupJob`, `abortJob`: files are merged from `_temporary/0`
 into the destination, `_temporary` is deleted recursively, and an empty `_SUCCESS` is created over what is there.
-It knows nothing of Lockgate, and nothing goes wrong with it: it is what happens to others.
+It knows nothing of Lockgate, and nothing goes wrong with it: it is what happens to others. And people who tidy up, or
+programs that delete what is old: they delete the directories of our jobs, records and all.
 """
 
 from __future__ import annotations
+
+from lockgate.model.layout import JOBS, TEMPORARY
 
 from simworld.disk import Disk
 from simworld.judges import Strange
@@ -27,26 +30,28 @@ async def commit_or_abort(ether: Ether, actor: str, stranger: Stranger) -> None:
             if f"{staged}/{number}" in disk.files and _make_parents(disk, target) and target not in disk.files:
                 disk.move(actor, f"{staged}/{number}", target)
                 ether.trace.append((ether.loop.now, actor, "rename", target, "renamed"))
-    await _delete_temporary(ether, actor)
+    await _delete(ether, actor, TEMPORARY)
+    if stranger.tidies:
+        await _delete(ether, actor, JOBS)
     if not stranger.aborts:
         await turn()
         disk.put(actor, "_SUCCESS", disk.make(b""))
         ether.trace.append((ether.loop.now, actor, "write", "_SUCCESS", "empty"))
 
 
-async def _delete_temporary(ether: Ether, actor: str) -> None:
+async def _delete(ether: Ether, actor: str, tree: str) -> None:
     disk = ether.disk
     await turn()
     # In whatever order: no store promises one.
-    for path in sorted(disk.below("_temporary"), reverse=len(ether.trace) % 2 == 0):
+    for path in sorted(disk.below(tree), reverse=len(ether.trace) % 2 == 0):
         if not ether.profile.deletes_at_once:
             await turn()
         if path in disk.files:
             disk.remove(actor, path)
-    for directory in (*disk.directories_below("_temporary"), "_temporary"):
+    for directory in (*disk.directories_below(tree), tree):
         if not disk.entries(directory):
             disk.directories.pop(directory, None)
-    ether.trace.append((ether.loop.now, actor, "delete tree", "_temporary", ""))
+    ether.trace.append((ether.loop.now, actor, "delete tree", tree, ""))
 
 
 def _make_parents(disk: Disk, path: str) -> bool:

@@ -438,7 +438,7 @@ class World:
 
     def _start_attempt(self, job: JobPlan, plan: AttemptPlan) -> None:
         name = TaskAttempt(plan.task, plan.attempt)
-        actor = self.actor(f"{job.run}.{plan.task}.{plan.attempt}", f"manifest_{job.job_id}")
+        actor = self.actor(f"{job.run}.{plan.task}.{plan.attempt}", job.job_id)
         files = {
             target: same_bytes(target) if job.same_bytes else f"{job.run}|{name.task_attempt_id}|{target}".encode()
             for target in plan.targets
@@ -526,12 +526,12 @@ class World:
         return again
 
     def _is_robbed(self, layout: JobLayout) -> bool:
-        job = self.judges.jobs.get(f"manifest_{layout.job_id}")
+        job = self.judges.jobs.get(layout.job_id)
         return job is not None and job.robbed
 
     def _has_begun(self, layout: JobLayout) -> bool:
         """Whether a driver has the job already, and may have moved what the attempt wrote."""
-        job = self.judges.jobs.get(f"manifest_{layout.job_id}")
+        job = self.judges.jobs.get(layout.job_id)
         return job is None or job.record is not None or job.robbed
 
     async def _visit(self, visitor: Visitor, actor: Actor) -> None:
@@ -575,7 +575,7 @@ class World:
         for attempt in range(6):
             layouts = [layout async for layout in job_layouts(run)]
             # And the jobs whose directories others have deleted, with data still set aside.
-            held = {job.directory.removeprefix("manifest_") for job in self.judges.withheld().values()}
+            held = {job.directory for job in self.judges.withheld().values()}
             layouts += [JobLayout(job_id) for job_id in sorted(held - {layout.job_id for layout in layouts})]
             if not layouts:
                 break
@@ -613,15 +613,15 @@ class World:
             self.receipts[job.run] = {}
             self.failed[job.run] = set()
         shared = {job.options.txn_id for job in self.scenario.jobs if job.options.txn_id}
-        together = {f"manifest_{job.job_id}" for job in self.scenario.jobs} if shared else set()
+        together = {job.job_id for job in self.scenario.jobs} if shared else set()
         for job in self.scenario.jobs:
             self.judges.job_of_run[job.run] = job.attempt_of or job.run
-            actor = self.actor(f"{job.run}.driver", f"manifest_{job.job_id}", *together)
+            actor = self.actor(f"{job.run}.driver", job.job_id, *together)
             self.start(actor, self.drive(job, actor))
         for number, visitor in enumerate(self.scenario.visitors):
             job = self.scenario.jobs[visitor.job]
             gc = visitor.errand == "gc"
-            actor = self.actor(f"visitor{number}", *(() if gc else (f"manifest_{job.job_id}", *together)))
+            actor = self.actor(f"visitor{number}", *(() if gc else (job.job_id, *together)))
             self.start(actor, self._visit(visitor, actor))
         for number, stranger in enumerate(self.scenario.strangers):
             actor = self.actor(f"stranger{number}")

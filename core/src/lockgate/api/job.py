@@ -38,7 +38,7 @@ from lockgate.model.errors import (
     UsageError,
 )
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import BOOKKEEPING, SUCCESS, TEMPORARY, JobLayout, is_reserved
+from lockgate.model.layout import BOOKKEEPING, TEMPORARY, JobLayout, is_reserved
 from lockgate.model.layout import TaskAttempt as TaskAttemptName
 from lockgate.model.options import JobOptions, OptionFields, names_given
 from lockgate.model.plan import CommitPlan

@@ -1,4 +1,4 @@
-"""Cleanup of a job that is over: its task attempts' directories, the rest, then `_temporary` if it is empty.
+"""Cleanup of a job that is over: its task attempts' directories, the rest, then the directory of jobs if it is empty.
 
 Seed: "Job Abort/cleanup"; Hadoop `CleanupJobStage`. Nothing outside the job's own directory is ever deleted
 recursively: other jobs may be at work beside it, and `job1` is no prefix of `job10` here, since directories are
@@ -15,7 +15,8 @@ from lockgate.engine.ended_jobs import note_end
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.replaced_files import delete_lists, let_go_of_replaced
 from lockgate.model.errors import OutcomeUnknown, StoreError
-from lockgate.model.layout import TEMPORARY, JobLayout, parse_attempt_directory, record_sequence
+from lockgate.model.layout import BOOKKEEPING, JobLayout, parse_attempt_directory, record_sequence
+from lockgate.model.urls import parent_of
 
 
 async def clean_up(run: JobRun, *, replaced: bool = True, committed: bool = False) -> None:
@@ -93,4 +94,5 @@ async def _contents(run: JobRun) -> tuple[list[JobLayout], list[str]]:
 
 
 async def _tidy(run: JobRun) -> None:
-    await run.store.delete_empty_directories([TEMPORARY])
+    place = parent_of(run.layout.job_directory)
+    await run.store.delete_empty_directories([place, BOOKKEEPING] if place.startswith(f"{BOOKKEEPING}/") else [place])

@@ -30,6 +30,7 @@ from lockgate.model.layout import (
     BOOKKEEPING,
     ENDED_SUFFIX,
     FILE_LISTS,
+    JOBS,
     REPLACED,
     SUCCESS,
     TEMPORARY,
@@ -83,9 +84,10 @@ async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
 async def _delete_empty(run: JobRun) -> None:
     """The directories of jobs that a cleanup, cut short, has left empty, and those above, if they are empty."""
     jobs: list[str] = []
-    async for page in run.store.list_directory(TEMPORARY):
-        jobs += [status.path for status in page if status.is_directory]
-    await run.store.delete_empty_directories([*jobs, TEMPORARY, REPLACED, BOOKKEEPING])
+    for place in (JOBS, TEMPORARY):
+        async for page in run.store.list_directory(place):
+            jobs += [status.path for status in page if status.is_directory]
+    await run.store.delete_empty_directories([*jobs, JOBS, TEMPORARY, REPLACED, BOOKKEEPING])
 
 
 async def _states(run: JobRun) -> list[JobState]:

@@ -16,7 +16,7 @@ from lockgate.engine.setup import JobMarker, read_marker_of
 from lockgate.engine.signs_of_life import why_at_work
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError
-from lockgate.model.layout import JOB_PREFIX, MANIFEST_SUFFIX, SUCCESS, TEMPORARY, JobLayout
+from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord
 
@@ -202,7 +202,7 @@ async def find_job(run: JobRun, job_id: str) -> JobLayout:
         others = ", ".join(sorted({layout.job_id for layout in layouts}))
         raise JobNotFound(
             f"there is no job {job_id} below the destination",
-            where=f"{run.url(TEMPORARY)}\nthere: {others or 'none'}",
+            where=f"{run.url(JOBS)}\nthere: {others or 'none'}",
             next_step=command("jobs", run.store.url),
         )
-    return max(ours, key=lambda layout: (layout.job_attempt, layout.prefix == JOB_PREFIX))
+    return max(ours, key=lambda layout: (layout.job_attempt, layout.prefix == OURS))

@@ -22,7 +22,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.record_log import RecordLog, read_record
 from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError
-from lockgate.model.layout import TEMPORARY, JobLayout, parse_attempt_directory, parse_job_directory
+from lockgate.model.layout import JOBS, TEMPORARY, JobLayout, parse_attempt_directory, parse_job_directory
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan, Survey
 from lockgate.model.record import CommitRecord, Ground
@@ -122,20 +122,21 @@ async def _wait_for(run: JobRun, rival: Rival, ground: Ground, deadline: float) 
 async def job_layouts(run: JobRun, *, without: str = "") -> AsyncIterator[JobLayout]:
     """Every job that has a directory below this destination, Hadoop's too, but for the job `without`; each at its
     newest attempt."""
-    async for page in run.store.list_directory(TEMPORARY):
-        for job in page:
-            if not job.is_directory or job.path == without:
-                continue
-            newest: JobLayout | None = None
-            async for entries in run.store.list_directory(job.path):
-                for entry in entries:
-                    # A record, or what a cleanup that was cut short has left, tells of a job, too.
-                    layout = parse_attempt_directory(entry.path) if entry.is_directory else None
-                    layout = layout or parse_job_directory(job.path)
-                    if layout is not None and (newest is None or layout.job_attempt > newest.job_attempt):
-                        newest = layout
-            if newest is not None:
-                yield newest
+    for place in (JOBS, TEMPORARY):
+        async for page in run.store.list_directory(place):
+            for job in page:
+                if not job.is_directory or job.path == without:
+                    continue
+                newest: JobLayout | None = None
+                async for entries in run.store.list_directory(job.path):
+                    for entry in entries:
+                        # A record, or what a cleanup that was cut short has left, tells of a job, too.
+                        layout = parse_attempt_directory(entry.path) if entry.is_directory else None
+                        layout = layout or parse_job_directory(job.path)
+                        if layout is not None and (newest is None or layout.job_attempt > newest.job_attempt):
+                            newest = layout
+                if newest is not None:
+                    yield newest
 
 
 async def _record_of(run: JobRun, layout: JobLayout) -> CommitRecord | None:

@@ -1,11 +1,11 @@
 """Destinations inside one another: a job on `/t` that replaces, and a job on `/t/x`.
 
-Neither sees the other's record when it looks below its own `_temporary`. Of two that would spoil each other, one or
+Neither sees the other's record when it looks below its own destination. Of two that would spoil each other, one or
 both are refused before they have moved anything; they do not wait for one another.
 
-- The outer job lists what it replaces. Where it meets a `_temporary` with something in it, another job is at work
+- The outer job lists what it replaces. Where it meets a job's directory in a destination inside, another job is at work
   there, or has died: its staged files are not data to be replaced. Where it replaces partitions, and lists only those,
-  it looks into the directories above them as well: two listings for each. It does so before it lists the partitions:
+  it looks into the directories above them as well: three listings for each. It does so before it lists the partitions:
   a job inside that begins later finds this one's record, or appends, and then loses nothing.
 - The inner job, if it replaces or insists that there is no data, looks at the records of the destinations above, once
   it has announced its own and listed what it replaces: a file that an outer job has brought since is not on its list,
@@ -26,7 +26,7 @@ from lockgate.engine.store import Store
 from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import REPLACED, TEMPORARY
+from lockgate.model.layout import BOOKKEEPING, JOBS, REPLACED, TEMPORARY
 from lockgate.model.phases import Phase
 from lockgate.model.record import Ground
 from lockgate.model.urls import StoreUrl, ancestors_of
@@ -42,20 +42,30 @@ async def refuse_jobs_inside(run: JobRun, found: Sequence[FileStatus]) -> None:
         DestinationConflict: one is at work there, or has died.
     """
     for status in found:
-        inside, kept, _ = f"{status.path}/".partition(f"/{TEMPORARY}/")
-        if not kept:
-            # What a job has set aside whose record another committer has deleted: recovery brings it back.
-            inside, kept, _ = f"{status.path}/".partition(f"/{REPLACED}/")
-        if not kept:
-            continue
-        if status.is_directory and not [page async for page in run.store.list_tree(status.path)]:
-            continue
-        other = run.store.url.child(inside)
-        raise DestinationConflict(
-            "a job is at work, or has died, in a destination inside the one that this job replaces",
-            where=run.url(status.path),
-            next_step=f"nothing was moved: {command('jobs', other)} shows it; commit again once it is over",
-        )
+        for inside, path in _of_jobs(status):
+            if status.is_directory and not [page async for page in run.store.list_tree(path)]:
+                continue
+            other = run.store.url.child(inside)
+            raise DestinationConflict(
+                "a job is at work, or has died, in a destination inside the one that this job replaces",
+                where=run.url(path),
+                next_step=f"nothing was moved: {command('jobs', other)} shows it; commit again once it is over",
+            )
+
+
+def _of_jobs(status: FileStatus) -> list[tuple[str, str]]:
+    """The destination, and the path, of what may be a job's in something that was listed. Hadoop's are in
+    `_temporary`; what waits in `_lockgate/replaced` may be of a job whose record somebody has deleted. Of a directory
+    `_lockgate` only these two count: its notes outlive the jobs."""
+    path = f"{status.path}/"
+    if path.endswith(f"/{BOOKKEEPING}/"):
+        inside = path.removesuffix(f"/{BOOKKEEPING}/")
+        return [(inside, f"{inside}/{place}") for place in (JOBS, REPLACED)]
+    for place in (JOBS, TEMPORARY, REPLACED):
+        inside, kept, _ = path.partition(f"/{place}/")
+        if kept:
+            return [(inside, status.path)]
+    return []
 
 
 async def refuse_jobs_beside(run: JobRun, leaves: Sequence[str]) -> None:
@@ -65,7 +75,7 @@ async def refuse_jobs_beside(run: JobRun, leaves: Sequence[str]) -> None:
         DestinationConflict: one is, or has died there.
     """
     above = sorted({directory for leaf in leaves for directory in ancestors_of(leaf)} - set(leaves))
-    places = [f"{directory}/{name}" for directory in above for name in (TEMPORARY, REPLACED)]
+    places = [f"{directory}/{name}" for directory in above for name in (JOBS, TEMPORARY, REPLACED)]
     for start in range(0, len(places), AT_ONCE):
         for found in await together(_list(run, place) for place in places[start : start + AT_ONCE]):
             await refuse_jobs_inside(run, found)
@@ -91,17 +101,17 @@ async def refuse_jobs_above(run: JobRun, ground: Ground) -> None:
         return
     try:
         for url, ours in above:
-            if await _has_jobs(run, top, f"{url.path}/{TEMPORARY}".strip("/")):
+            if any([await _has_jobs(run, top, f"{url.path}/{place}".strip("/")) for place in (JOBS, TEMPORARY)]):
                 await _refuse_jobs_of(run, url, ours)
     finally:
         await top.close()
 
 
-async def _has_jobs(run: JobRun, top: Store, temporary: str) -> bool:
+async def _has_jobs(run: JobRun, top: Store, place: str) -> bool:
     try:
-        return any([page async for page in top.list_directory(temporary)])
+        return any([page async for page in top.list_directory(place)])
     except StoreError as error:  # whoever may not look there has no business there
-        run.log.info("a directory above the destination cannot be looked at", path=temporary, error=str(error))
+        run.log.info("a directory above the destination cannot be looked at", path=place, error=str(error))
         return False
 
 

@@ -1,6 +1,6 @@
 """Try a store out: what it does, beside what its plugin claims.
 
-Works in a directory of its own below `_temporary`, which it deletes. A probe that passes is no proof (the
+Works in a directory of its own below `_lockgate`, which it deletes. A probe that passes is no proof (the
 conformance kit asks far more); one that fails is.
 """
 
@@ -16,7 +16,7 @@ from lockgate.engine.store import Store
 from lockgate.model.capabilities import MEANING, WEAKENING, Capability
 from lockgate.model.errors import FileExists, LockgateError
 from lockgate.model.files import NotRenamed, Refusal, Rename, Renamed
-from lockgate.model.layout import TEMPORARY, probe_directory
+from lockgate.model.layout import BOOKKEEPING, probe_directory
 
 RACERS = 8
 NAMES = ("plain", "with space", "p=a%3Ab", "100%", "a+b", "hash#", "question?", "semi;colon", "ünïcode-☃", "n" * 200)
@@ -68,7 +68,7 @@ async def probe_store(run: JobRun) -> list[Probe]:
             found.append(Probe(name, is_claimed, holds, detail, run.runtime.tick() - began))
     finally:
         await store.delete_directories([base])
-        await store.delete_empty_directories([TEMPORARY])
+        await store.delete_empty_directories([BOOKKEEPING])
     tried = {probe.name for probe in found}
     for capability in Capability:
         if capability.value not in tried and capability in claimed:

@@ -31,7 +31,7 @@ from lockgate.model.errors import (
     StoreError,
     UsageError,
 )
-from lockgate.model.layout import SUCCESS, TEMPORARY, JobLayout
+from lockgate.model.layout import BOOKKEEPING, JOBS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
 
 MARKER_BYTES_MAX = 1 << 16
@@ -114,7 +114,7 @@ async def _unmark(run: JobRun) -> None:
     """Delete what a setup has made that is refused. What it cannot delete is left to gc."""
     try:
         await delete_trees(run, [run.layout.attempt_directory])
-        await run.store.delete_empty_directories([run.layout.job_directory, TEMPORARY])
+        await run.store.delete_empty_directories([run.layout.job_directory, JOBS, BOOKKEEPING])
     except StoreError as error:
         run.log.info("a refused setup leaves its directory to gc", error=str(error))
 

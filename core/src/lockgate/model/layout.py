@@ -1,9 +1,11 @@
 """Every path that the protocol reads or writes; a path built anywhere else is a bug.
 
-In the table, JOB stands for `_temporary/manifest_{job_id}` (Hadoop 3.5.0 leaves the prefix out; both are found) and
-ATTEMPT for `JOB/{job_attempt:02d}`.
+In the table, JOB stands for `_lockgate/jobs/{job_id}` and ATTEMPT for `JOB/{job_attempt:02d}`.
 
-Other committers (Hadoop's and Spark's) delete `_temporary` whole, so only what can be made again is kept there.
+Other committers (Hadoop's and Spark's) delete `_temporary` whole, whoever is at work there, so nothing of ours is. Only
+a job of Hadoop's manifest committer that we commit has its JOB there, as `_temporary/{job_id}` (Hadoop 3.5.0) or
+`_temporary/manifest_{job_id}` (its documentation).
+
 Readers who glob (`**/*.parquet` in DuckDB and Polars) do not skip directories that begin with `_`, so no file of ours
 that holds data, and none that outlives a job, has a name with an extension that is a reader's. Their names begin with
 `_`, since Polars, told to skip hidden files, looks at a file's own name alone.
@@ -37,8 +39,8 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `_lockgate/txn/_{digest}.outcome`                   | the outcome of a transaction id: the first summary |
 | `_lockgate/txn/_{digest}.claim-{sequence}`          | which job is to commit that transaction |
 | `_lockgate/txn/_{digest}.forgotten-{number}`        | says that this series of transactions is done up to there |
-| `_temporary/probe-{nonce}/`                         | where `lockgate doctor` tries the store out |
-| `_temporary/.aside-{nonce}`                         | what a store renames into place, or away to delete it |
+| `_lockgate/probe-{nonce}/`                          | where `lockgate doctor` tries the store out |
+| `_lockgate/.aside-{nonce}`                          | what a store renames into place, or away to delete it |
 | `….lockgate-{nonce}.tmp`                            | what a store writes beside a file, to rename it into place |
 
 Source: seed "Directory Structure"; Hadoop `ManifestCommitterSupport.AttemptDirectories`.
@@ -55,15 +57,21 @@ from lockgate.model.urls import parent_of
 TEMPORARY = "_temporary"
 SUCCESS = "_SUCCESS"
 BOOKKEEPING = "_lockgate"
-JOB_PREFIX = "manifest_"
+JOBS = f"{BOOKKEEPING}/jobs"
+"""The directory of the jobs' own directories."""
+
+OURS = f"{JOBS}/"
+HADOOP = (f"{TEMPORARY}/manifest_", f"{TEMPORARY}/")
+"""What stands before a job's id in the path of its directory: of a job of ours, and of one of Hadoop's."""
+
 MANIFEST_SUFFIX = "-manifest.json"
 TEMPORARY_SUFFIX = ".tmp"
 ABORTED_SUFFIX = ".aborted"
 ENDED_SUFFIX = ".ended"
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
-_ATTEMPT = re.compile(rf"{TEMPORARY}/({JOB_PREFIX}|)([A-Za-z0-9_][A-Za-z0-9_.\-]{{0,127}})/([0-9]{{2,4}})")
-_JOB = re.compile(rf"{TEMPORARY}/{JOB_PREFIX}([A-Za-z0-9_][A-Za-z0-9_.\-]{{0,127}})")
+_ATTEMPT = re.compile(rf"({'|'.join((OURS, *HADOOP))})({_ID.pattern})/([0-9]{{2,4}})")
+_JOB = re.compile(rf"{OURS}({_ID.pattern})")
 _RECORD = re.compile(r"commit(?:-([0-9]{4,}))?\.json")
 
 
@@ -110,7 +118,7 @@ class JobLayout:
 
     job_id: str
     job_attempt: int = 0
-    prefix: str = JOB_PREFIX
+    prefix: str = OURS
 
     def __post_init__(self) -> None:
         check_id("job id", self.job_id)
@@ -120,7 +128,7 @@ class JobLayout:
     @property
     def job_directory(self) -> str:
         """The directory that holds every attempt of the job."""
-        return f"{TEMPORARY}/{self.prefix}{self.job_id}"
+        return f"{self.prefix}{self.job_id}"
 
     @property
     def attempt_directory(self) -> str:
@@ -144,7 +152,7 @@ class JobLayout:
 
     @property
     def replaced(self) -> str:
-        """All that the job keeps of what it replaces. Not below `_temporary`, which other committers delete whole."""
+        """All that the job keeps of what it replaces: not in its own directory, since it outlives the commit record."""
         return f"{REPLACED}/{self.job_id}"
 
     def replaced_files(self, nonce: str) -> str:
@@ -161,7 +169,7 @@ class JobLayout:
         return f"{self.replaced}/_{nonce[:16]}.list"
 
     def replacing_files(self, nonce: str) -> str:
-        """The list of the files that take their place, with which they can be undone when `_temporary` is lost."""
+        """The list of the files that take their place, with which they can be undone when the record is lost."""
         return f"{self.replaced}/_{nonce[:16]}.new"
 
     def summary_returning(self, nonce: str) -> str:
@@ -331,16 +339,16 @@ def is_aside(path: str) -> bool:
 def aside(nonce: str) -> str:
     """Where a store writes, or makes, what it then renames into place: below no job's directory, so that it cannot
     bring one back."""
-    return f"{TEMPORARY}/.aside-{nonce}"
+    return f"{BOOKKEEPING}/.aside-{nonce}"
 
 
 def doomed(path: str, nonce: str) -> str:
     """Where a store renames a directory to, so that nobody writes to it any more while it is being deleted. What is
     left of it when the process is killed is found by gc. Its parent is there as long as `path` is."""
-    if path.startswith(f"{TEMPORARY}/"):
-        return aside(nonce)
     if path.startswith(f"{BOOKKEEPING}/"):
-        return f"{BOOKKEEPING}/.aside-{nonce}"
+        return aside(nonce)
+    if path.startswith(f"{TEMPORARY}/"):
+        return f"{TEMPORARY}/.aside-{nonce}"
     parent = parent_of(path)
     return f"{parent}/.aside-{nonce}" if parent else f".aside-{nonce}"
 
@@ -356,8 +364,8 @@ def is_unfinished(path: str) -> bool:
 
 
 def probe_directory(nonce: str) -> str:
-    """Where the store is tried out: below `_temporary`, and no job's directory."""
-    return f"{TEMPORARY}/probe-{nonce[:16]}"
+    """Where the store is tried out: no job's directory."""
+    return f"{BOOKKEEPING}/probe-{nonce[:16]}"
 
 
 TRANSACTIONS = f"{BOOKKEEPING}/txn"

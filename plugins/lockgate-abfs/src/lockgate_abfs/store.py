@@ -36,7 +36,7 @@ from lockgate.model.files import (
     RenameOutcome,
     Unknown,
 )
-from lockgate.model.layout import TEMPORARY, aside
+from lockgate.model.layout import BOOKKEEPING, JOBS, TEMPORARY, aside
 from lockgate.model.names import ABFS
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl, check_relative, parent_of
@@ -395,7 +395,7 @@ class AbfsStore(Store):
         """In a job's directory, written aside and renamed into place: a plain write would bring the directory of a job
         that is over back, and with it a driver that slept. Elsewhere one whole write, which is one act, after a look
         at the directory, which it would make."""
-        if check_relative(path).startswith(f"{TEMPORARY}/"):
+        if check_relative(path).startswith((f"{JOBS}/", f"{TEMPORARY}/")):
             return await self._write_aside(path, content, replace=True)
         parent = parent_of(path)
         if parent and not await self._is_directory(parent):
@@ -461,9 +461,9 @@ class AbfsStore(Store):
         return aside(uuid.uuid4().hex)
 
     async def _drop_aside(self, aside: str, *, recursive: bool) -> None:
-        """Take away what was not put in place, and `_temporary` if that had only been made for it."""
+        """Take away what was not put in place, and `_lockgate` if that had only been made for it."""
         await self.client.ask(self._calls.delete(aside, recursive=recursive))
-        await self.client.ask(self._calls.delete(TEMPORARY, recursive=False))
+        await self.client.ask(self._calls.delete(BOOKKEEPING, recursive=False))
 
     def open_output(self, path: str) -> OutputFile:
         """Sent while it is written; the directory is looked at once for all files in it."""
