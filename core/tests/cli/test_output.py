@@ -59,7 +59,9 @@ def test_ids_and_paths_are_whole_on_a_narrow_terminal(table) -> None:
         assert line.split()[1] in ("crashed", "running")
     assert any(line.startswith("crashed: ") for line in lines), "people are told what the words mean"
     assert sum(deep in line for line in as_on_terminal("plan", str(table.root), running.job_id)) == 1
-    (line,) = [line for line in as_on_terminal("gc", str(table.root), "--dry-run") if line.startswith("_lockgate/jobs")][:1]
+    (line,) = [
+        line for line in as_on_terminal("gc", str(table.root), "--dry-run") if line.startswith("_lockgate/jobs")
+    ][:1]
     assert line.split()[0] in {f"_lockgate/jobs/{job}" for job in (dead, running.job_id)}
 
 

@@ -89,3 +89,22 @@ def test_peoples_urls_are_taken_literally() -> None:
 def test_a_url_that_is_no_location_is_refused(text: str) -> None:
     with pytest.raises(PathError):
         parse_url(text)
+
+
+@pytest.mark.parametrize(
+    ("url", "levels"),
+    [
+        ("sftp://me@host:22/probed", [("sftp://me@host:22/", "probed")]),
+        ("gs://bucket/a/b/", [("gs://bucket/a", "b"), ("gs://bucket/", "a")]),
+        ("gs://bucket", []),
+        ("file:///data", [("file:///", "data")]),
+    ],
+)
+def test_nothing_is_above_the_root_of_a_store(url: str, levels: list[tuple[str, str]]) -> None:
+    """`lockgate doctor sftp://host/x` went on to `sftp:///host`, and waited ten minutes for an answer."""
+    found = []
+    parent, name = parse_url(url).split()
+    while name:
+        found.append((str(parent), name))
+        parent, name = parent.split()
+    assert found == levels

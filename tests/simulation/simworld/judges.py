@@ -494,7 +494,7 @@ class Judges:
             self.accuse(
                 "contained", f"{actor} set {source} aside, out of the scope of {job.record and job.record.policy}"
             )
-        elif job.moves_in_order("new-first"):
+        elif job.moves_in_order("new-first") and not job.robbed:  # it may be an undoing without the record
             needed = {path for path in job.files if path not in job.set_aside}
             blocking = any(path == source or path.startswith(source + "/") for path in job.files)
             absent = [path for path in needed if path not in self.visible]

@@ -35,11 +35,11 @@ def is_there(url: Location, options: JobOptions | None = None) -> bool:
         async for page in run.store.list_directory(""):
             if page:
                 return True
-        parent, _, name = str(run.store.url).rpartition("/")
+        parent, name = run.store.url.split()
         if not name:
             return True
         try:
-            (found,) = await (await run.open_store(parent)).stat_files([name])
+            (found,) = await (await run.open_store(str(parent))).stat_files([name])
         except LockgateError:  # not ours to look at, such as the root of an account
             return True
         return found is not None
@@ -56,11 +56,11 @@ async def refuse_file(run: JobRun) -> None:
     """
     if Capability.REAL_DIRECTORIES not in run.store.capabilities:
         return
-    parent, _, name = str(run.store.url).rpartition("/")
+    parent, name = run.store.url.split()
     while name:
         try:
-            store = await run.open_store(parent)
-        except LockgateError:  # above the root
+            store = await run.open_store(str(parent))
+        except LockgateError:  # not ours to look at
             return
         try:
             (found,) = await store.stat_files([name])
@@ -70,32 +70,30 @@ async def refuse_file(run: JobRun) -> None:
             await store.close()
         if found is not None:
             # A store tells of a symbolic link what it is itself; to a destination it is what it leads to.
-            if found.is_directory or (
-                run.store.url.scheme == "file" and not os.path.isfile(f"{parent}/{name}".removeprefix("file://"))
-            ):
+            if found.is_directory or (run.store.url.scheme == "file" and not os.path.isfile(parent.child(name).path)):
                 return
             raise PathError(
                 "a destination is a directory, and this is a file",
-                where=f"{parent}/{name}",
+                where=str(parent.child(name)),
                 next_step="name the directory that the files are to be in; `lockgate show` prints single files",
             )
-        parent, _, name = parent.rpartition("/")
+        parent, name = parent.split()
 
 
 async def missing_levels(run: JobRun) -> list[tuple[Store, str]]:
     """The directories of a destination's path that are not there, the deepest first, each by its parent's store."""
     levels: list[tuple[Store, str]] = []
-    parent, _, name = str(run.store.url).rpartition("/")
+    parent, name = run.store.url.split()
     while name:
         try:
-            store = await run.open_store(parent)
+            store = await run.open_store(str(parent))
             (found,) = await store.stat_files([name])
         except LockgateError:  # not ours to look at, such as the root of an account
             break
         if found is not None:
             break
         levels.append((store, name))
-        parent, _, name = parent.rpartition("/")
+        parent, name = parent.split()
     return levels
 
 

@@ -37,8 +37,7 @@ def read_any(url: Location, options: JobOptions | None = None) -> Shown:
     """
     chosen = options or JobOptions.resolve(environment=os.environ)
     url = absolute(url)
-    top, _, name = str(parse_url(url)).rstrip("/").rpartition("/")
-    parent = f"{top}/"  # of `file:///data` the root
+    parent, name = parse_url(url).split()
 
     async def read() -> tuple[str, bytes]:
         registry = registry_of(chosen)
@@ -46,8 +45,8 @@ def read_any(url: Location, options: JobOptions | None = None) -> Shown:
         (content,) = await inside.read_files([SUCCESS], bytes_max=chosen.manifest_bytes_max)
         if content is not None:
             return str(inside.url.child(SUCCESS)), content
-        beside = registry.open_store(parent, chosen)
-        (found,) = await beside.stat_files([name])
+        beside = registry.open_store(str(parent), chosen)
+        found = (await beside.stat_files([name]))[0] if name else None
         if found is not None and not found.is_directory:
             (content,) = await beside.read_files([name], bytes_max=chosen.manifest_bytes_max)
         if content is not None:

@@ -66,14 +66,16 @@ async def _set_aside_summary(run: JobRun, nonce: str, number: int, aside: SetAsi
     lists anything that this job replaces.
     """
     with run.stage("set_aside"):
-        rename = Rename(SUCCESS, run.layout.replaced_file(nonce, number), aside.length, aside.identity)
         for attempt in range(TRIES):
             (found,) = await run.store.stat_files([SUCCESS])
             if found is None or not run.store.same_identity(aside.identity, found.identity):
                 return
             if attempt:
                 await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
-            (outcome,) = await run.store.rename_files([rename])
+            # The version that was just seen: of one that came back, or that another committer wrote again, the content
+            # is the same.
+            waits = run.layout.replaced_file(nonce, number)
+            (outcome,) = await run.store.rename_files([Rename(SUCCESS, waits, found.length, found.identity)])
             if isinstance(outcome, Renamed):
                 return
         raise CommitFailed(

@@ -40,6 +40,11 @@ class StoreUrl:
         """The URL of a relative path below this one."""
         return StoreUrl(self.scheme, self.authority, f"{self.path.rstrip('/')}/{relative}" if relative else self.path)
 
+    def split(self) -> tuple[StoreUrl, str]:
+        """The directory that this URL is in, and its name there: empty at the root, above which there is nothing."""
+        above, _, name = self.path.rstrip("/").rpartition("/")
+        return StoreUrl(self.scheme, self.authority, above or "/"), name
+
     @property
     def uri(self) -> str:
         """The URL percent-encoded, as manifests and `_SUCCESS` hold it."""
