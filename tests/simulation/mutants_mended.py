@@ -16,6 +16,7 @@ from lockgate.engine import (
     job_abort,
     job_commit,
     load_manifests,
+    lost_versions,
     move_files,
     publish,
     record_log,
@@ -559,7 +560,7 @@ def a_staged_file_proves_that_nothing_was_copied() -> Iterator[None]:
 )
 def revoking_does_not_look_at_success() -> Iterator[None]:
     """Where a rename is two acts, a job whose `_SUCCESS` is there is undone."""
-    with patch.object(publish, "_is_published", _false):
+    with patch.object(publish, "_is_published", _false), patch.object(lost_versions, "is_known_committed", _false):
         yield
 
 

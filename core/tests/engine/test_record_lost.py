@@ -133,8 +133,8 @@ def test_a_committed_job_is_not_undone_while_its_success_cannot_be_read(table) -
 
 @pytest.mark.parametrize("options", [{"cleanup_skip": True}, {"summary_report_directory": "/proc/not-there"}])
 def test_a_committed_job_leaves_no_list_that_it_could_be_undone_by(table, options) -> None:
-    """Whatever follows the commit point fails, or is skipped; then somebody deletes the directories of jobs, and another
-    committer writes its `_SUCCESS`."""
+    """Whatever follows the commit point fails, or is skipped; then somebody deletes the directories of jobs, and
+    another committer writes its `_SUCCESS`."""
     table.write({"p=1/old": b"old"})
     job = table.job(conflict="replace", **options)
     receipt = table.task(job, {"p=1/new": b"new"})

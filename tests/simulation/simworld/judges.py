@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
-from lockgate.model.layout import JOBS, REPLACED, JobLayout, is_reserved, ordinal_in, transaction_outcome
+from lockgate.model.layout import BOOKKEEPING, JOBS, REPLACED, TEMPORARY, JobLayout, is_reserved, ordinal_in, transaction_outcome
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.replaced import decode_replaced
@@ -256,7 +256,7 @@ class Judges:
             elif "-manifest.json" in name and actor in self.attempts:
                 run, task, attempt, files = self.attempts[actor]
                 self.manifests.setdefault(digest_of(new.content), ManifestTruth(run, task, attempt, files))
-        elif top == "_lockgate":
+        elif top in (TEMPORARY, BOOKKEEPING):
             self._within(actor, path)
         elif top == "_SUCCESS":
             self.accuse("complete", f"_SUCCESS was written in place by {actor}, not renamed")
@@ -702,7 +702,7 @@ class Judges:
 def directory_of(path: str) -> str | None:
     """The name of the job's directory in which a path lies, or to which it belongs; None for any other path."""
     parts = path.split("/", 3)
-    if parts[0] == "_lockgate" and parts[1] in ("jobs", "replaced") and len(parts) > 3:
+    if is_reserved(path) and len(parts) > 3 and parts[1] in ("jobs", "replaced"):
         return None if parts[2].startswith(".aside-") else parts[2]
     return None
 
