@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import pytest
 from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after, refuse_names
 from lockgate import Job, recover
+from lockgate.engine.job_commit import plan_job
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.recover import recover_job
 from lockgate.engine.rename_files import TRIES
@@ -18,6 +20,7 @@ from lockgate.errors import (
     CommitFailed,
     CommitFenced,
     LockgateError,
+    ManifestInvalid,
     OutcomeUnknown,
     ReceiptUnmatched,
     StoreUnavailable,
@@ -153,6 +156,72 @@ def test_undoable_an_attempt_that_was_aborted_just_before_its_driver_claimed_the
         recover(gcs_table.url, job.job_id, undo=True, force=True, options=options)
     assert gcs_table.read() == {"p=0/same.bin": b"same"}
     assert gcs_table.left_over() == []
+
+
+@pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.parametrize("goes", ["aborted before it commits", "deleted by another program"])
+def test_undoable_a_staged_file_that_was_gone_before_anything_moved(
+    goes: str, fails: bool, gcs_table: RemoteTable
+) -> None:
+    """An old file of the same name and bytes was taken for it, and taken out by the rollback; or was said to be this
+    job's."""
+    gcs_table.write({"p=0/same.bin": b"same", "p=1/old.bin": b"old"})
+    before = gcs_table.read()
+    job = gcs_table.job()
+    attempt = job.task_attempt(0, 0)
+    with attempt.open("p=0/same.bin") as file:
+        file.write(b"same")
+    if goes == "aborted before it commits":
+        aborting = copy.copy(job)
+        aborting._store = None
+        aborting.task_attempt(0, 0).abort()
+    receipts = [
+        attempt.commit(),
+        gcs_table.task(job, {f"p=1/{'old' if fails else 'new'}.bin": b"another", "p=1/more.bin": b"more"}, 1),
+    ]
+    if goes == "deleted by another program":
+        (staged,) = asyncio.run(_tree(gcs_table, job.layout.task_directory("attempt_000000_0")))
+        asyncio.run(_delete(gcs_table, staged))
+    with pytest.raises(ReceiptUnmatched if goes == "aborted before it commits" else ManifestInvalid):
+        job.commit(receipts)
+    assert gcs_table.read() == before
+    job.abort()
+    assert gcs_table.left_over() == []
+
+
+async def _tree(table: RemoteTable, path: str) -> list[str]:
+    store = Job(table.url, table.job_options())._open()
+    return [status.path async for page in store.list_tree(path) for status in page]
+
+
+async def _delete(table: RemoteTable, path: str) -> None:
+    await Job(table.url, table.job_options())._open().delete_files([path])
+
+
+def test_a_late_abort_of_an_attempt_brings_nothing_of_its_job_back(gcs_table: RemoteTable) -> None:
+    job = gcs_table.job()
+    late = job.task_attempt(0, 1)
+    with late.open("p=0/late.bin") as file:
+        file.write(b"late")
+    job.commit([gcs_table.task(job, {"p=0/f.bin": b"f"})])
+    late.abort()
+    assert gcs_table.left_over() == []
+
+
+def test_that_staged_files_are_there_costs_one_request_a_task(gcs: GcsLab, gcs_table: RemoteTable) -> None:
+    job = gcs_table.job()
+    receipts = [gcs_table.task(job, {f"p={n}/{task}.bin": b"x" for n in range(20)}, task) for task in range(3)]
+    store = job._open()
+    asked: list[str] = []
+    listing = store.list_tree
+
+    def list_tree(path: str) -> AsyncIterator[Sequence[FileStatus]]:
+        asked.append(path)
+        return listing(path)
+
+    store.list_tree = list_tree  # type: ignore[method-assign]
+    asyncio.run(plan_job(job._run(), receipts))
+    assert sorted(asked) == [job.layout.task_directory(f"attempt_{task:06d}_0") for task in range(3)]
 
 
 def test_undoable_an_overwrite_with_equal_bytes_that_fails_half_way(gcs: GcsLab, gcs_table: RemoteTable) -> None:

@@ -27,7 +27,7 @@ async def find_pins(run: JobRun) -> list[Pin]:
     own attempt at the job; somebody from outside also those of earlier attempts, the newest of each task.
 
     Raises:
-        ReceiptUnmatched: the attempt whose manifest a task has was aborted after it had committed. Whether another
+        ReceiptUnmatched: the attempt whose manifest a task has was aborted. Whether another
             attempt's, which it has displaced, stands for the task, only receipts could tell.
     """
     if run.marker:
@@ -74,7 +74,7 @@ async def _owner(run: JobRun, pin: Pin) -> str | None:
 
 
 async def refuse_aborted(run: JobRun, pins: Sequence[Pin]) -> None:
-    """Make sure that no pinned attempt was aborted after it had committed.
+    """Make sure that no pinned attempt was aborted.
 
     Raises:
         ReceiptUnmatched: one was.
@@ -175,5 +175,6 @@ def _unmatched(run: JobRun, pin: Pin) -> ReceiptUnmatched:
     return ReceiptUnmatched(
         f"the manifest of {pin.task_attempt_id or pin.task_id} is not there, or its attempt was aborted",
         where=run.url(_layout(run, pin).manifest(pin.task_id)),
-        next_step="the attempt was aborted after it had committed, or its manifest was changed; run the job again",
+        next_step="the attempt was aborted, before or after it committed, or its manifest was changed; run the job "
+        "again",
     )

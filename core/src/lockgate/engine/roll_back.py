@@ -25,6 +25,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.record_log import fenced, read_record
 from lockgate.engine.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.replaced_files import bring_back, waiting_files
+from lockgate.engine.staged_files import is_unique
 from lockgate.engine.store import no_progress
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed
@@ -136,7 +137,7 @@ async def _keep_unmoved(run: JobRun, plan: CommitPlan) -> None:
         doubtful = [
             Rename(entry.source, run.layout.unmoved_file(start + index), entry.length, entry.identity)
             for index, (entry, target) in enumerate(zip(batch, targets, strict=True))
-            if not _is_unique(run, entry) or (target is not None and not _is_ours(run, entry, target))
+            if not is_unique(run, entry) or (target is not None and not _is_ours(run, entry, target))
         ]
         start += len(batch)
         for attempt in range(TRIES):
@@ -196,10 +197,6 @@ async def _numbers_in(run: JobRun, directory: str) -> frozenset[int]:
     async for page in run.store.list_directory(directory):
         found.update(number for status in page if (number := ordinal_in(status.path)) is not None)
     return frozenset(found)
-
-
-def _is_unique(run: JobRun, entry: Entry) -> bool:
-    return bool(entry.identity) and Capability.UNIQUE_IDENTITY in run.store.capabilities
 
 
 async def delete_sources(run: JobRun, record: CommitRecord) -> None:

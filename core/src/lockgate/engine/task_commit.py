@@ -23,8 +23,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from lockgate.engine.concurrency import both
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.record_log import read_record
+from lockgate.engine.setup import read_marker
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
     CommitFailed,
@@ -100,37 +102,39 @@ async def commit_task(
 
 
 async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
-    """Delete what the attempt wrote. Where it has committed, a tombstone comes first: its manifest must not be
-    committed, since the files that it names are no more. The manifest itself is not deleted: between a look and the
-    deletion a rival's may have taken its place, and the task would be left out.
+    """Delete what the attempt wrote. A tombstone comes first, also where it has not committed: it may be about to, in
+    another process, and its manifest must never count, since the files that it names are no more. A manifest that is
+    there is not deleted: between a look and the deletion a rival's may have taken its place, and the task would be left
+    out.
 
     Raises:
         CommitFenced: a job commit that has not ended has pinned the attempt; nothing of it was deleted. On a store
             where identities are not unique a staged file that is gone counts as renamed if its target has its content.
     """
     with run.stage("abort_task"):
-        place, temporary = (
-            run.layout.manifest(attempt.task_id),
-            run.layout.manifest_temporary(attempt.task_attempt_id),
-        )
-        saved = await run.store.read_files([place, temporary], bytes_max=run.options.manifest_bytes_max)
-        if any(content is not None and owner_of(content) == attempt.task_attempt_id for content in saved):
-            await _bury(run, attempt)
-        await run.store.delete_files([temporary])
+        await _bury(run, attempt)
+        await run.store.delete_files([run.layout.manifest_temporary(attempt.task_attempt_id)])
         await run.store.delete_directories([run.layout.task_directory(attempt.task_attempt_id)])
 
 
 async def _bury(run: JobRun, attempt: TaskAttempt) -> None:
-    """Leave the tombstone of an attempt that has committed. The tombstone is written before the record is read, and a
-    driver looks for tombstones once its claim is written: of the two, one sees the other."""
+    """Leave the tombstone of an attempt. It is written before the record is read, and a driver looks for tombstones
+    once its claim is written: of the two, one sees the other. A job that is over needs none: it would be a file that
+    brings the job's directory back."""
     tombstone = run.layout.aborted(attempt.task_attempt_id)
-    await _refuse_if_pinned(run, attempt)
-    await run.store.write_file(tombstone, attempt.task_id.encode())
+    marker, _ = await both(read_marker(run), _refuse_if_pinned(run, attempt))
+    if marker is None:
+        return
     try:
-        await _refuse_if_pinned(run, attempt)
+        await run.store.write_file(tombstone, attempt.task_id.encode())
+        marker, _ = await both(read_marker(run), _refuse_if_pinned(run, attempt))
+    except FileMissing:
+        return
     except CommitFenced:
         await run.store.delete_files([tombstone])
         raise
+    if marker is None:
+        await run.store.delete_files([tombstone])
 
 
 async def _refuse_if_pinned(run: JobRun, attempt: TaskAttempt) -> None:

@@ -18,7 +18,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `ATTEMPT/tasks/{task_attempt_id}/`                  | a task attempt's private working directory |
 | `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-{extension}_` | a staged file; other writers name theirs as they like |
 | `ATTEMPT/manifests/{task_attempt_id}-manifest.json.tmp` | a manifest on its way, or displaced by a rival's |
-| `ATTEMPT/manifests/{task_attempt_id}.aborted`       | says that this attempt had committed and was aborted |
+| `ATTEMPT/manifests/{task_attempt_id}.aborted`       | says that this attempt was aborted, and never counts    |
 | `ATTEMPT/manifests/{who}.alive`                     | renewed by the driver or a task attempt while it is at work |
 | `ATTEMPT/manifests/{task_id}-manifest.json`         | the manifest of a committed task |
 | `JOB/commit.json`, `commit-0001.json`, …            | the commit record, one file a step; all attempts share it |
@@ -72,6 +72,7 @@ ENDED_SUFFIX = ".ended"
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
 _ATTEMPT = re.compile(rf"({'|'.join((OURS, *HADOOP))})({_ID.pattern})/([0-9]{{2,4}})")
 _JOB = re.compile(rf"{OURS}({_ID.pattern})")
+_WORKING = re.compile(rf"(?:{OURS}|{TEMPORARY}/)[^/]+/[0-9]{{2,4}}/tasks/[^/]+(?=/)")
 _RECORD = re.compile(r"commit(?:-([0-9]{4,}))?\.json")
 
 
@@ -261,7 +262,7 @@ class JobLayout:
         return f"{self.manifests}/{task_id}{MANIFEST_SUFFIX}"
 
     def aborted(self, task_attempt_id: str) -> str:
-        """The tombstone of a task attempt that had committed and was then aborted."""
+        """The tombstone of a task attempt that was aborted: its manifest, should one be there or come, never counts."""
         return f"{self.manifests}/{task_attempt_id}{ABORTED_SUFFIX}"
 
     def sign_of_life(self, who: str) -> str:
@@ -294,6 +295,12 @@ def parse_replaced_directory(path: str) -> str | None:
     """The id of the job whose replaced files are below `path`; None for any other path."""
     head, _, job_id = path.rpartition("/")
     return job_id if head == REPLACED and _ID.fullmatch(job_id) else None
+
+
+def working_directory_of(staged: str) -> str:
+    """The working directory of the task attempt that wrote a staged file; of any other file, the directory it is in."""
+    match = _WORKING.match(staged)
+    return match.group() if match else parent_of(staged)
 
 
 def ordinal_in(path: str) -> int | None:
