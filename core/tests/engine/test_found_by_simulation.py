@@ -248,6 +248,7 @@ def test_what_is_set_aside_comes_back_though_another_committer_has_deleted_the_m
     with pytest.raises(CommitFailed):
         job.commit([receipt])
     (table.root / job.layout.job_marker).unlink()
+    (table.root / job.layout.manifest("task_000000")).unlink()
     with pytest.raises(OutcomeUnknown, match="kept"):
         _undone_or_kept(job)
     assert _undone_or_kept(job, undo=True).outcome == "undone"

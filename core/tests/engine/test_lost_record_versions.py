@@ -154,3 +154,19 @@ def test_a_refused_job_that_has_set_files_aside_is_neither_aborted_nor_committed
             attempt()
     recover(str(table.root), job.job_id, undo=True, force=True)
     assert table.everything() == before
+
+
+@pytest.mark.parametrize("undo", [None, True])
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_resumable_and_undoable_a_moving_job_whose_marker_alone_is_gone(table, policy, moment, undo) -> None:
+    """A program that tidies up takes the oldest file first; recovery took the job for what a cleanup had left, and
+    deleted what was still staged."""
+    table.write(OLD)
+    job = _die(table, policy, moment)
+    (table.root / job.layout.job_marker).unlink()
+    recovery = recover(str(table.root), job.job_id, undo=undo, force=True)[job.job_id]
+    assert recovery.outcome == ("undone" if undo else "finished")
+    kept = {"replace": {}, "replace-partitions": {}, "append": OLD}[policy]
+    assert table.read() == (OLD if undo else kept | _new(policy))
+    assert not table.left_over()

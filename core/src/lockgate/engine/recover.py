@@ -29,7 +29,7 @@ from lockgate.engine.roll_back import Undone
 from lockgate.engine.setup import read_marker
 from lockgate.engine.transactions import claim_transaction, saved_for_outcome
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFenced, UsageError
+from lockgate.model.errors import CommitFenced, CommitRefused, UsageError
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.phases import PHASES, Phase
 from lockgate.model.record import CommitRecord
@@ -209,8 +209,24 @@ async def _is_remainder(run: JobRun, record: CommitRecord) -> bool:
         return True
     if record.marker:
         marker = await read_marker(run)
-        return marker is None or marker.nonce != record.marker
+        if marker is not None and marker.nonce == record.marker:
+            return False
+        return not await _can_go_on(run, record)
     return not await has_predecessor(run, record)
+
+
+async def _can_go_on(run: JobRun, record: CommitRecord) -> bool:
+    """Whether the job's marker alone is gone, as where a program that tidies up takes the oldest file first: the record
+    says that files are on their way, the version before it is there, and so are the manifests that say which."""
+    if record.phase not in (Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK):
+        return False
+    if not await has_predecessor(run, record):
+        return False
+    try:
+        await load_plan(run, record.pins)
+    except CommitRefused:
+        return False
+    return True
 
 
 def _may_be_alive(run: JobRun, record: CommitRecord) -> bool:
