@@ -221,3 +221,46 @@ def test_the_note_of_a_committed_job_goes_when_it_is_old(table) -> None:
 def test_a_job_with_a_transaction_id_leaves_its_outcome_and_no_note(table) -> None:
     job = table.write({"f": b"x"}, txn_id="stream/1")
     assert not (table.root / job.layout.ended).exists()
+
+
+@pytest.mark.parametrize("txn_id", ["", "once", "series/7"])
+@pytest.mark.parametrize(
+    "another", ["sets its _SUCCESS aside and dies", "sets it aside", "replaces it", "deletes it at setup"]
+)
+def test_fenced_a_job_of_whose_commit_only_its_success_told(table, another: str, txn_id: str) -> None:
+    """Its driver died at the commit point, and its record was deleted; then another job made its `_SUCCESS` go."""
+    table.write({"p=2/old": b"old"})
+    first = table.job(txn_id=txn_id)
+    twin = pickle.loads(pickle.dumps(first))
+    receipt = table.task(first, {"p=1/first": b"1"})
+    published: list[bool] = []
+    store = make_faulty(first)
+    really = store.rename_files
+
+    async def rename_files(renames, *rest):  # type: ignore[no-untyped-def]
+        outcomes = await really(renames, *rest)
+        published.extend([True] * (renames[0].target == "_SUCCESS"))
+        return outcomes
+
+    store.rename_files = rename_files  # type: ignore[method-assign]
+    store.fail_at = lambda name, subject: bool(published)
+    with pytest.raises((Stop, LockgateError)):
+        first.commit([receipt])
+    shutil.rmtree(table.root / "_temporary")
+    policy = "replace-partitions" if another.startswith("sets") else "append"
+    other = table.job(conflict=policy, on_failure="leave", delete_success_at_setup=another.startswith("deletes"))
+    receipts = [table.task(other, {"p=2/other": b"2"})]
+    if another.endswith("dies"):
+        make_faulty(other).fail_at = of_new_files
+        with pytest.raises(LockgateError):
+            other.commit(receipts)
+    else:
+        other.commit(receipts)
+    before = table.read()
+    if txn_id:
+        twin.setup()
+        assert twin.commit([table.task(twin, {"p=1/again": b"1"})]).job_id == first.job_id
+    else:
+        with pytest.raises(JobNotFound, match="has committed already"):
+            twin.setup()
+    assert table.read() == before

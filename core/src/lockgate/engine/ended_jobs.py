@@ -10,7 +10,8 @@ A driver creates the first version of the record if there is none, and only then
 that version, either the job had not committed by then, and this driver has the only record; or the record of the commit
 was gone, and so the note was there before the look. A recoverer that finds a record in phase `claimed` looks as well:
 its driver may have died between the two. Where another committer has deleted the record of a driver that died before
-it could leave the note, `_SUCCESS` may still say it. The look at job setup makes nothing safe: it spares the tasks work
+it could leave the note, `_SUCCESS` still says it; whoever sets that aside, or replaces it, leaves the note first
+(`remember_last`). The look at job setup makes nothing safe: it spares the tasks work
 that would be refused.
 
 The same look tells whether files are still set aside by a commit of this job whose record is lost. A second commit
@@ -20,6 +21,7 @@ would take them for its own, and delete them.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 
 import msgspec
 from msgspec import Struct
@@ -29,11 +31,12 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import own_summary, success_content
 from lockgate.engine.record_log import read_record
 from lockgate.engine.replaced_files import lists_in_force, still_set_aside
-from lockgate.engine.transactions import known_outcome
+from lockgate.engine.transactions import known_outcome, remember_outcome
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, LockgateError
-from lockgate.model.layout import FILE_LISTS
+from lockgate.model.layout import FILE_LISTS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
+from lockgate.model.summary import decode_summary
 
 NOTHING_ASIDE = frozenset({Phase.CLAIMED, Phase.REFUSED, Phase.ROLLED_BACK})
 """The phases in which a record speaks of no file that is set aside."""
@@ -60,6 +63,22 @@ async def note_end(run: JobRun) -> None:
             if Capability.REAL_DIRECTORIES in run.store.capabilities:
                 await run.store.make_directories([FILE_LISTS])
             await run.store.create_file(run.layout.ended, content)
+
+
+async def remember_last(run: JobRun) -> None:
+    """Keep what `_SUCCESS` alone may say: that its job, or its transaction, has committed. Its driver may have died
+    before it could leave the note, and its record be deleted since. Called before another job's takes its place, or sets
+    it aside, where nobody would look for it."""
+    content = await success_content(run)
+    try:
+        last = None if content is None else decode_summary(content, name=run.url(SUCCESS))
+        if last is None or last.lockgate is None or last.job_id == run.layout.job_id:
+            return
+        options = run.options.replace(txn_id=last.lockgate.txn_id)
+        theirs = dataclasses.replace(run, layout=JobLayout(last.job_id), options=options)
+    except LockgateError:  # another committer's
+        return
+    await (remember_outcome(theirs) if options.txn_id else note_end(theirs))
 
 
 async def has_ended(run: JobRun) -> bool:

@@ -12,7 +12,7 @@ from lockgate.engine.answer_failure import Failure, answer_failure, roll_back, s
 from lockgate.engine.cleanup import clean_up, clean_up_if_possible
 from lockgate.engine.concurrency import both
 from lockgate.engine.conflicts import meet_directories, old_summary, resolve
-from lockgate.engine.ended_jobs import is_record_lost, why_over
+from lockgate.engine.ended_jobs import is_record_lost, remember_last, why_over
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.load_manifests import find_pins, load_plan, refuse_aborted
 from lockgate.engine.move_files import move_files
@@ -259,7 +259,7 @@ async def _publish(run: JobRun, log: RecordLog, plan: CommitPlan, files: FileLis
     nonce = log.nonce
     summary, waiting = await write_summary(run, plan, files, nonce)
     await save_for_outcome(run, summary, nonce)
-    await log.advance(Phase.PUBLISHING, summary_nonce=nonce)
+    await both(log.advance(Phase.PUBLISHING, summary_nonce=nonce), remember_last(run))
     # Without `_SUCCESS`, the version of the record that says `committed` is the commit point.
     await record_commit(run, log, surely=waiting is not None and await publish(run, nonce, waiting))
     return await wind_up(run, summary, replaced=bool(plan.set_aside))

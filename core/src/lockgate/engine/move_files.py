@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
+from lockgate.engine.ended_jobs import remember_last
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.replaced_files import Numbered, set_aside, waiting_files
@@ -72,6 +73,7 @@ async def _set_aside_summary(run: JobRun, nonce: str, number: int, aside: SetAsi
                 return
             if attempt:
                 await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
+            await remember_last(run)
             # The version that was just seen: of one that came back, or that another committer wrote again, the content
             # is the same.
             waits = run.layout.replaced_file(nonce, number)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from lockgate.engine.answer_failure import Failure, answer_failure, recorded_plan, roll_back
 from lockgate.engine.cleanup import clean_up
-from lockgate.engine.ended_jobs import NOTHING_ASIDE, has_ended
+from lockgate.engine.ended_jobs import NOTHING_ASIDE, has_ended, remember_last
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import commit_from_claim, finish_from, record_commit, wind_up
 from lockgate.engine.job_run import JobRun
@@ -129,6 +129,7 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
             raise
         return Recovery("finished", phase, summary)
     if phase is Phase.PUBLISHING:
+        await remember_last(run)
         await record_commit(run, log, surely=record.marks_success and await publish(run, record.summary_nonce))
     found = await _own_summary(run, record)
     if found is None:

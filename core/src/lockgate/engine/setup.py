@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from lockgate.engine.concurrency import both
 from lockgate.engine.conflicts import refuse_early
 from lockgate.engine.delete_trees import delete_trees
-from lockgate.engine.ended_jobs import why_over
+from lockgate.engine.ended_jobs import remember_last, why_over
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import read_summary
 from lockgate.engine.record_log import fenced, read_record
@@ -136,6 +136,7 @@ async def _delete_success(run: JobRun) -> LockgateError | None:
     except LockgateError:  # the empty `_SUCCESS` of another committer
         last = None
     if last is None or last.job_id != run.layout.job_id:
+        await remember_last(run)
         await run.store.delete_files([SUCCESS])
     return None
 

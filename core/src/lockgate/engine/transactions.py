@@ -112,6 +112,12 @@ async def known_outcome(run: JobRun) -> Summary | None:
     return found
 
 
+async def remember_outcome(run: JobRun) -> None:
+    """Keep the outcome that `_SUCCESS` shows of this run's transaction id, unless it is kept, or was forgotten."""
+    if await _forgotten_outcome(run) is None:
+        await known_outcome(run)
+
+
 async def claim_transaction(run: JobRun, end: End) -> Summary | None:
     """Make this job the one that commits its transaction id; a summary: another job has, and this one must not.
 
