@@ -86,7 +86,7 @@ def test_undoable_when_another_file_is_in_the_way(table: HdfsTable) -> None:
     client = client_of(table.port)
     staged = [path for path in table.server_files() if "/tasks/" in path]
     client.delete(f"{table.root}/{staged[-1]}", False)
-    with pytest.raises(Exception, match=r"lockgate recover|not renamed|restored") as caught:
+    with pytest.raises(Exception, match=r"lockgate recover|not renamed|restored|not found") as caught:
         job.commit(receipts)
     if "lockgate recover" in str(caught.value):
         recover(table.url, job.job_id, undo=True, force=True, options=table.job_options())

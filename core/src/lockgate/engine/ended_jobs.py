@@ -67,8 +67,8 @@ async def note_end(run: JobRun) -> None:
 
 async def remember_last(run: JobRun) -> None:
     """Keep what `_SUCCESS` alone may say: that its job, or its transaction, has committed. Its driver may have died
-    before it could leave the note, and its record be deleted since. Called before another job's takes its place, or sets
-    it aside, where nobody would look for it."""
+    before it could leave the note, and its record be deleted since. Called before another job's takes its place, or
+    sets it aside, where nobody would look for it."""
     content = await success_content(run)
     try:
         last = None if content is None else decode_summary(content, name=run.url(SUCCESS))
