@@ -145,9 +145,7 @@ def test_a_refused_job_that_has_set_files_aside_is_neither_aborted_nor_committed
     job = _die(table, "replace", MOMENTS[1])
     receipts = [table.task(job, {"late": b"x"}, 9)]
     _forget_versions(table, job, "moving")
-    refused = json.loads(_records(table, job)[-1].read_text())
-    refused |= {"phase": "refused", "sequence": refused["sequence"] + 1}
-    (table.root / job.layout.commit_record(refused["sequence"])).write_text(json.dumps(refused))
+    _refuse(table, job)
     job._store = None
     for attempt in (job.abort, lambda: job.commit(receipts)):
         with pytest.raises(OutcomeUnknown, match="--undo"):
@@ -170,3 +168,45 @@ def test_resumable_and_undoable_a_moving_job_whose_marker_alone_is_gone(table, p
     kept = {"replace": {}, "replace-partitions": {}, "append": OLD}[policy]
     assert table.read() == (OLD if undo else kept | _new(policy))
     assert not table.left_over()
+
+
+@pytest.mark.parametrize("undo", [None, True])
+@pytest.mark.parametrize("policy", POLICIES[:2])
+def test_resumable_a_job_that_has_yet_to_set_aside_what_its_files_replace(table, policy, undo) -> None:
+    """With `new-first`, nothing waits beside its list: it was finished, and the old data stayed."""
+    old = {path: content for path, content in OLD.items() if path not in NEW}
+    table.write(old)
+    job = table.job(conflict=policy, on_failure="leave", replace_order="new-first", mark_success=False)
+    (table.root / "_SUCCESS").unlink()
+    receipts = [table.task(job, {path: content}, task) for task, (path, content) in enumerate(NEW.items())]
+    make_faulty(job).fail_at = lambda name, subject: name == "rename_files" and "/replaced/" in subject[0].target
+    with pytest.raises(LockgateError):
+        job.commit(receipts)
+    assert table.read() == old | NEW
+    _forget_versions(table, job, "moving")
+    recover(str(table.root), job.job_id, undo=undo, force=True)
+    assert table.read() == (old if undo else NEW)
+    assert not table.left_over()
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_undoable_a_refused_job_that_has_moved_files(table, moment) -> None:
+    """Its newest versions are lost down to `refused`: it was shown as such, and abort deleted what was still staged."""
+    table.write(OLD)
+    before = table.everything()
+    job = _die(table, "append", moment)
+    _forget_versions(table, job, "moving")
+    _refuse(table, job)
+    twin = Job(job.url, job_id=job.job_id)
+    for attempt in (twin.abort, lambda: recover(str(table.root), job.job_id, force=True)):
+        with pytest.raises(OutcomeUnknown, match="--undo"):
+            attempt()
+    assert recover(str(table.root), job.job_id, undo=True, force=True)[job.job_id].outcome == "undone"
+    assert table.everything() == before
+
+
+def _refuse(table, job: Job) -> None:
+    """Write a version that says `refused`."""
+    refused = json.loads(_records(table, job)[-1].read_text())
+    refused |= {"phase": "refused", "sequence": refused["sequence"] + 1}
+    (table.root / job.layout.commit_record(refused["sequence"])).write_text(json.dumps(refused))

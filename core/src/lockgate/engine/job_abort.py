@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from lockgate.engine.cleanup import clean_up
 from lockgate.engine.job_run import JobRun
+from lockgate.engine.lost_versions import refuse_if_moved
 from lockgate.engine.record_log import RecordLog, fenced, look_at_job, refuse_superseded
 from lockgate.engine.replaced_files import lists_in_force, still_set_aside
 from lockgate.engine.reports import report_abort
@@ -21,7 +22,8 @@ async def abort_job(run: JobRun) -> None:
 
     Raises:
         CommitFenced: its job commit is under way, or was left for recovery; the error names the command.
-        OutcomeUnknown: its commit record is lost, and what it replaces is still set aside.
+        OutcomeUnknown: its commit record is lost, or its newest versions, and what it replaces is still set aside, or
+            some of its files are in place.
     """
     with run.stage("abort_job"):
         record, newest_attempt = await look_at_job(run)
@@ -30,6 +32,8 @@ async def abort_job(run: JobRun) -> None:
         refuse_superseded(run, newest_attempt)
         if (record is None or record.phase is Phase.REFUSED) and await lists_in_force(run):
             raise still_set_aside(run)
+        if record is not None and record.phase is Phase.REFUSED:
+            await refuse_if_moved(run, record)
         if record is None and not await _is_there(run):
             return
         log = RecordLog(run)

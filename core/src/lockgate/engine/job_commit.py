@@ -24,7 +24,7 @@ from lockgate.engine.recorded_options import options_for_record
 from lockgate.engine.replaced_files import delete_lists, still_set_aside, write_replaced
 from lockgate.engine.reports import report_success
 from lockgate.engine.setup import check_marker
-from lockgate.engine.staged_files import missing_sources
+from lockgate.engine.staged_files import is_unique, missing_sources
 from lockgate.engine.transactions import keep_outcome, save_for_outcome
 from lockgate.model.commands import command
 from lockgate.model.errors import (
@@ -203,7 +203,8 @@ async def _meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
     for batch in plan.batches():
         _refuse_names(run, batch)
         wrong = await run.store.preflight([Rename(e.source, e.target, e.length, e.identity) for e in batch])
-        wrong = wrong or [f"{run.url(source)}: not found" for source in await missing_sources(run, batch)]
+        doubtful = [] if wrong else [entry for entry in batch if not is_unique(run, entry)]
+        wrong += [f"{run.url(source)}: not found" for source in sorted(await missing_sources(run, doubtful))]
         if wrong:
             raise ManifestInvalid(
                 f"{len(wrong)} staged files are not as their manifests say",

@@ -10,13 +10,18 @@ or none, and the job is committed all the same.
 
 from __future__ import annotations
 
+import dataclasses
+
 from lockgate.engine.ended_jobs import is_known_committed
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.load_manifests import load_plan, refuse_aborted
 from lockgate.engine.publish import published_summary
 from lockgate.engine.record_log import RecordLog
+from lockgate.engine.recorded_options import as_recorded
 from lockgate.engine.restore_replaced import kept_lists
-from lockgate.model.errors import CommitRefused
+from lockgate.engine.staged_files import is_unique, missing_sources
+from lockgate.model.commands import command
+from lockgate.model.errors import CommitRefused, OutcomeUnknown
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
@@ -50,8 +55,11 @@ async def _committed(log: RecordLog, record: CommitRecord) -> CommitRecord:
 async def _moving(run: JobRun, log: RecordLog, record: CommitRecord) -> CommitRecord:
     kept = await kept_lists(run, run.layout.job_id)
     plan = await _readable_plan(run, record)
-    if not kept and (plan is None or not await _any_moved(run, plan)):
-        return record
+    if not kept:
+        if plan is None or not await _any_moved(run, plan):
+            return record
+        # With `new-first` files are moved before those that they replace are set aside.
+        kept = await kept_lists(run, run.layout.job_id, in_force=False)
     run.log.warning("the newest versions of the commit record are lost; the store shows that files were moved")
     found: dict[str, object] = {} if plan is None else {"files": plan.files, "bytes": plan.bytes}
     if kept:
@@ -63,6 +71,32 @@ async def _moving(run: JobRun, log: RecordLog, record: CommitRecord) -> CommitRe
             "made_directories": list(last.replaced.made_directories),
         }
     return await log.advance(Phase.MOVING, **found)
+
+
+async def refuse_if_moved(run: JobRun, record: CommitRecord) -> None:
+    """Make sure that a job which by its record was refused has moved nothing.
+
+    Raises:
+        OutcomeUnknown: files of it are in place. Which attempts they are of, only the lost versions knew.
+    """
+    if await moved_plan(run, record) is not None:
+        job = run.layout.job_id
+        raise OutcomeUnknown(
+            f"the newest versions of the commit record of job {job} are lost: it says `{record.phase.value}`, and some "
+            "of the job's files are in place",
+            where=run.url(run.layout.job_directory),
+            next_step=f"{command('recover', run.store.url, job, '--undo')} takes them out, and deletes what is staged",
+        )
+
+
+async def moved_plan(run: JobRun, record: CommitRecord) -> CommitPlan | None:
+    """The plan of a job that was refused by its record, and of which some files are in place; None where none is, or
+    where it has committed."""
+    plan = await _readable_plan(run, record)
+    if plan is None or not await _any_moved(run, plan):
+        return None
+    as_owner = dataclasses.replace(run, options=as_recorded(run.options, record))
+    return None if await is_known_committed(as_owner) else plan
 
 
 async def _readable_plan(run: JobRun, record: CommitRecord) -> CommitPlan | None:
@@ -84,9 +118,11 @@ async def _any_staged(run: JobRun, plan: CommitPlan) -> bool:
 
 
 async def _any_moved(run: JobRun, plan: CommitPlan) -> bool:
+    """Only files that no other can be taken for show it: where identities are not unique, a staged file may be gone for
+    another reason, and what stands at its target be another's, to be left alone."""
     for batch in plan.batches(1_000):
-        sources = await run.store.stat_files([entry.source for entry in batch])
-        gone = [entry for entry, source in zip(batch, sources, strict=True) if source is None]
+        missing = await missing_sources(run, [entry for entry in batch if is_unique(run, entry)])
+        gone = [entry for entry in batch if entry.source in missing]
         targets = await run.store.stat_files([entry.target for entry in gone])
         if any(
             target is not None and run.store.same_identity(entry.identity, target.identity)

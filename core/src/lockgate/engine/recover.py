@@ -19,7 +19,7 @@ from lockgate.engine.job_commit import commit_from_claim, finish_from, record_co
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.list_jobs import driver_may_be_alive
 from lockgate.engine.load_manifests import load_plan, refuse_aborted
-from lockgate.engine.lost_versions import catch_up
+from lockgate.engine.lost_versions import catch_up, moved_plan, refuse_if_moved
 from lockgate.engine.publish import is_revoked, publish, published_summary
 from lockgate.engine.record_log import RecordLog, has_predecessor, holders_of, read_record
 from lockgate.engine.recorded_options import as_recorded
@@ -95,14 +95,20 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
                 next_step=command("recover", run.store.url, run.layout.job_id, "--undo"),
             )
         if record.phase is Phase.REFUSED:
-            if not await lists_in_force(run):
-                return Recovery("nothing", record.phase)
+            has_lists = bool(await lists_in_force(run))
             if not wants_undo:
-                raise still_set_aside(run)
+                if has_lists:
+                    raise still_set_aside(run)
+                await refuse_if_moved(run, record)
+                return Recovery("nothing", record.phase)
+            moved = await moved_plan(run, record)
+            if moved is None and not has_lists:
+                return Recovery("nothing", record.phase)
         run = dataclasses.replace(run, options=as_recorded(run.options, record))
         log = RecordLog(run)
         if record.phase is Phase.REFUSED:
-            record = await log.claim(Phase.ROLLING_BACK, record, reason="undone by recovery")
+            files = {"files": moved.files, "bytes": moved.bytes} if moved else {}
+            record = await log.claim(Phase.ROLLING_BACK, record, reason="undone by recovery", **files)
         else:
             record = await catch_up(run, log, await log.take_over(record))
         if undo and not PHASES[record.phase].can_undo:

@@ -84,12 +84,17 @@ async def waiting_files(run: JobRun, nonce: str) -> dict[int, FileStatus]:
     return found
 
 
-async def lists_in_force(run: JobRun) -> list[str]:
-    """The nonces of this job's lists beside which something waits."""
+async def lists_written(run: JobRun) -> list[str]:
+    """The nonces of all of this job's lists."""
     nonces: list[str] = []
     async for page in run.store.list_directory(run.layout.replaced):
         nonces += [nonce for status in page if (nonce := replaced_nonce(status.path)) is not None]
-    return [nonce for nonce in sorted(nonces) if await _waits(run, nonce)]
+    return sorted(nonces)
+
+
+async def lists_in_force(run: JobRun) -> list[str]:
+    """The nonces of this job's lists beside which something waits."""
+    return [nonce for nonce in await lists_written(run) if await _waits(run, nonce)]
 
 
 async def _waits(run: JobRun, nonce: str) -> bool:

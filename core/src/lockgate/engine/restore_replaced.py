@@ -19,6 +19,7 @@ from lockgate.engine.replaced_files import (
     bring_back,
     let_go_of_replaced,
     lists_in_force,
+    lists_written,
     still_set_aside,
     waiting_files,
 )
@@ -59,12 +60,13 @@ async def jobs_with_replaced_files(run: JobRun) -> list[str]:
     return sorted(found)
 
 
-async def kept_lists(run: JobRun, job_id: str) -> list[Kept]:
+async def kept_lists(run: JobRun, job_id: str, *, in_force: bool = True) -> list[Kept]:
     """What a job has set aside, and the lists that say so, the latest last; more than one where several drivers came so
-    far."""
+    far. Not only `in_force`: also those of what it was about to set aside."""
     found: list[Kept] = []
     layout = JobLayout(job_id)
-    for nonce in await lists_in_force(dataclasses.replace(run, layout=layout)):
+    of_job = dataclasses.replace(run, layout=layout)
+    for nonce in await (lists_in_force(of_job) if in_force else lists_written(of_job)):
         path = layout.replaced_list(nonce)
         (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
         if content is not None:

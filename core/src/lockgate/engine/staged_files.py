@@ -22,17 +22,15 @@ def is_unique(run: JobRun, entry: Entry) -> bool:
     return bool(entry.identity) and Capability.UNIQUE_IDENTITY in run.store.capabilities
 
 
-async def missing_sources(run: JobRun, entries: Sequence[Entry]) -> list[str]:
-    """The staged files that are not there, of those whose identity another file may have. A request a page of a task
-    attempt's working directory, not one a file.
+async def missing_sources(run: JobRun, entries: Sequence[Entry]) -> set[str]:
+    """The staged files that are not there. A request a page of a task attempt's working directory, not one a file.
 
     Raises:
         StoreError: the store cannot say.
     """
-    asked = [entry.source for entry in entries if not is_unique(run, entry)]
     by_directory: dict[str, set[str]] = {}
-    for source in asked:
-        by_directory.setdefault(working_directory_of(source), set()).add(source)
+    for entry in entries:
+        by_directory.setdefault(working_directory_of(entry.source), set()).add(entry.source)
     directories = sorted(by_directory)
     at_once = max(1, run.options.requests_in_flight)
     for start in range(0, len(directories), at_once):
@@ -41,7 +39,7 @@ async def missing_sources(run: JobRun, entries: Sequence[Entry]) -> list[str]:
     unseen = [source for sources in by_directory.values() for source in sorted(sources)]
     # What a listing does not show is asked for by its name, and so is a file that is alone.
     found = await run.store.stat_files(unseen) if unseen else []
-    return [source for source, status in zip(unseen, found, strict=True) if status is None or status.is_directory]
+    return {source for source, status in zip(unseen, found, strict=True) if status is None or status.is_directory}
 
 
 async def _strike_out_listed(run: JobRun, directory: str, sources: set[str]) -> None:
