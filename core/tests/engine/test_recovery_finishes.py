@@ -8,7 +8,7 @@ import pytest
 from faulty_store import make_faulty
 from lockgate import Job, jobs, recover
 from lockgate.engine.list_jobs import JobStatus
-from lockgate.errors import LockgateError
+from lockgate.errors import FileChanged, LockgateError
 
 
 def leave(table, at, files: dict[str, bytes], **options: object) -> Job:
@@ -125,3 +125,28 @@ def recover_elsewhere(table) -> str:
 
     code = f"import lockgate; print(*[r.outcome for r in lockgate.recover({str(table.root)!r}, force=True).values()])"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.parametrize("options", [{}, {"mark_success": False}, {"validate_output": True}])
+def test_complete_recovery_does_not_publish_a_job_whose_files_somebody_has_deleted_since(table, options) -> None:
+    """All were in place when its driver died at `publishing`; it was said to be finished."""
+    table.write({"old": b"old"}, mark_success=False)
+    published: list[bool] = []
+
+    def at(name: str, subject: object) -> bool:
+        published.extend([True] * (name == "create_file" and "publishing" in _newest_phase(table)))
+        return bool(published) or (name == "rename_files" and subject[0].target == "_SUCCESS")  # type: ignore[index]
+
+    job = leave(table, at, {"p=1/new": b"new", "p=2/new": b"new"}, **options)
+    (table.root / "p=1/new").unlink()
+    for _ in range(2):
+        with pytest.raises(FileChanged, match=r"p=1/new(.|\n)*--undo"):
+            recover(str(table.root), job.job_id, force=True)
+    assert recover(str(table.root), job.job_id, undo=True, force=True)[job.job_id].outcome == "undone"
+    assert table.read() == {"old": b"old"}
+    assert not table.left_over()
+
+
+def _newest_phase(table) -> str:
+    records = sorted(table.root.glob("_temporary/*/commit*.json"), key=lambda path: path.stat().st_mtime_ns)
+    return records[-1].read_text() if records else ""

@@ -13,6 +13,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.replaced_files import Numbered, set_aside, waiting_files
 from lockgate.model.capabilities import WEAKENING
+from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, FileChanged
 from lockgate.model.files import FileStatus, Rename, Renamed
 from lockgate.model.layout import SUCCESS
@@ -115,6 +116,28 @@ async def _rename_files(run: JobRun, plan: CommitPlan) -> None:
             run.statistics.took("commit_file_rename", run.runtime.tick() - began, len(renames))
         run.count("committer_files_committed", plan.files)
         run.count("committer_bytes_committed", plan.bytes)
+
+
+async def refuse_if_taken_away(run: JobRun, plan: CommitPlan) -> None:
+    """Make sure that what was in place when the record said `publishing` still is: somebody may have deleted files
+    since the driver died. What `validate_output` asks for is asked again.
+
+    Raises:
+        FileChanged: it is not; nothing was touched.
+    """
+    job = run.layout.job_id
+    for batch in plan.batches(1_000):
+        found = await run.store.stat_files([entry.target for entry in batch])
+        gone = [entry.target for entry, status in zip(batch, found, strict=True) if status is None]
+        if gone:
+            raise FileChanged(
+                f"job {job} cannot be finished: somebody has deleted {len(gone)} files, or more, that were in place",
+                where="\n".join(run.url(path) for path in gone[:5]),
+                next_step=f"{command('recover', run.store.url, job, '--undo')} restores the destination; then run the "
+                "job again",
+            )
+    if run.options.validate_output:
+        await _validate(run, plan)
 
 
 async def _validate(run: JobRun, plan: CommitPlan) -> None:

@@ -20,6 +20,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.list_jobs import driver_may_be_alive
 from lockgate.engine.load_manifests import load_plan, refuse_aborted
 from lockgate.engine.lost_versions import catch_up, moved_plan, refuse_if_moved
+from lockgate.engine.move_files import refuse_if_taken_away
 from lockgate.engine.publish import is_revoked, publish, published_summary
 from lockgate.engine.record_log import RecordLog, has_predecessor, holders_of, read_record
 from lockgate.engine.recorded_options import as_recorded
@@ -29,7 +30,7 @@ from lockgate.engine.roll_back import Undone
 from lockgate.engine.setup import read_marker
 from lockgate.engine.transactions import claim_transaction, saved_for_outcome
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFenced, CommitRefused, UsageError
+from lockgate.model.errors import CommitFenced, CommitRefused, FileChanged, UsageError
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.phases import PHASES, Phase
 from lockgate.model.record import CommitRecord
@@ -59,6 +60,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
     Raises:
         CommitFenced: its driver may be alive (and `force` was not given), or somebody else is recovering it.
         UsageError: it is past its commit point and cannot be undone.
+        FileChanged: it was about to pass it, and somebody has deleted files that it had put in place.
     """
     with run.stage("recover"):
         record = await read_record(run)
@@ -135,6 +137,8 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
             raise
         return Recovery("finished", phase, summary)
     if phase is Phase.PUBLISHING:
+        if await _waits_for_commit(run, record):
+            await _refuse_if_taken_away(run, record)
         await remember_last(run)
         await record_commit(run, log, surely=record.marks_success and await publish(run, record.summary_nonce))
     found = await _own_summary(run, record)
@@ -142,6 +146,28 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
         await clean_up(run, committed=True)
         return Recovery("finished", phase)
     return Recovery("finished", phase, await wind_up(run, found))
+
+
+async def _waits_for_commit(run: JobRun, record: CommitRecord) -> bool:
+    """Whether the commit point surely has not been passed: after it, other jobs may replace what this one wrote."""
+    if not record.marks_success:
+        return True
+    (waiting,) = await run.store.stat_files([run.layout.summary_temporary(record.summary_nonce)])
+    return waiting is not None
+
+
+async def _refuse_if_taken_away(run: JobRun, record: CommitRecord) -> None:
+    try:
+        plan = await load_plan(run, record.pins)
+    except CommitRefused as error:
+        run.log.warning("what is in place cannot be compared with the manifests", error=str(error))
+        return
+    try:
+        await refuse_if_taken_away(run, plan)
+    except FileChanged:
+        # Its driver may live, and have passed the commit point since.
+        if await _waits_for_commit(run, record):
+            raise
 
 
 async def _is_being_undone(run: JobRun, record: CommitRecord) -> bool:
