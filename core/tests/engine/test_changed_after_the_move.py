@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 from faulty_store import FaultyStore, Stop, make_faulty
-from lockgate import Job, JobOptions, recover
+from lockgate import Job, JobOptions, collect_garbage, recover
 from lockgate.cli.tables import recovery_answer
 from lockgate.engine.recover import recover_job
 from lockgate.errors import CommitFailed, LockgateError
@@ -90,3 +90,34 @@ def test_another_jobs_file_of_the_same_name_is_not_said_to_be_this_ones(table) -
 
 def _are_sources_deleted(store: FaultyStore) -> bool:
     return any(name == "delete_directories" for name, _ in store.calls)
+
+
+@pytest.mark.parametrize("loses", [None, "marker"])
+def test_undoable_what_is_missing_is_told_by_whoever_ends_the_undoing(table, loses) -> None:
+    """A recoverer found it, wrote `rolled-back`, and died; the next one said that all was as before."""
+    table.write({"p=1/a": b"a", "p=1/b": b"b"})
+    job = table.job(conflict="replace-partitions", on_failure="leave")
+    receipt = table.task(job, {"p=1/new": b"new"})
+    make_faulty(job).fail_at = lambda name, subject: name == "write_file" and "_SUCCESS" in str(subject)
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    (aside,) = [path for path in (table.root / job.layout.replaced).rglob("_*") if path.read_bytes() == b"a"]
+    aside.unlink()
+    twin = Job(job.url, job_id=job.job_id)
+    store = make_faulty(twin)
+    store.fail_at = lambda name, subject: name.startswith("delete") and "rolled-back" in _phases(table)
+    with pytest.raises((Stop, LockgateError)):
+        asyncio.run(recover_job(twin._run(), undo=True, force=True))
+    if loses == "marker":
+        (table.root / job.layout.job_marker).unlink()
+    (kept,) = [each for each in collect_garbage(str(table.root)) if each.path == job.layout.job_directory]
+    assert kept.action == "kept"
+    found = recover(str(table.root), job.job_id, undo=True, force=True)
+    assert (found[job.job_id].outcome, list(found[job.job_id].missing)) == ("undone", ["p=1/a"])
+    assert recovery_answer(found).status == 1
+    assert table.read() == {"p=1/b": b"b"}
+    assert not table.left_over()
+
+
+def _phases(table) -> str:
+    return "".join(path.read_text() for path in table.root.glob("_temporary/*/commit*.json"))

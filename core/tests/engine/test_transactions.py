@@ -12,9 +12,10 @@ from interleaved_store import interleave
 from lockgate import Job, JobOptions
 from lockgate.api.destination import forget_transactions
 from lockgate.api.jobs import recover
+from lockgate.engine import transactions
 from lockgate.engine.commit_once import commit_once
 from lockgate.engine.runtime import Event
-from lockgate.errors import CommitFenced, LockgateError
+from lockgate.errors import CommitFailed, CommitFenced, CommitRefused, LockgateError
 
 
 def _refused(table, txn: str) -> tuple[Job, object]:
@@ -197,3 +198,33 @@ def _as_if_its_driver_had_died(table, job: Job) -> None:
     for path in (table.root / job.layout.job_directory).rglob("commit*.json"):
         text = path.read_text().replace(f'"process":{job._run().runtime.process}', f'"process":{2**22 - 1}')
         path.write_text(text)
+
+
+def test_who_ends_another_jobs_undoing_is_told_of_what_it_found_missing_and_may_commit_again(
+    table, monkeypatch
+) -> None:
+    """The first job of the transaction died while it was undone, and somebody has deleted what it was to restore: the
+    second ended that, and committed without a word."""
+    monkeypatch.setattr(transactions, "FINISH_AFTER_SECONDS", 0.0)
+    table.write({"p=1/a": b"a", "p=1/b": b"b"})
+    job = table.job(conflict="replace-partitions", txn_id="t")
+    receipt = table.task(job, {"p=1/new": b"new"})
+    undoing: list[bool] = []
+
+    def fail_at(name: str, subject: object) -> bool:
+        undoing.extend([True] * (name == "write_file" and "_SUCCESS" in str(subject)))
+        return bool(undoing) and name in ("write_file", "rename_files")
+
+    make_faulty(job).fail_at = fail_at
+    with pytest.raises(CommitFailed, match="so did its rollback"):
+        job.commit([receipt])
+    (aside,) = [path for path in (table.root / job.layout.replaced).rglob("_*") if path.read_bytes() == b"a"]
+    aside.unlink()
+    other = table.job(txn_id="t")
+    receipts = [table.task(other, {"p=2/other": b"x"})]
+    with pytest.raises(CommitRefused, match=r"p=1/a(.|\n)*commit again"):
+        other.commit(receipts)
+    assert table.read() == {"p=1/b": b"b"}
+    assert other.commit(receipts).success
+    assert table.read() == {"p=1/b": b"b", "p=2/other": b"x"}
+    assert not table.left_over()

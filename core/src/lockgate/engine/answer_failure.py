@@ -116,7 +116,7 @@ async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
         undone = await undo_moves(run, plan, record)
     else:
         await delete_sources(run, record)
-    await log.advance(Phase.ROLLED_BACK)
+    await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
     return undone
 
 

@@ -21,6 +21,7 @@ from lockgate.engine.record_log import read_record
 from lockgate.engine.recover import recover_job
 from lockgate.engine.replaced_files import let_go_of_replaced
 from lockgate.engine.restore_replaced import jobs_with_replaced_files, kept_lists
+from lockgate.engine.roll_back import Undone
 from lockgate.engine.setup import read_marker_of
 from lockgate.engine.signs_of_life import why_at_work
 from lockgate.model.commands import command
@@ -108,6 +109,8 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         keep = "its driver may commit it again"
     if state.status is JobStatus.CRASHED and _is_cut_short_abort(state.record):
         keep = None
+    if state.record is not None and (undone := Undone(state.record.missing, state.record.left)):
+        keep = f"it was undone{undone}: {command('recover', run.store.url, state.job_id)} tells which, and ends it"
     if keep is None and await _wrote_lately(run, state):
         keep = "a task attempt wrote there a short while ago"
     if keep is not None:

@@ -71,7 +71,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
             committed = record.phase is Phase.COMMITTED
             # Our own cleanup deletes the marker after what was set aside, another committer what it finds.
             kept = [] if committed else await kept_lists(run, run.layout.job_id)
-            recovery = await _from_lists(run, kept, undo=undo) if kept else Recovery("nothing", record.phase)
+            recovery = await _from_lists(run, kept, undo=undo) if kept else _ended_already(run, record)
             await clean_up(run, committed=committed)
             return recovery
         rule = PHASES[record.phase]
@@ -185,25 +185,37 @@ async def _own_summary(run: JobRun, record: CommitRecord) -> Summary | None:
 async def admit(run: JobRun) -> Summary | None:
     """The `Admission` of a job: by its transaction id, if it has one."""
 
-    async def end(layout: JobLayout) -> None:
+    async def end(layout: JobLayout) -> Undone:
         other = dataclasses.replace(run, layout=layout, marker="", counters={}, stage_seconds={})
         record = await read_record(other)
         if record is not None and record.phase is Phase.REFUSED:
             await abort_job(other)
-        else:
-            await recover_job(other, force=True)
+            return Undone()
+        recovery = await recover_job(other, force=True)
+        return Undone(recovery.missing, recovery.left)
 
     return await claim_transaction(run, end)
 
 
 async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
-    undone = Undone()
+    undone = Undone(record.missing, record.left)
     if record.phase is not Phase.ROLLED_BACK:
         undone = await roll_back(run, log, reason="undone by recovery")
     # What an older version of the record, the newest ones being lost, does not know of.
-    undone += await restore_from(run, await kept_lists(run, run.layout.job_id))
+    more = await restore_from(run, await kept_lists(run, run.layout.job_id))
+    if more:
+        undone += more
+        await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
+    _tell(run, undone)
     await clean_up(run)
     return Recovery("undone", record.phase, missing=undone.missing, left=undone.left)
+
+
+def _tell(run: JobRun, undone: Undone) -> None:
+    """Tell those who only listen: gc, or a job of the same transaction id, may be the one who undoes."""
+    if undone:
+        run.emit("undone-but-for", missing=list(undone.missing), left=list(undone.left))
+        run.log.warning("the destination was restored" + str(undone), missing=undone.missing, left=undone.left)
 
 
 async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Recovery:
@@ -222,6 +234,7 @@ async def _from_lists(run: JobRun, kept: list[Kept], *, undo: bool | None) -> Re
     undone = await end_without_record(run, kept, undo=undo)
     if undone is None:
         return Recovery("finished", None, await published_summary(run))
+    _tell(run, undone)
     return Recovery("undone", None, missing=undone.missing, left=undone.left)
 
 
@@ -260,6 +273,15 @@ async def _can_go_on(run: JobRun, record: CommitRecord) -> bool:
     except CommitRefused:
         return False
     return True
+
+
+def _ended_already(run: JobRun, record: CommitRecord) -> Recovery:
+    """Who has undone the job may have died before anybody was told of what could not be made as it was."""
+    undone = Undone(record.missing, record.left)
+    _tell(run, undone)
+    if not undone:
+        return Recovery("nothing", record.phase)
+    return Recovery("undone", record.phase, missing=undone.missing, left=undone.left)
 
 
 def _may_be_alive(run: JobRun, record: CommitRecord) -> bool:

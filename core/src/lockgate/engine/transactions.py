@@ -30,6 +30,7 @@ from lockgate.engine.concurrency import both
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import SUMMARY_BYTES_MAX, read_summary, success_content
 from lockgate.engine.record_log import read_record
+from lockgate.engine.roll_back import Undone
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import (
@@ -63,8 +64,9 @@ That is safe even if its driver lives: it will find that it was fenced, and retu
 FORGOTTEN_AT_ONCE_MAX = 10_000
 """So many outcomes before the newest one to forget are looked for; each was forgotten in its turn before."""
 
-End = Callable[[JobLayout], Awaitable[None]]
-"""Ends another job: finishes it, or its undoing; one that was refused is rolled back. Handed in by recovery."""
+End = Callable[[JobLayout], Awaitable[Undone]]
+"""Ends another job: finishes it, or its undoing; one that was refused is rolled back. Handed in by recovery. The
+answer: what an undoing could not make as it was."""
 
 _NUMBERED = re.compile(r"(.+)/(0|[1-9][0-9]{0,17})", re.DOTALL)
 """A number as `forget_outcomes` writes it: `07` and digits of other scripts are other ids, of no series."""
@@ -124,6 +126,7 @@ async def claim_transaction(run: JobRun, end: End) -> Summary | None:
     Raises:
         CommitFenced: another job of the same id is at work, and neither ended nor could be finished in
             `wait_seconds_max`.
+        CommitRefused: another job of the same id was undone, and not all is as it was before it.
     """
     if not run.options.txn_id:
         return None
@@ -306,9 +309,15 @@ async def _await_end(run: JobRun, claim: Claim, end: End, deadline: float) -> Su
 
 
 async def _end(run: JobRun, claim: Claim, end: End) -> None:
-    """End the claiming job, unless its driver, another recoverer, or a later attempt at it was quicker."""
+    """End the claiming job, unless its driver, another recoverer, or a later attempt at it was quicker.
+
+    Raises:
+        CommitRefused: it was undone, and files that it was to replace are lost, or others were left. Nobody else is
+            there to be told. To commit again goes on.
+    """
+    undone = Undone()
     try:
-        await end(claim.layout)
+        undone = await end(claim.layout)
     except CommitFenced:
         return
     except CleanupFailed as error:
@@ -319,3 +328,9 @@ async def _end(run: JobRun, claim: Claim, end: End) -> None:
         if record is not None and record.phase not in (Phase.REFUSED, Phase.ROLLED_BACK):
             raise
         run.log.info("the job of the same transaction id was not committed", other=claim.job_id, error=str(error))
+    if undone:
+        raise CommitRefused(
+            f"job {claim.job_id}, whose driver died and which has the same transaction id, was undone{undone}",
+            where="\n".join(run.url(path) for path in [*undone.missing, *undone.left][:5]),
+            next_step="nothing of this job was moved: bring those files back if they are needed, then commit again",
+        )

@@ -57,7 +57,8 @@ class Ground(Struct, frozen=True, omit_defaults=True):
 class CommitRecord(Struct, frozen=True):
     """One version of the record. `updated` is in seconds since 1970; `marker` is the nonce of the marker of the job
     attempt that commits, empty where another program set the job up; `set_aside_nonce` and `set_aside_digest` name
-    the list of replaced files and its SHA-256, both empty where nothing is replaced."""
+    the list of replaced files and its SHA-256, both empty where nothing is replaced; `missing` and `left` are what a
+    rollback could not make as it was, kept for whoever ends the job after one who found it and died."""
 
     job_id: str
     job_attempt: int
@@ -80,6 +81,8 @@ class CommitRecord(Struct, frozen=True):
     summary_nonce: str = ""
     marks_success: bool = True
     reason: str = ""
+    missing: Sequence[str] = ()
+    left: Sequence[str] = ()
     marker: str = ""
     type: str = RECORD_TYPE
 
