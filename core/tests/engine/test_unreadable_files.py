@@ -7,7 +7,7 @@ import pytest
 from lockgate import Job, collect_garbage, jobs, recover
 from lockgate.engine.list_jobs import JobStatus
 from lockgate.errors import LockgateError
-from lockgate.model.layout import JobLayout, transaction_claim
+from lockgate.model.layout import JobLayout, transaction_claim, transaction_outcome
 from lockgate.model.record import digest_of
 
 BROKEN = [b"", b"[]", b'{"job_id": "\xff"}', b"\xff\xfe"]
@@ -68,3 +68,12 @@ def test_a_damaged_outcome_is_named_by_who_finds_it(table, content) -> None:
         job.commit([table.task(job, {"new": b"2"})])
     assert outcome.name in told.value.where
     assert told.value.next_step
+
+
+@pytest.mark.parametrize("policy", ["append", "replace"])
+@pytest.mark.parametrize("content", BROKEN)
+def test_a_damaged_outcome_stops_no_job_of_another_id(table, policy, content) -> None:
+    table.write({"old": b"1"}, txn_id="t")
+    _put(table, transaction_outcome(digest_of(b"t")), content)
+    table.write({"new": b"2"}, conflict=policy)
+    assert "new" in table.read()

@@ -41,6 +41,7 @@ from lockgate.model.errors import (
     CommitRefused,
     FileExists,
     LockgateError,
+    StoreError,
 )
 from lockgate.model.layout import (
     SUCCESS,
@@ -116,8 +117,13 @@ async def known_outcome(run: JobRun) -> Summary | None:
 
 async def remember_outcome(run: JobRun) -> None:
     """Keep the outcome that `_SUCCESS` shows of this run's transaction id, unless it is kept, or was forgotten."""
-    if await _forgotten_outcome(run) is None:
-        await known_outcome(run)
+    try:
+        if await _forgotten_outcome(run) is None:
+            await known_outcome(run)
+    except StoreError:
+        raise
+    except LockgateError as error:  # damaged, which stops those who have this id, and nobody else
+        run.log.warning("another job's outcome cannot be read", error=str(error))
 
 
 async def claim_transaction(run: JobRun, end: End) -> Summary | None:
