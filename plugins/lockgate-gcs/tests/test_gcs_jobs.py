@@ -333,7 +333,7 @@ def test_fenced_where_a_rename_is_a_copy_what_was_published_is_not_undone(gcs: G
         job.commit([receipt])
     gcs.control.call("DELETE", "faults")
     options = gcs_table.job_options()
-    with pytest.raises(UsageError, match="committed"):
+    with pytest.raises(UsageError, match="committed and cannot be undone"):
         recover(gcs_table.url, job.job_id, undo=True, force=True, options=options)
     recover(gcs_table.url, job.job_id, force=True, options=options)
     assert gcs_table.read() == {"p=1/new.bin": b"new"}
