@@ -120,4 +120,4 @@ def test_undoable_what_is_missing_is_told_by_whoever_ends_the_undoing(table, los
 
 
 def _phases(table) -> str:
-    return "".join(path.read_text() for path in table.root.glob("_temporary/*/commit*.json"))
+    return "".join(path.read_text() for path in table.root.glob("_lockgate/jobs/*/commit*.json"))

@@ -107,7 +107,7 @@ def test_fenced_a_late_driver_that_died_at_its_claim_is_not_finished(table, undo
 
 
 def lose_the_record(table, job: Job, files: dict[str, bytes]) -> None:
-    """The job dies when it has set files aside, and another committer deletes `_temporary`."""
+    """The job dies when it has set files aside, and somebody deletes the directories of jobs."""
     receipt = table.task(job, files)
     make_faulty(job).fail_at = of_new_files
     with pytest.raises(CommitFailed):
@@ -246,7 +246,7 @@ def test_fenced_a_job_of_whose_commit_only_its_success_told(table, another: str,
     store.fail_at = lambda name, subject: bool(published)
     with pytest.raises((Stop, LockgateError)):
         first.commit([receipt])
-    shutil.rmtree(table.root / "_temporary")
+    shutil.rmtree(table.root / "_lockgate/jobs")
     policy = "replace-partitions" if another.startswith("sets") else "append"
     other = table.job(conflict=policy, on_failure="leave", delete_success_at_setup=another.startswith("deletes"))
     receipts = [table.task(other, {"p=2/other": b"2"})]

@@ -146,7 +146,7 @@ def test_concurrent_a_job_that_fails_leaves_the_success_of_another_partitions_jo
 
 
 def test_gc_deletes_what_a_cleanup_cut_short_left_empty(table) -> None:
-    """A job's directory that is empty is no job's any more, and kept `_temporary` for ever."""
+    """A job's directory that is empty is no job's any more, and was kept for ever."""
     table.write({"f": b"x"})
     (table.root / "_lockgate" / "jobs" / "gone").mkdir(parents=True)
     asyncio.run(collect_garbage(Job(str(table.root))._run()))

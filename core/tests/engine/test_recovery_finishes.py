@@ -148,5 +148,5 @@ def test_complete_recovery_does_not_publish_a_job_whose_files_somebody_has_delet
 
 
 def _newest_phase(table) -> str:
-    records = sorted(table.root.glob("_temporary/*/commit*.json"), key=lambda path: path.stat().st_mtime_ns)
+    records = sorted(table.root.glob("_lockgate/jobs/*/commit*.json"), key=lambda path: path.stat().st_mtime_ns)
     return records[-1].read_text() if records else ""

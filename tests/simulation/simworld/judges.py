@@ -27,7 +27,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
-from lockgate.model.layout import BOOKKEEPING, JOBS, REPLACED, TEMPORARY, JobLayout, is_reserved, ordinal_in, transaction_outcome
+from lockgate.model.layout import (
+    BOOKKEEPING,
+    JOBS,
+    REPLACED,
+    TEMPORARY,
+    JobLayout,
+    is_reserved,
+    ordinal_in,
+    transaction_outcome,
+)
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.replaced import decode_replaced
