@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 from faulty_store import make_faulty
 from lockgate.api.job_runs import registry_of
+from lockgate.api.jobs import abort, jobs
 from lockgate.engine.hooks import CleanupPlan
-from lockgate.errors import CommitFailed, OptionError
+from lockgate.engine.list_jobs import JobStatus
+from lockgate.errors import CommitFailed, DestinationConflict, OptionError
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import FileStatus, Mismatch, NotRenamed, Refusal, Rename, Renamed
 from lockgate.model.options import JobOptions
+from lockgate.model.plan import CommitPlan
 from lockgate.plugins.hookspecs import hookimpl
 from lockgate.plugins.protocols import Protocol
 from lockgate.plugins.registry import PluginRegistry
@@ -94,3 +97,31 @@ def test_hook_lockgate_protocols_offers_protocols_by_name() -> None:
         registry.open_destination("/tmp/x", JobOptions(protocol="other"))
     registry.register(Other(), "other")
     assert sorted(registry.protocols()) == ["manifest", "other"]
+
+
+@pytest.mark.parametrize("error", [DestinationConflict("too much"), ZeroDivisionError("of the policy's own")])
+def test_a_commit_that_a_policy_refuses_by_its_first_answer_is_shown_as_refused(table, plug, error: Exception) -> None:
+    class Refuses:
+        @hookimpl
+        def lockgate_conflict_policies(self) -> list[str]:
+            return ["refuses"]
+
+        @hookimpl
+        def lockgate_resolve_conflicts(self, plan: CommitPlan, options: JobOptions) -> CommitPlan | None:
+            if options.conflict != "refuses":
+                return None
+            if plan.files:
+                raise error
+            return plan
+
+    plug(Refuses())
+    job = table.job(conflict="refuses")
+    receipt = table.task(job, {"a": b"1"})
+    with pytest.raises(type(error), match=str(error)):
+        job.commit([receipt])
+    (state,) = jobs(str(table.root))
+    assert state.status is JobStatus.REFUSED
+    assert state.record is not None
+    assert str(error) in state.record.reason
+    abort(str(table.root), job.job_id)
+    assert table.everything() == {}

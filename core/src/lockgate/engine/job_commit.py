@@ -147,12 +147,21 @@ async def _claim(
             marks_success=options.mark_success,
             options=options_for_record(options),
             # A job that has yet to wait for another of its transaction id must not stand in that one's way.
-            ground=Ground() if plan is None or options.txn_id else ground_of(run, plan),
+            ground=Ground() if plan is None or options.txn_id else _ground_ahead(run, plan),
         )
         _, refusal = await both(_check_claimed(run, pins), why_over(run))
         if refusal is not None:
             raise refusal
     return pins, plan
+
+
+def _ground_ahead(run: JobRun, plan: CommitPlan) -> Ground:
+    """What the plan touches. A policy that fails here is asked again, and fails again, once the job is claimed: then
+    the record says that the commit was refused, where without a record the job would look as if it were at work."""
+    try:
+        return ground_of(run, plan)
+    except Exception:  # a policy may fail in any way at all
+        return Ground()
 
 
 async def _check_claimed(run: JobRun, pins: Sequence[Pin]) -> None:
