@@ -128,7 +128,7 @@ def paths() -> str:
 
 
 TO_TYPE = {
-    JobStatus.RUNNING: "nothing; `lockgate abort DESTINATION JOB` if it is to end",
+    JobStatus.RUNNING: "nothing; `lockgate abort DESTINATION JOB --force` if it is to end",
     JobStatus.COMMITTING: "nothing; it ends by itself, or shows as crashed",
     JobStatus.CRASHED: "`lockgate recover DESTINATION JOB`; `--undo` for the state before",
     JobStatus.ABANDONED: "`lockgate commit DESTINATION JOB` if its tasks had committed, else `lockgate gc DESTINATION`",

@@ -52,7 +52,7 @@ def recover(url: str, job_id: str, undo: bool) -> dict[str, Any]:
 
 def abort(url: str, job_id: str) -> dict[str, Any]:
     """Abort a job."""
-    outside.abort(url, job_id, options=_plain())
+    outside.abort(url, job_id, options=_plain(), force=True)
     return {}
 
 

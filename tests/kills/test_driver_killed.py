@@ -34,7 +34,7 @@ def test_resumable_after_sigkill_at_random_moments(destination: Destination, cha
         if state == new:
             assert destination.lockgate("verify", destination.url)["findings"] == [], story
         if found == "nothing" and state == old:
-            destination.lockgate("abort", destination.url, driver.job_id)
+            destination.lockgate("abort", destination.url, driver.job_id, "--force")
         # What a store had uploaded aside, to rename it into place, is nobody's in particular: gc takes it.
         assert [path for path in destination.left_over() if not is_aside(path)] == [], story
         old = state

@@ -71,8 +71,8 @@ def test_resumable_when_a_spark_driver_is_killed(
                 told = local_destination.lockgate(*arguments, *(["--undo"] if can_undo else []))
                 outcome = told[job["job_id"]]["outcome"]
                 outcomes[outcome] = outcomes.get(outcome, 0) + 1
-            elif job["status"] == "running":
-                local_destination.lockgate("abort", local_destination.url, job["job_id"])
+            elif job["status"] in ("running", "abandoned"):
+                local_destination.lockgate("abort", local_destination.url, job["job_id"], "--force")
         found = ds.dataset(local_destination.url, partitioning="hive", exclude_invalid_files=True).to_table()
         versions = set(found["version"].to_pylist())
         assert len(versions) == 1, f"kill {number}: a mixture of {versions}"

@@ -95,7 +95,7 @@ def test_commit_commits_what_the_tasks_left(table) -> None:
 def test_abort_leaves_nothing(table) -> None:
     job = table.job()
     table.task(job, {"a": b"1"})
-    assert run("abort", str(table.root), job.job_id)[0] == 0
+    assert run("abort", str(table.root), job.job_id, "--force")[0] == 0
     assert table.everything() == {}
 
 

@@ -13,12 +13,14 @@ from types import SimpleNamespace
 import pytest
 from lockgate import Job, collect_garbage
 from lockgate.api import outside
-from lockgate.api.jobs import commit, jobs
+from lockgate.api.jobs import abort, commit, jobs
 from lockgate.api.sign_of_life import SignOfLife
 from lockgate.engine.list_jobs import JobStatus
 from lockgate.engine.signs_of_life import SILENCE, show_life
-from lockgate.errors import CommitFenced
+from lockgate.errors import CommitFenced, DestinationConflict
+from lockgate.model.capabilities import Capability
 from lockgate.model.options import JobOptions
+from lockgate.stores.local import LocalStore
 
 ALIVE = 900.0
 GONE = 2**22 - 1
@@ -151,3 +153,74 @@ def test_the_driver_of_a_job_may_be_another_process_than_the_one_that_sets_it_up
     assert json.loads((table.root / job.layout.job_marker).read_text())["process"] == GONE
     later(ALIVE + 60)
     assert _gc(table) == ["deleted"]
+
+
+def test_a_job_at_work_is_not_aborted_by_a_stranger_without_force(table, later) -> None:
+    url = str(table.root)
+    job = table.job()
+    receipt = table.task(job, {"f": b"1"})
+    with pytest.raises(CommitFenced, match="may be at work") as caught:
+        abort(url, job.job_id)
+    assert "--force" in caught.value.next_step
+    later(ALIVE + 60)
+    with pytest.raises(CommitFenced, match=r"its driver[\s\S]*is alive"):
+        abort(url, job.job_id)
+    job.commit([receipt])
+    assert table.read() == {"f": b"1"}
+
+
+def test_a_job_that_is_over_is_aborted_by_anybody_and_every_other_by_force(table, later) -> None:
+    url = str(table.root)
+    jobs = [table.job() for _ in range(3)]
+    for number, job in enumerate(jobs):
+        table.task(job, {f"f{number}": b"x"})
+    (table.root / jobs[2].layout.job_marker).write_text("damaged")
+    abort(url, jobs[1].job_id, force=True)
+    _driven_by(table, jobs[0], process=GONE)
+    later(ALIVE + 60)
+    abort(url, jobs[0].job_id)
+    abort(url, jobs[2].job_id)
+    assert table.everything() == {}
+
+
+def test_a_refused_job_whose_driver_lives_is_aborted_by_force_only(table) -> None:
+    url = str(table.root)
+    table.write({"old": b"1"})
+    job = table.job()
+    receipt = table.task(job, {"new": b"2"})
+    job.options = job.options.replace(conflict="fail")
+    with pytest.raises(DestinationConflict):
+        job.commit([receipt])
+    with pytest.raises(CommitFenced, match="may be at work"):
+        abort(url, job.job_id)
+    abort(url, job.job_id, force=True)
+    assert table.left_over() == []
+
+
+def test_a_job_whose_driver_on_this_host_is_gone_is_abandoned_at_once_unless_its_tasks_show_life(table, later) -> None:
+    url = str(table.root)
+    idle, busy = table.job(), table.job()
+    asyncio.run(show_life(idle._run(), "driver"))
+    busy.task_attempt(0).setup()
+    assert {state.status for state in jobs(url)} == {JobStatus.RUNNING}
+    for job in (idle, busy):
+        _driven_by(table, job, process=GONE)
+    found = {state.job_id: state.status for state in jobs(url)}
+    assert found == {idle.job_id: JobStatus.ABANDONED, busy.job_id: JobStatus.RUNNING}
+    assert _gc(table) == ["kept", "kept"], "gc waits, whatever is known of a driver"
+    abort(url, idle.job_id)
+    with pytest.raises(CommitFenced, match="may be at work"):
+        abort(url, busy.job_id)
+    later(ALIVE + 60)
+    assert [state.status for state in jobs(url)] == [JobStatus.ABANDONED]
+
+
+def test_what_a_driver_that_is_gone_showed_last_counts_for_its_tasks_where_they_show_nothing_at_first(
+    table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store without real directories shows nothing of an attempt before its first upload ends, or its first sign."""
+    job = table.job()
+    _driven_by(table, job, process=GONE)
+    capabilities = job._run().store.capabilities - {Capability.REAL_DIRECTORIES}
+    monkeypatch.setattr(LocalStore, "capabilities", capabilities)
+    assert jobs(str(table.root))[0].status is JobStatus.RUNNING

@@ -123,5 +123,5 @@ def test_a_commit_that_a_policy_refuses_by_its_first_answer_is_shown_as_refused(
     assert state.status is JobStatus.REFUSED
     assert state.record is not None
     assert str(error) in state.record.reason
-    abort(str(table.root), job.job_id)
+    abort(str(table.root), job.job_id, force=True)
     assert table.everything() == {}

@@ -81,7 +81,8 @@ def commit(
             state = await job_state(job, job.layout)
             # Once its commit has begun, its record says who may go on.
             if state.phase in (None, Phase.REFUSED):
-                await refuse_if_at_work(job, state.last_seen)
+                harm = "what its tasks commit from now on would be left out"
+                await refuse_if_at_work(job, state.last_seen, state.tasks_seen, harm=harm)
         return await commit_once(job, receipts)
 
     with rolling_back_on_sigterm():
@@ -110,16 +111,24 @@ def plan(
     return IO_LOOP.run(work())
 
 
-def abort(url: Location, job_id: str, options: JobOptions | None = None) -> None:
-    """Delete everything that a job left, before its job commit.
+def abort(url: Location, job_id: str, options: JobOptions | None = None, *, force: bool = False) -> None:
+    """Delete everything that a job left, before its job commit. It must show no sign of life, or `force` must say that
+    it is to end whatever it shows: what is at work of it then ends with an error. A job's own driver calls `Job.abort`,
+    which asks nothing.
 
     Raises:
         JobNotFound: there is no such job.
-        CommitFenced: its job commit has begun: that is recovery's business.
+        CommitFenced: the job may be at work; or its job commit has begun, which is recovery's business.
     """
 
     async def work() -> None:
-        await abort_job(await _at(await _run(url, options), job_id))
+        job = await _at(await _run(url, options), job_id)
+        if not force:
+            state = await job_state(job, job.layout)
+            if state.phase in (None, Phase.REFUSED):
+                harm = "what its tasks have written would be deleted"
+                await refuse_if_at_work(job, state.last_seen, state.tasks_seen, harm=harm)
+        await abort_job(job)
 
     IO_LOOP.run(work())
 
@@ -326,11 +335,13 @@ def _not_begun(run: JobRun, state: JobState) -> Recovery:
     began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
     tasks = "1 task has committed" if state.tasks_committed == 1 else f"{state.tasks_committed} tasks have committed"
     if state.status is JobStatus.RUNNING:
-        next_step = f"it may be at work; if it is surely over, {committing} --force, or {aborting}"
+        next_step = f"it may be at work; if it is surely over, {committing} --force, or {aborting} --force"
     elif state.tasks_committed:
         next_step = f"{committing} commits what they wrote, {aborting} deletes it"
     else:
         next_step = f"{aborting} deletes it"
+    if state.phase:
+        next_step += "; while its driver may be at work, both ask for --force"
     return Recovery("not begun", state.phase, problem=f"{began}, and {tasks}: {next_step}")
 
 

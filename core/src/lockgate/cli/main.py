@@ -232,11 +232,18 @@ def commit(
 
 
 @app.command()
-def abort(url: Url, job_id: JobId, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
-    """Delete everything that a job left, before its job commit."""
+def abort(
+    url: Url,
+    job_id: JobId,
+    force: Annotated[bool, typer.Option("--force", help="The job is to end: do not look for life.")] = False,
+    json: Json = False,
+    option: Options = None,
+    verbose: Verbose = False,
+) -> None:
+    """Delete everything that a job left, before its job commit. It must be over."""
 
     def work(options: JobOptions) -> Answer:
-        api.abort(url, job_id, options)
+        api.abort(url, job_id, options, force=force)
         return Answer({"job_id": job_id, "outcome": "aborted"}, sentences=[f"{job_id}: aborted, nothing is left of it"])
 
     _answer(json, verbose, option, work, url)

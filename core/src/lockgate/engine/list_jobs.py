@@ -13,7 +13,7 @@ from lockgate.engine.publish import published_summary, read_summary
 from lockgate.engine.record_log import read_record
 from lockgate.engine.restore_replaced import jobs_with_replaced_files, kept_lists
 from lockgate.engine.setup import JobMarker, read_marker_of
-from lockgate.engine.signs_of_life import why_at_work
+from lockgate.engine.signs_of_life import drivers_own, why_at_work
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError
 from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, SUCCESS, JobLayout
@@ -55,7 +55,8 @@ STATUS_MEANING: dict[JobStatus, str] = {
 
 @dataclass(frozen=True)
 class JobState:
-    """One job. Times in seconds since 1970; `last_seen` is its latest sign of life that a look from above shows."""
+    """One job. Times in seconds since 1970; `last_seen` is its latest sign of life that a look from above shows, and
+    `tasks_seen` the latest that need not be its driver's."""
 
     layout: JobLayout
     status: JobStatus
@@ -66,6 +67,7 @@ class JobState:
     driver: str = ""
     problem: str = ""
     elsewhere: str = ""
+    tasks_seen: float = 0.0
 
     @property
     def directory(self) -> str:
@@ -138,10 +140,12 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         record, problem = None, str(error)
     if record is not None and record.phase is not Phase.REFUSED:
         layout = layout.at_attempt(record.job_attempt)
-    manifests, newest = 0, 0.0
+    manifests, newest, tasks_seen = 0, 0.0, 0.0
+    own = drivers_own(run, layout)
     for directory in (layout.attempt_directory, layout.manifests, layout.tasks):
         async for page in run.store.list_directory(directory):
             newest = max([newest, *(status.modified for status in page)])
+            tasks_seen = max([tasks_seen, *(status.modified for status in page if status.path not in own)])
             if directory == layout.manifests:
                 manifests += sum(status.path.endswith(MANIFEST_SUFFIX) for status in page)
     try:
@@ -153,17 +157,23 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     driver = "" if marker is None else f"{marker.user}@{marker.host}"
     newest = max(newest, marker.created if marker else 0.0)
     if problem:
-        return JobState(layout, JobStatus.UNREADABLE, None, None, newest, manifests, driver, problem=problem)
+        return JobState(
+            layout, JobStatus.UNREADABLE, None, None, newest, manifests, driver, problem, tasks_seen=tasks_seen
+        )
     last_seen = max(newest, record.updated if record else 0.0)
-    status = _status(run, record, marker, last_seen)
+    status = _status(run, record, marker, last_seen, tasks_seen)
     if record is not None:
         driver = str(record.holder)
-    return JobState(layout, status, record.phase if record else None, record, last_seen, manifests, driver)
+    phase = record.phase if record else None
+    return JobState(layout, status, phase, record, last_seen, manifests, driver, tasks_seen=tasks_seen)
 
 
-def _status(run: JobRun, record: CommitRecord | None, marker: JobMarker | None, last_seen: float) -> JobStatus:
+def _status(
+    run: JobRun, record: CommitRecord | None, marker: JobMarker | None, last_seen: float, tasks_seen: float
+) -> JobStatus:
     if record is None:
-        return JobStatus.RUNNING if why_at_work(run, marker, last_seen) else JobStatus.ABANDONED
+        at_work = why_at_work(run, marker, last_seen, tasks_seen=tasks_seen)
+        return JobStatus.RUNNING if at_work else JobStatus.ABANDONED
     if record.phase in (Phase.COMMITTED, Phase.ROLLED_BACK):
         return JobStatus.LEFT_BEHIND
     if record.phase is Phase.REFUSED:
