@@ -74,8 +74,33 @@ def test_a_table_with_a_log_is_not_replaced(table, policy: str, log: str, table_
     lay(table.root, [log, "part-0.parquet"])
     with pytest.raises(DestinationConflict, match=f"is a {table_format} table"):
         table.job(conflict=policy)
-    assert (Path(table.root) / "part-0.parquet").read_bytes() == b"mine"
-    table.write({"more": b"1"})
+    assert table.everything().keys() == {log, "part-0.parquet"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "log"),
+    [
+        ("append", "_delta_log/0.json"),
+        ("append", "metadata/v1.metadata.json"),
+        ("append", ".hoodie/hoodie.properties"),
+        ("fail-partitions", "metadata/v1.metadata.json"),
+        ("fail", "_delta_log/0.json"),
+    ],
+)
+def test_nothing_is_added_to_a_table_whose_log_would_not_name_it(table, policy: str, log: str) -> None:
+    lay(table.root, [log])
+    with pytest.raises(DestinationConflict, match="whose log would not name the files of this job") as caught:
+        table.job(conflict=policy)
+    assert "its own format" in caught.value.next_step
+    assert table.everything().keys() == {log}
+    assert not (Path(table.root) / "_temporary").exists()
+
+
+@pytest.mark.parametrize("name", ["_delta_log", ".hoodie", "metadata", "x_delta_log/0.json", "p=1/_delta_log/0.json"])
+def test_a_name_like_that_of_a_tables_log_makes_no_table(table, name: str) -> None:
+    lay(table.root, [name])
+    table.write({"new": b"1"})
+    assert (Path(table.root) / "new").read_bytes() == b"1"
 
 
 def test_a_log_that_comes_after_setup_is_seen_before_anything_moves(table) -> None:

@@ -122,7 +122,8 @@ class Job:
             CommitFenced: an earlier attempt at it has begun to move files.
             OutcomeUnknown: files are set aside by a commit of it whose record another program has deleted.
             PathError: the destination is a file.
-            DestinationConflict: the policy is `fail` and the destination holds data.
+            DestinationConflict: the policy is `fail` and the destination holds data; or it is a Delta, Iceberg or Hudi
+                table.
         """
         run = self._run()
         if self._driver_process is not None:

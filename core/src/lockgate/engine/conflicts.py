@@ -33,20 +33,18 @@ async def resolve(run: JobRun, plan: CommitPlan) -> CommitPlan:
             f"the conflict policy {run.options.conflict!r} asked for a second survey",
             next_step="a policy answers with a plan once it has been given the files it asked for",
         )
-    if answer.set_aside:
-        await _refuse_tables_with_a_log(run)
+    if answer.set_aside and (refusal := await why_not_a_plain_table(run)) is not None:
+        raise refusal
     return answer
 
 
 async def refuse_early(run: JobRun) -> None:
     """Ask the policy at job setup, when refusing costs nothing: only policies that look for any file at all can
-    answer before there is a plan. And a table that must not be replaced is seen already."""
+    answer before there is a plan."""
     empty = CommitPlan(entries=MemorySpool(), policy=run.options.conflict)
     answer = run.hooks.resolve_conflicts(empty, run.options, None)
     if answer is Survey.ANY_FILE:
         run.hooks.resolve_conflicts(empty, run.options, await survey(run, empty, Survey.ANY_FILE))
-    elif run.options.conflict in ("replace", "replace-partitions"):
-        await _refuse_tables_with_a_log(run)
 
 
 async def survey(run: JobRun, plan: CommitPlan, scope: Survey) -> list[FileStatus]:
@@ -98,21 +96,25 @@ TABLE_LOGS = (("_delta_log", "", "Delta"), ("metadata", ".metadata.json", "Icebe
 """A directory, what a name in it ends with, and the table format whose log is kept there."""
 
 
-async def _refuse_tables_with_a_log(run: JobRun) -> None:
-    """Such a table's files are those that its log names: to replace them would break the table.
-
-    Raises:
-        DestinationConflict: the destination holds one.
-    """
+async def why_not_a_plain_table(run: JobRun) -> DestinationConflict | None:
+    """Why nothing is to be written there: the destination is a table whose files are those that a log of another format
+    names. Replacing them would break it, and its readers would not see what is added. None: it is no such table."""
     found = await asyncio.gather(*(_holds_name(run, directory, end) for directory, end, _ in TABLE_LOGS))
     for (directory, _, table_format), holds in zip(TABLE_LOGS, found, strict=True):
         if holds:
-            raise DestinationConflict(
-                f"the destination is a {table_format} table, and replacing its files would break it",
+            replaces = run.options.conflict in ("replace", "replace-partitions")
+            what = (
+                f"the destination is a {table_format} table, and replacing its files would break it"
+                if replaces
+                else f"the destination is a {table_format} table, whose log would not name the files of this job"
+            )
+            return DestinationConflict(
+                what,
                 where=f"found {run.url(directory)}",
                 next_step=f"write to it with its own format, such as format({table_format.lower()!r}); "
                 "or choose another destination",
             )
+    return None
 
 
 async def _holds_name(run: JobRun, directory: str, end: str) -> bool:

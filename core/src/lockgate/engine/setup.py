@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from lockgate.engine.concurrency import both
-from lockgate.engine.conflicts import refuse_early
+from lockgate.engine.conflicts import refuse_early, why_not_a_plain_table
 from lockgate.engine.delete_trees import delete_trees
 from lockgate.engine.ended_jobs import remember_last, why_over
 from lockgate.engine.job_run import JobRun
@@ -56,19 +56,22 @@ async def setup_job(run: JobRun) -> None:
     """Make the job attempt's directories, leave the marker, and delete an old `_SUCCESS` where the options say so.
     Repeating it for the same job is no failure.
 
-    Whether the job has ended is asked while the directories are made, and costs no time of its own: it is the claim of
-    the job that must not be fooled (`lockgate.engine.ended_jobs`). A setup that is refused leaves nothing behind.
+    Whether the job has ended, and whether the destination is a table of another format, is asked while the directories
+    are made, and costs no time of its own: it is the claim of the job that must not be fooled
+    (`lockgate.engine.ended_jobs`), and a commit that replaces data looks again. A setup that is refused leaves nothing
+    behind.
 
     Raises:
         UsageError: another job has this id.
         JobNotFound: the job has committed already.
         CommitFenced: an earlier attempt at the job has begun to move files.
         OutcomeUnknown: files are set aside by a commit of this job whose record is lost.
-        DestinationConflict: the policy `fail` and the destination holds data.
+        DestinationConflict: the policy `fail` and the destination holds data; or it is a table of another format.
     """
     with run.stage("setup_job"):
         await refuse_early(run)
-        (created, error), refusal = await both(_mark(run), _why_refused(run))
+        (created, error), (over, table) = await both(_mark(run), both(_why_refused(run), why_not_a_plain_table(run)))
+        refusal = over or table
         if error is None and refusal is None and run.options.delete_success_at_setup:
             refusal = await _delete_success(run)
         if refusal is not None:
