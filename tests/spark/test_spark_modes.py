@@ -201,7 +201,9 @@ def test_what_a_write_lacks_is_found_before_any_task(spark, destination, tmp_pat
 
 def test_nothing_is_raised_once_the_job_is_committed(spark, destination) -> None:
     spark.range(3).write.parquet(destination)  # leaves an empty `_SUCCESS`, which is no summary
-    assert write(spark.range(5), destination, mode="append", mark_success=False) is None
+    summary = write(spark.range(5), destination, mode="append", mark_success=False)
+    assert summary is not None
+    assert (summary.success, summary.counters["rows_written"]) == (True, 5)
     assert spark.read.parquet(destination).count() == 8
 
 

@@ -122,7 +122,7 @@ def test_show_and_verify_of_a_destination_without_a_commit(table) -> None:
     for command in ("verify", "show"):
         status, _, err = run(command, str(table.root))
         assert status == 2
-        assert "no job was committed here" in err
+        assert "there is no `_SUCCESS`: no job was committed here" in err
 
 
 ATTEMPT = "_temporary/0/_temporary/attempt_202411211721017226478937513512931_0002_m_000003_8"

@@ -8,6 +8,7 @@ from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination
 from lockgate.api.location import Location, absolute
 from lockgate.engine.conflicts import list_visible
+from lockgate.engine.ended_jobs import read_end
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import read_summary
 from lockgate.engine.store import Store
@@ -113,6 +114,18 @@ def last_summary(url: Location, options: JobOptions | None = None) -> Summary | 
         LockgateError: what is there is not a summary.
     """
     return IO_LOOP.run(read_summary(looking_run(url, options), SUCCESS))
+
+
+def ended_summary(url: Location, job_id: str, options: JobOptions | None = None) -> Summary | None:
+    """The summary of a job that committed there, from the note of its end, which jobs without a transaction id leave
+    for `remember_seconds`; None where there is none. Of a job that left a `_SUCCESS` it has a few words only."""
+
+    async def look() -> Summary | None:
+        run = looking_run(url, options)
+        ended = await read_end(run, JobLayout(job_id).ended)
+        return None if ended is None else ended.as_summary()
+
+    return IO_LOOP.run(look())
 
 
 def transaction_summary(url: Location, options: JobOptions) -> Summary | None:

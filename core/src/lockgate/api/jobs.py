@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -15,6 +16,7 @@ from lockgate.api.unfinished import no_summary, unfinished_jobs
 from lockgate.engine.collect_garbage import Garbage
 from lockgate.engine.collect_garbage import collect_garbage as collect
 from lockgate.engine.commit_once import commit_once
+from lockgate.engine.ended_jobs import read_end
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import plan_job
 from lockgate.engine.job_run import JobRun
@@ -33,8 +35,8 @@ from lockgate.engine.verify import Verification
 from lockgate.engine.verify import verify as verify_destination
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFenced, JobNotFound, LockgateError, UsageError
-from lockgate.model.layout import SUCCESS
+from lockgate.model.errors import CommitFenced, JobNotFound, LockgateError, OptionError, UsageError
+from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
@@ -147,9 +149,9 @@ def recover(
     died before its commit began is nothing to recover: its outcome is `not begun`, and `problem` says what can be done.
 
     What is done without `undo` is what the job's record says; `force` says that its driver is surely dead. Nothing
-    to do is success: an empty answer. Idempotent, and it can itself be killed at any point; of a job that has ended
-    and is not the last committed one nothing is left to tell it from one that never was, so the outcome is `no trace`.
-    A job is finished with the options that its record holds; `told` as for `commit`.
+    to do is success: an empty answer. Idempotent, and it can itself be killed at any point; of a job that
+    was undone, or committed longer ago than `remember_seconds`, nothing is left to tell it from one that never was, so
+    the outcome is `no trace`. A job is finished with the options that its record holds; `told` as for `commit`.
 
     Raises:
         CommitFenced: its driver may be alive, or somebody else recovers it.
@@ -163,8 +165,8 @@ def recover(
             try:
                 job = await _at(run, job_id)
             except JobNotFound:
-                is_last = await _is_last_committed(run, job_id)
-                return {job_id: Recovery("nothing" if is_last else "no trace", None)}
+                is_over = await _has_committed(run, job_id)
+                return {job_id: Recovery("nothing" if is_over else "no trace", None)}
             await _owners_options(job, _told(options, told))
             recovery = await recover_job(job, undo=undo, force=force)
             if recovery.outcome == "nothing" and recovery.phase in (None, Phase.REFUSED):
@@ -204,7 +206,7 @@ def verify(url: Location, options: JobOptions | None = None) -> Verification:
         try:
             found = await verify_destination(run)
         except JobNotFound as error:
-            raise no_summary(run, states) from error
+            raise await no_summary(run, states) from error
         return dataclasses.replace(found, unfinished=states)
 
     return IO_LOOP.run(work())
@@ -312,7 +314,7 @@ async def _at(run: JobRun, job_id: str) -> JobRun:
                     where=run.url(other.directory),
                     next_step="only its own driver can end it; delete the directory once nobody is at work there",
                 ) from error
-        if await _is_last_committed(run, job_id):
+        if await _has_committed(run, job_id):
             raise JobNotFound(
                 f"job {job_id} is committed already", where=run.url(SUCCESS), next_step=command("show", run.store.url)
             ) from error
@@ -320,7 +322,11 @@ async def _at(run: JobRun, job_id: str) -> JobRun:
     return dataclasses.replace(run, layout=layout, counters={}, stage_seconds={})
 
 
-async def _is_last_committed(run: JobRun, job_id: str) -> bool:
+async def _has_committed(run: JobRun, job_id: str) -> bool:
+    """Whether a job is known to have committed: by the note of its end, or by `_SUCCESS`."""
+    with contextlib.suppress(OptionError):  # what no job can be named
+        if await read_end(run, JobLayout(job_id).ended) is not None:
+            return True
     try:
         summary = await read_summary(run, SUCCESS)
     except LockgateError:  # an empty `_SUCCESS` of another committer names no job

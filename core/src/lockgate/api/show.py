@@ -54,7 +54,7 @@ def read_any(url: Location, options: JobOptions | None = None) -> Shown:
         run = looking_run(url, chosen)
         unfinished = await unfinished_jobs(run)
         if found is not None or unfinished:
-            raise no_summary(run, unfinished)
+            raise await no_summary(run, unfinished)
         raise FileMissing(
             "there is no such file, and no `_SUCCESS` below it",
             where=url,

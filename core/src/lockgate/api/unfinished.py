@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lockgate.engine.ended_jobs import last_end
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.list_jobs import STATUS_MEANING, JobState, JobStatus, list_jobs
 from lockgate.model.commands import command
@@ -42,7 +43,7 @@ def next_step(url: object, states: Sequence[JobState]) -> str:
     return command("jobs", url)
 
 
-def no_summary(run: JobRun, states: Sequence[JobState]) -> LockgateError:
+async def no_summary(run: JobRun, states: Sequence[JobState]) -> LockgateError:
     """The error for a destination without `_SUCCESS`, given its unfinished jobs."""
     if states:
         return LockgateError(
@@ -50,4 +51,16 @@ def no_summary(run: JobRun, states: Sequence[JobState]) -> LockgateError:
             where="\n".join([run.url(SUCCESS), *map(told, states)]),
             next_step=next_step(run.store.url, states),
         )
-    return JobNotFound("no job was committed here", where=run.url(SUCCESS), next_step=command("jobs", run.store.url))
+    keep = "commit with mark_success=true to leave one, or have each summary kept in summary_report_directory"
+    ended = await last_end(run)
+    if ended is not None and ended.summary is not None:
+        return JobNotFound(
+            f"there is no `_SUCCESS`, though job {ended.job_id} committed: with mark_success=false it leaves none",
+            where=run.url(SUCCESS),
+            next_step=f"without it nothing is known of the single files; {keep}",
+        )
+    return JobNotFound(
+        "there is no `_SUCCESS`: no job was committed here, or only with mark_success=false",
+        where=run.url(SUCCESS),
+        next_step=f"{command('jobs', run.store.url)} lists the jobs at work; {keep}",
+    )

@@ -121,7 +121,8 @@ def _no_trace(url: str, job_id: str, options: JobOptions) -> JobNotFound:
     return JobNotFound(
         f"there is no trace of a job {job_id}",
         where=f"{url}\nthere: {there or 'none'}",
-        next_step="if the id is right, the job has ended and nothing is left to do",
+        next_step="if the id is right, nothing is left to do: a job that was undone or aborted leaves nothing, nor "
+        "does one that committed longer ago than remember_seconds",
     )
 
 

@@ -16,13 +16,17 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.replaced_files import delete_lists, let_go_of_replaced
 from lockgate.model.errors import OutcomeUnknown, StoreError
 from lockgate.model.layout import BOOKKEEPING, JobLayout, parse_attempt_directory, record_sequence
+from lockgate.model.summary import Summary
 from lockgate.model.urls import parent_of
 
 
-async def clean_up(run: JobRun, *, replaced: bool = True, committed: bool = False) -> None:
+async def clean_up(
+    run: JobRun, *, replaced: bool = True, committed: bool = False, summary: Summary | None = None
+) -> None:
     """Delete the job's directory, unless cleanup is to be skipped. `replaced`: it may have set files aside, too;
     `committed`: which are then not needed any more, and must not be taken for those of a job that can be undone, so
-    that the lists of them go even where cleanup is skipped. That it has committed is noted first.
+    that the lists of them go even where cleanup is skipped. That it has committed is noted first,
+    with its `summary` where it leaves no `_SUCCESS`.
 
     Raises:
         OutcomeUnknown: files are still set aside, by a job that is not known to be committed.
@@ -30,13 +34,13 @@ async def clean_up(run: JobRun, *, replaced: bool = True, committed: bool = Fals
     """
     if run.options.cleanup_skip:
         if committed:
-            await together([note_end(run), *([delete_lists(run)] if replaced else [])])
+            await together([note_end(run, summary), *([delete_lists(run)] if replaced else [])])
         run.log.info("cleanup skipped", left=run.url(run.layout.job_directory))
         return
     try:
         with run.stage("cleanup"):
             # Before the record goes: a list of replaced files without a record is of a job whose record was lost.
-            before = [note_end(run)] if committed else []
+            before = [note_end(run, summary)] if committed else []
             before += [let_go_of_replaced(run, committed=committed)] if replaced else []
             await together(before)
             await _delete(run)

@@ -28,34 +28,46 @@ from msgspec import Struct
 
 from lockgate.engine.concurrency import both
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.publish import own_summary, success_content
+from lockgate.engine.publish import SUMMARY_BYTES_MAX, own_summary, success_content
 from lockgate.engine.record_log import read_record
 from lockgate.engine.replaced_files import lists_in_force, still_set_aside
 from lockgate.engine.transactions import known_outcome, remember_outcome
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, LockgateError
-from lockgate.model.layout import FILE_LISTS, SUCCESS, JobLayout
+from lockgate.model.layout import ENDED_SUFFIX, FILE_LISTS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
-from lockgate.model.summary import decode_summary
+from lockgate.model.summary import Summary, decode_summary
 
 NOTHING_ASIDE = frozenset({Phase.CLAIMED, Phase.REFUSED, Phase.ROLLED_BACK})
 """The phases in which a record speaks of no file that is set aside."""
 
 
-class Ended(Struct, frozen=True):
-    """The content of that file: which attempt at the job committed, and when, in seconds since 1970."""
+class Ended(Struct, frozen=True, omit_defaults=True):
+    """The content of that file: which attempt at the job committed, and when, in seconds since 1970; and the summary of
+    a job that leaves no `_SUCCESS`, which nothing else would hold."""
 
     job_id: str
     job_attempt: int
     ended: float
+    summary: Summary | None = None
+
+    def as_summary(self) -> Summary:
+        """The job's summary; of a few words, where it was not kept."""
+        return self.summary or Summary(
+            timestamp=int(self.ended * 1000),
+            success=True,
+            jobId=self.job_id,
+            description="committed; its summary was not kept: another job's `_SUCCESS` has taken its place",
+        )
 
 
-async def note_end(run: JobRun) -> None:
+async def note_end(run: JobRun, summary: Summary | None = None) -> None:
     """Leave the note that the job has committed. Called after the commit point, before the record goes; repeating it
     is no failure."""
     if run.options.txn_id:
         return
-    content = msgspec.json.encode(Ended(run.layout.job_id, run.layout.job_attempt, run.runtime.wall()))
+    kept = None if run.options.mark_success else summary
+    content = msgspec.json.encode(Ended(run.layout.job_id, run.layout.job_attempt, run.runtime.wall(), kept))
     with contextlib.suppress(FileExists):
         try:
             await run.store.create_file(run.layout.ended, content)
@@ -85,6 +97,22 @@ async def has_ended(run: JobRun) -> bool:
     """Whether this job is known to have committed."""
     (note,), last = await both(run.store.read_files([run.layout.ended], bytes_max=1), success_content(run))
     return note is not None or own_summary(run, last) is not None
+
+
+async def read_end(run: JobRun, path: str) -> Ended | None:
+    """The note at a path, None where there is none that can be read."""
+    (content,) = await run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX)
+    try:
+        return None if content is None else msgspec.json.decode(content, type=Ended)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+async def last_end(run: JobRun) -> Ended | None:
+    """The newest note of a destination, None where there is none."""
+    notes = [status async for page in run.store.list_directory(FILE_LISTS) for status in page]
+    notes = [status for status in notes if status.path.endswith(ENDED_SUFFIX)]
+    return await read_end(run, max(notes, key=lambda each: (each.modified, each.path)).path) if notes else None
 
 
 async def is_known_committed(run: JobRun) -> bool:

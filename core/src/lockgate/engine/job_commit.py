@@ -335,7 +335,7 @@ async def wind_up(run: JobRun, summary: Summary, *, replaced: bool = True) -> Su
             next_step=f"{command('recover', run.store.url, run.layout.job_id)}; do not run the job again",
         ) from error
     try:
-        await clean_up(run, replaced=replaced, committed=True)
+        await clean_up(run, replaced=replaced, committed=True, summary=summary)
     except StoreError as error:
         run.emit("cleanup-fails", error=type(error).__name__)
         raise CleanupFailed(

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lockgate.engine.ended_jobs import last_end
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.neighbours import job_layouts
 from lockgate.engine.other_committers import list_other_jobs
@@ -186,6 +187,9 @@ async def _finished(run: JobRun, seen: set[str]) -> list[JobState]:
         summary = await read_summary(run, SUCCESS)
     except LockgateError:  # an empty `_SUCCESS` of another committer names no job
         return []
+    ended = await last_end(run) if summary is None else None
+    if ended is not None:  # of a job that leaves no `_SUCCESS` the note has the summary
+        summary = ended.summary
     if summary is None or not summary.success or summary.job_id in seen:
         return []
     try:

@@ -8,13 +8,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from lockgate.api.destination import holds_files, last_summary, transaction_summary
+from lockgate.api.destination import ended_summary, holds_files, last_summary, transaction_summary
 from lockgate.api.jobs import jobs
 from lockgate.api.location import Location, absolute
 from lockgate.engine.list_jobs import JobStatus
 from lockgate.engine.logs import get_log
 from lockgate.model.commands import command
-from lockgate.model.errors import DestinationConflict, LockgateError, OptionError, UsageError
+from lockgate.model.errors import DestinationConflict, LockgateError, OptionError, StoreError, UsageError
 from lockgate.model.options import JobOptions
 from lockgate.model.summary import Summary
 from lockgate.model.urls import parse_url
@@ -57,8 +57,8 @@ def write(
 
     With a `txn_id` that was committed before nothing is written, and the first summary is returned.
 
-    Returns None also when another job has replaced `_SUCCESS` since, or success is not marked. Once the job is
-    committed nothing is raised.
+    Where another job has replaced `_SUCCESS` since, the summary is of a few words. Once the job is committed nothing is
+    raised; None is then returned only where what the store keeps of it cannot be read.
 
     Raises:
         OptionError: a mode, an option or a column is not known, or two contradict each other.
@@ -150,11 +150,22 @@ def _summary_of(url: str, job_id: str, options: JobOptions) -> Summary | None:
     hasty = options.replace(patience_seconds=min(options.patience_seconds, SUMMARY_PATIENCE_SECONDS))
     try:
         of_transaction = transaction_summary(url, hasty)
-        last = of_transaction or last_summary(url, hasty)
+        if of_transaction is not None:
+            return of_transaction
+        last = _last_summary(url, hasty)
+        return last if last is not None and last.job_id == job_id else ended_summary(url, job_id, hasty)
     except Exception as error:
         log.info("the summary of the job cannot be read", job=job_id, error=str(error))
         return None
-    return last if last is not None and (last is of_transaction or last.job_id == job_id) else None
+
+
+def _last_summary(url: str, options: JobOptions) -> Summary | None:
+    try:
+        return last_summary(url, options)
+    except (StoreError, UsageError):
+        raise
+    except LockgateError:  # somebody else's `_SUCCESS`
+        return None
 
 
 def _not_of_an_unfinished_job(url: str, options: JobOptions) -> None:
