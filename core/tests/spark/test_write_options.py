@@ -43,7 +43,7 @@ def test_overwrite_is_the_policy_replace_unless_a_policy_is_named() -> None:
     ("options", "message"),
     [
         ({}, "needs a destination"),
-        ({"path": "/x", "format": "avro"}, "there is no format"),
+        ({"path": "/x", "format": "avro"}, "does not write the format"),
         ({"path": "/x", "compression": "zip"}, "parquet takes"),
         ({"path": "/x", "partitionBy": "a,A"}, "named twice"),
         ({"path": "/x", "partitionBy": "[1]"}, "names with commas"),
@@ -92,3 +92,27 @@ def test_what_the_write_does_not_say_the_sessions_settings_say() -> None:
 def test_a_setting_of_the_session_that_is_not_possible_here_is_named() -> None:
     with pytest.raises(OptionError, match=r"spark\.sql\.parquet\.compression\.codec cannot be 'lzo'"):
         WriteOptions.parse({"path": "/x"}).with_session({"spark.sql.parquet.compression.codec": "lzo"})
+
+
+@pytest.mark.parametrize("job_id", ["a/b", "..", "-x", "x" * 129, "a b", "ends."])
+def test_a_job_id_that_no_job_can_have_is_refused_before_any_task(job_id: str) -> None:
+    with pytest.raises(OptionError, match="a job id must be") as caught:
+        WriteOptions.parse({"path": "/x", "jobId": job_id})
+    assert "leave it out" in caught.value.next_step
+
+
+def test_a_write_without_a_path_says_how_to_give_one() -> None:
+    with pytest.raises(OptionError, match="no path was given") as caught:
+        WriteOptions.parse({"format": "csv"})
+    assert "save(url)" in caught.value.next_step
+
+
+@pytest.mark.parametrize("name", ["avro", "delta", "text", "xml"])
+def test_a_format_that_is_not_written_is_told_with_those_that_are_and_no_guess(name: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        WriteOptions.parse({"path": "/x", "format": name})
+    assert caught.value.what == f"lockgate does not write the format {name!r}"
+    assert caught.value.next_step == "format takes parquet, csv, json, orc, arrow"
+    with pytest.raises(OptionError) as caught:
+        WriteOptions.parse({"path": "/x", "format": "parqet"})
+    assert "did you mean parquet?" in caught.value.next_step

@@ -82,11 +82,18 @@ def check_id(kind: str, value: str) -> str:
     Raises:
         OptionError: it has other characters than letters, digits, `_`, `-` and `.`, or more than 128.
     """
+    if not isinstance(value, str):
+        raise OptionError(
+            f"a {kind} is text, not {type(value).__name__}",
+            where=repr(value),
+            next_step="give the id as it is shown by `lockgate jobs`, and as Job.job_id has it",
+        )
     if not _ID.fullmatch(value) or value.endswith("."):
         raise OptionError(
             f"a {kind} must be 1 to 128 letters, digits, '_', '-' or '.', not starting with '-' or '.' "
             "and not ending with '.'",
             where=repr(value),
+            next_step=f"give another {kind}, or leave it out and one is made",
         )
     return value
 
@@ -99,8 +106,12 @@ class TaskAttempt:
     attempt: int
 
     def __post_init__(self) -> None:
-        if self.task < 0 or self.attempt < 0:
-            raise OptionError("task and attempt are numbers from 0", where=f"task {self.task}, attempt {self.attempt}")
+        if not all(isinstance(number, int) and number >= 0 for number in (self.task, self.attempt)):
+            raise OptionError(
+                "task and attempt are numbers from 0",
+                where=f"task {self.task!r}, attempt {self.attempt!r}",
+                next_step="count the tasks from 0, and the tries at each of them from 0",
+            )
 
     @property
     def task_id(self) -> str:
@@ -123,8 +134,12 @@ class JobLayout:
 
     def __post_init__(self) -> None:
         check_id("job id", self.job_id)
-        if not 0 <= self.job_attempt <= 9999:
-            raise OptionError("a job attempt is a number from 0 to 9999", where=str(self.job_attempt))
+        if not isinstance(self.job_attempt, int) or not 0 <= self.job_attempt <= 9999:
+            raise OptionError(
+                "a job attempt is a number from 0 to 9999",
+                where=repr(self.job_attempt),
+                next_step="leave it out for the first attempt; the next is 1",
+            )
 
     @property
     def job_directory(self) -> str:

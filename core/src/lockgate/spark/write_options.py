@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from lockgate.api.location import absolute
 from lockgate.model.errors import OptionError
+from lockgate.model.layout import check_id
 from lockgate.model.options import JobOptions, option_table
 from lockgate.model.urls import parse_url
 from lockgate.spark.error_answer import ANSWER_OPTION
@@ -105,9 +106,10 @@ class WriteOptions:
                 rest[name] = value
         if not ours.get("path"):
             raise OptionError(
-                "a write needs a destination; a table of the catalog cannot be of the format lockgate",
-                next_step="save(url), not saveAsTable, insertInto, writeTo or toTable; for a table, write files, and "
-                "then CREATE TABLE name USING parquet LOCATION 'url'",
+                "a write needs a destination, and no path was given",
+                next_step="save(url), or start(url) for a stream. saveAsTable, insertInto, writeTo and toTable give "
+                "none, since no table of the catalog can be of the format lockgate: for a table, write files, then "
+                "CREATE TABLE name USING parquet LOCATION 'url'",
             )
         # A relative path counts from the driver's current directory, as for Spark: the executors' are others.
         path = str(parse_url(absolute(ours["path"])))
@@ -133,6 +135,8 @@ class WriteOptions:
             given=frozenset(ours) | frozenset(settings),
             answer=next((value for name, value in options.items() if name.lower() == ANSWER_OPTION), ""),
         )
+        if made.job_id:
+            check_id("job id", made.job_id)
         made.job_options({}, {})
         return made
 

@@ -23,7 +23,9 @@ def format_named(name: str) -> FileFormat:
     """
     found = FORMATS.get(name.lower())
     if found is None:
-        near = difflib.get_close_matches(name.lower(), FORMATS, n=1)
+        near = difflib.get_close_matches(name.lower(), FORMATS, n=1, cutoff=0.7)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise OptionError(f"there is no format {name!r}", next_step=f"{hint}format takes {', '.join(FORMATS)}")
+        raise OptionError(
+            f"lockgate does not write the format {name!r}", next_step=f"{hint}format takes {', '.join(FORMATS)}"
+        )
     return found
