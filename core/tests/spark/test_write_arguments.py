@@ -6,6 +6,7 @@ import pytest
 from lockgate.errors import OptionError, UsageError
 from lockgate.spark import write
 from lockgate.spark.check_schema import refuse_duplicates
+from lockgate.spark.save import _names
 from lockgate.spark.write_options import is_given
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
@@ -16,6 +17,13 @@ def test_what_is_no_dataframe_is_refused_by_its_type(given, tmp_path) -> None:
         write(given, str(tmp_path / "t"))
     assert "spark.createDataFrame" in caught.value.next_step
     assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("given", [3, ["a", 3], {"a": 1}, object()])
+def test_partition_columns_that_are_no_names_are_told(given) -> None:
+    with pytest.raises(OptionError, match="name of a column or several") as caught:
+        _names(given)
+    assert "partition_by=" in caught.value.next_step
 
 
 TWICE = StructType([StructField("x", LongType()), StructField("X", LongType())])

@@ -14,7 +14,7 @@ from lockgate.engine.publish import read_summary
 from lockgate.engine.store import Store
 from lockgate.engine.transactions import forget_outcomes, known_outcome
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import LockgateError, PathError
+from lockgate.model.errors import LockgateError, PathError, UsageError
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.options import JobOptions
 from lockgate.model.summary import Summary
@@ -24,7 +24,7 @@ _NO_JOB = JobLayout("no-job")
 
 def looking_run(url: Location, options: JobOptions | None = None) -> JobRun:
     """A run that looks at a destination on behalf of no job."""
-    chosen = options or JobOptions()
+    chosen = JobOptions() if options is None else options
     return job_run(open_destination(absolute(url), chosen), chosen, _NO_JOB)
 
 
@@ -135,5 +135,16 @@ def transaction_summary(url: Location, options: JobOptions) -> Summary | None:
 
 def forget_transactions(url: Location, series: str, up_to: int, options: JobOptions | None = None) -> None:
     """Let go of what is remembered of the transaction ids `series/0` to `series/{up_to}`, as a stream's batches have:
-    from now on a commit of one of them changes nothing."""
+    from now on a commit of one of them changes nothing.
+
+    Raises:
+        UsageError: a series that is no text, or a number that is none.
+    """
+    if not isinstance(series, str) or not isinstance(up_to, int):
+        wrong = up_to if isinstance(series, str) else series
+        raise UsageError(
+            f"a series is text and its last id a whole number, not {type(wrong).__name__}",
+            where=repr(wrong),
+            next_step='forget_transactions(url, "nightly", up_to=1500) forgets nightly/0 to nightly/1500',
+        )
     IO_LOOP.run(forget_outcomes(looking_run(url, options), series, up_to))

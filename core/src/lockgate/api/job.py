@@ -11,7 +11,7 @@ from typing import Any, Self, Unpack
 
 from lockgate.api.destination import refuse_file
 from lockgate.api.io_loop import IO_LOOP
-from lockgate.api.job_runs import job_run, open_destination
+from lockgate.api.job_runs import job_run, open_destination, registry_of
 from lockgate.api.location import Location, absolute
 from lockgate.api.sign_of_life import SignOfLife, shown_while
 from lockgate.api.task_file import TaskFile
@@ -89,7 +89,13 @@ class Job:
         driver_process: int | None = None,
         **more_options: Unpack[OptionFields],
     ) -> None:
-        chosen = options or JobOptions.resolve(environment=os.environ)
+        chosen = JobOptions.resolve(environment=os.environ) if options is None else options
+        registry_of(chosen)
+        if not isinstance(driver_process, int | None):
+            raise UsageError(
+                f"driver_process is the number of a process, not {type(driver_process).__name__}",
+                next_step="leave it out where the driver is this process; 0 says that nobody knows",
+            )
         if more_options:
             known = _known(more_options)
             if "store" in known:
@@ -98,7 +104,7 @@ class Job:
         self.options = chosen
         self.url = str(parse_url(absolute(url)))
         _refuse_reserved(self.url)
-        self.layout = JobLayout(job_id or str(uuid.uuid4()), job_attempt)
+        self.layout = JobLayout(str(uuid.uuid4()) if job_id is None or job_id == "" else job_id, job_attempt)
         self._marker = nonce or uuid.uuid4().hex
         self._driver_process = driver_process
         self._store: Store | None = None
@@ -321,6 +327,12 @@ class TaskAttempt:
             FileMissing: the attempt's job is over.
         """
         self._refuse_if_aborted()
+        if not isinstance(path, str):
+            raise PathError(
+                f"the path of a file is text, not {type(path).__name__}",
+                where=repr(path),
+                next_step="give it relative to the destination, with `/` between its parts",
+            )
         if is_reserved(check_relative(path)):
             raise PathError(
                 "a file of a task cannot have a name that Lockgate keeps for itself",
@@ -366,6 +378,7 @@ class TaskAttempt:
             CommitFailed: the manifest could not be saved.
         """
         self._refuse_if_aborted()
+        _refuse_other_counters(counters)
         pending = sorted(self._open)
         if pending:
             raise UsageError(
@@ -431,6 +444,18 @@ def _refuse_reserved(url: str) -> None:
             where=url,
             next_step="write to a directory of another name",
         )
+
+
+def _refuse_other_counters(counters: object) -> None:
+    if counters is None or isinstance(counters, Mapping):
+        given = counters or {}
+        if all(isinstance(name, str) and isinstance(count, int) for name, count in given.items()):
+            return
+    raise UsageError(
+        "counters are whole numbers by name",
+        where=repr(counters)[:200],
+        next_step='attempt.commit({"rows_written": 10}), or leave them out',
+    )
 
 
 def _known(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lockgate.api.outside import real_runtime
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.store import Store
+from lockgate.model.errors import OptionError
 from lockgate.model.layout import JobLayout
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl, parse_url
@@ -12,7 +13,17 @@ from lockgate.plugins.registry import PluginRegistry, registry_for
 
 
 def registry_of(options: JobOptions) -> PluginRegistry:
-    """The registry of the plugins that these options choose."""
+    """The registry of the plugins that these options choose.
+
+    Raises:
+        OptionError: what is given as options are none.
+    """
+    if not isinstance(options, JobOptions):
+        raise OptionError(
+            f"options are a lockgate.JobOptions, not {type(options).__name__}",
+            where=repr(options)[:200],
+            next_step="JobOptions(name=value, …); Job and lockgate.spark.write take name=value, too",
+        )
     return registry_for(options.plugins_allow, options.plugins_block)
 
 

@@ -298,12 +298,18 @@ async def _as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
 
 
 async def _run(url: Location, options: JobOptions | None) -> JobRun:
-    run = looking_run(url, options or JobOptions.resolve(environment=os.environ))
+    run = looking_run(url, JobOptions.resolve(environment=os.environ) if options is None else options)
     await refuse_file(run)
     return run
 
 
 async def _at(run: JobRun, job_id: str) -> JobRun:
+    if not isinstance(job_id, str):
+        raise UsageError(
+            f"a job id is text, not {type(job_id).__name__}",
+            where=repr(job_id),
+            next_step="give the id as it is shown by `lockgate jobs`, and as Job.job_id has it",
+        )
     try:
         layout = await find_job(run, job_id)
     except JobNotFound as error:

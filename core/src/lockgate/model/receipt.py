@@ -6,11 +6,11 @@ manifest's bytes, whatever manifests others rename into place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from lockgate.model.errors import ReceiptUnmatched
+from lockgate.model.errors import ReceiptUnmatched, UsageError
 
 
 class Receipt(Struct, frozen=True):
@@ -45,13 +45,27 @@ def pins_of(receipts: Sequence[Receipt], job_id: str) -> list[Pin]:
     A receipt given twice counts once: a driver may hear of one task commit again.
 
     Raises:
+        UsageError: they are not a sequence of receipts.
         ReceiptUnmatched: one is of another job, or two attempts of one task are both claimed to be committed.
     """
     pins: dict[str, Pin] = {}
+    if isinstance(receipts, Receipt) or not isinstance(receipts, Iterable):
+        raise UsageError(
+            f"a commit takes a list of receipts, not {type(receipts).__name__}",
+            next_step="commit([receipt, …]) with what the attempts' commit() returned",
+        )
     for receipt in receipts:
+        if not isinstance(receipt, Receipt):
+            raise UsageError(
+                f"a receipt is what a task attempt's commit() returns, not {type(receipt).__name__}",
+                where=repr(receipt)[:200],
+                next_step="commit([receipt, …]) with what the attempts' commit() returned",
+            )
         if receipt.job_id != job_id:
             raise ReceiptUnmatched(
-                f"a receipt is of job {receipt.job_id}, not of {job_id}", where=receipt.task_attempt_id
+                f"a receipt is of job {receipt.job_id}, not of {job_id}",
+                where=receipt.task_attempt_id,
+                next_step="give the receipts of this job's own task attempts, or of `job.committed()`",
             )
         pin = Pin(receipt.task_id, receipt.task_attempt_id, receipt.digest, receipt.job_attempt)
         other = pins.setdefault(receipt.task_id, pin)

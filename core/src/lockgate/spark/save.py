@@ -70,14 +70,14 @@ def write(
     """
     _check_type(df)
     url = str(parse_url(absolute(url)))
-    chosen = cast("SaveMode", mode.lower().replace("errorifexists", "error"))
+    chosen = cast("SaveMode", str(mode).lower().replace("errorifexists", "error"))
     if chosen not in MODES:
         raise OptionError(f"there is no mode {mode!r}", next_step=f"mode takes {', '.join(MODES)}")
-    columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
+    columns = _names(partition_by)
     given = _as_texts(options)
     if columns:
         given["partitionBy"] = json.dumps(columns)
-    given |= {"path": url, "format": format, ANSWER_OPTION: uuid.uuid4().hex}
+    given |= {"path": url, "format": str(format), ANSWER_OPTION: uuid.uuid4().hex}
     if not is_given("jobId", given):
         given["jobId"] = str(uuid.uuid4())
     parsed = WriteOptions.parse(given, mode=chosen)
@@ -121,6 +121,17 @@ def _check_type(df: object) -> None:
             f"write takes a DataFrame of Spark first, not {kind}",
             next_step="write(df, url); spark.createDataFrame(…) makes one of a pandas or Arrow table, or of rows",
         )
+
+
+def _names(partition_by: object) -> list[str]:
+    names = [partition_by] if isinstance(partition_by, str) else partition_by
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise OptionError(
+            f"partition_by is the name of a column or several, not {type(partition_by).__name__}",
+            where=repr(partition_by)[:200],
+            next_step='partition_by="year" or partition_by=["year", "month"]',
+        )
+    return list(names)
 
 
 def _check_first(df: DataFrame, options: WriteOptions, job_options: JobOptions) -> None:
