@@ -340,7 +340,11 @@ class TaskAttempt:
                 next_step="choose another: `_SUCCESS` and what is below `_temporary` and `_lockgate` are no output",
             )
         if path in self._written or path in self._open:
-            raise FileExists("this task attempt has written that file already", where=path)
+            raise FileExists(
+                "this task attempt has written that file already",
+                where=path,
+                next_step="give each file of a task attempt a name of its own",
+            )
         staged = self._job.layout.staged(self.task_attempt_id, self._ordinal, path)
         self._ordinal += 1
         try:

@@ -75,7 +75,11 @@ def decode_any(content: bytes, *, name: str) -> Shown:
     try:
         kind = msgspec.json.decode(content, type=_Kind) if content.strip() else _Kind(name=SUMMARY_TYPE)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise LockgateError(f"not a file of a committer: {error}", where=name) from error
+        raise LockgateError(
+            f"not a file of a committer: {error}",
+            where=name,
+            next_step="show reads `_SUCCESS`, task manifests and commit records; this is none, or cut short",
+        ) from error
     if kind.type == RECORD_TYPE:
         return decode_record(content, name=name)
     if kind.type == MANIFEST_TYPE:

@@ -99,7 +99,9 @@ def _chosen(given: list[str] | None) -> dict[str, str]:
     for text in given or ():
         name, equals, value = text.partition("=")
         if not equals:
-            raise OptionError(f"an option is given as name=value, not as {text!r}")
+            raise OptionError(
+                f"an option is given as name=value, not as {text!r}", next_step="such as -o alive_seconds=5m"
+            )
         if name.replace("_", "-") in _FLAGS:
             raise OptionError(f"{name} is no job option", next_step=f"give it as --{name.replace('_', '-')}")
         chosen[name] = value
@@ -273,7 +275,10 @@ def recover(
 
     def work(options: JobOptions) -> Answer:
         if undo and finish:
-            raise OptionError("--undo and --finish contradict each other")
+            raise OptionError(
+                "--undo and --finish contradict each other",
+                next_step="give one of them, or none: then the job's record decides",
+            )
         chosen = True if undo else False if finish else None
         told = names_given(_chosen(option))
         found = api.recover(url, job_id, undo=chosen, force=force, options=options, told=told)

@@ -138,7 +138,11 @@ def _add(run: JobRun, builder: PlanBuilder, pin: Pin, below: Below, path: str, c
         )
     manifest = decode_manifest(content, _layout(run, pin), below, name=name)
     if pin.task_attempt_id and manifest.task_attempt_id != pin.task_attempt_id:
-        raise ManifestInvalid(f"a manifest is of {manifest.task_attempt_id}, not of {pin.task_attempt_id}", where=name)
+        raise ManifestInvalid(
+            f"a manifest is of {manifest.task_attempt_id}, not of {pin.task_attempt_id}",
+            where=name,
+            next_step="it was changed, or renamed by hand: run that task, or the job, again",
+        )
     run.count("manifests_loaded")
     run.count("manifest_bytes", len(content))
     builder.add(manifest, Pin(manifest.task_id, manifest.task_attempt_id, digest_of(content), pin.job_attempt))

@@ -107,7 +107,11 @@ async def publish(run: JobRun, nonce: str, waiting: FileStatus | None = None) ->
             raise _unknown(run, source, error) from error
         if isinstance(outcome, NotRenamed):
             # Surely not yet, and a rollback makes sure that it never is: it renames the same source away.
-            raise CommitFailed(f"`_SUCCESS` cannot be put in place: {outcome}", where=run.url(run.layout.summary))
+            raise CommitFailed(
+                f"`_SUCCESS` cannot be put in place: {outcome}",
+                where=run.url(run.layout.summary),
+                next_step="mend what the store says of it; a directory of this name may be in the way",
+            )
         raise _unknown(run, source, outcome)
 
 

@@ -303,7 +303,9 @@ def fenced(run: JobRun, record: CommitRecord | None) -> CommitFenced:
     """The error of a driver that does not, or does no longer, hold the job."""
     if record is None:
         return CommitFenced(
-            f"job {run.layout.job_id} was ended by somebody else", where=run.url(run.layout.attempt_directory)
+            f"job {run.layout.job_id} was ended by somebody else",
+            where=run.url(run.layout.attempt_directory),
+            next_step=f"{command('jobs', run.store.url)} shows what is there; if it was not committed, run it again",
         )
     return CommitFenced(
         f"job {run.layout.job_id} is held by {record.holder}, in phase {record.phase.value}",

@@ -33,6 +33,7 @@ from lockgate.engine.roll_back import (
     withdraw,
 )
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError
 from lockgate.model.layout import REPLACED, JobLayout, parse_replaced_directory
 from lockgate.model.manifest import Entry
@@ -86,7 +87,9 @@ async def end_without_record(run: JobRun, kept: list[Kept], *, undo: bool | None
     committed = await has_ended(run)
     if committed and undo:
         raise LockgateError(
-            f"job {run.layout.job_id} is committed and cannot be undone", where=run.url(run.layout.summary)
+            f"job {run.layout.job_id} is committed and cannot be undone",
+            where=run.url(run.layout.summary),
+            next_step=f"{command('recover', run.store.url, run.layout.job_id, '--finish')} lets its new files stay",
         )
     if undo is None and not committed:
         raise still_set_aside(run)

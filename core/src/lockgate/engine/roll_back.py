@@ -28,6 +28,7 @@ from lockgate.engine.replaced_files import bring_back, waiting_files
 from lockgate.engine.staged_files import is_unique
 from lockgate.engine.store import no_progress
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed
 from lockgate.model.files import Deleted, FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
 from lockgate.model.layout import SUCCESS, ordinal_in
@@ -262,7 +263,11 @@ async def withdraw(
             await refuse_if_taken_over()
         outcomes = await run.store.rename_files(ours)
         run.count("files_taken_out", sum(isinstance(outcome, Renamed) for outcome in outcomes))
-    raise CommitFailed(f"a file could not be taken out: {outcomes[0]}", where=run.url(ours[0].source))
+    raise CommitFailed(
+        f"a file could not be taken out: {outcomes[0]}",
+        where=run.url(ours[0].source),
+        next_step=f"{command('recover', run.store.url, run.layout.job_id)} --undo, once the store allows it",
+    )
 
 
 async def return_what_is_not_ours(run: JobRun, files: Sequence[tuple[Entry, str]]) -> None:
@@ -312,7 +317,11 @@ async def _renew_versions(run: JobRun, nonce: str, waiting: Sequence[tuple[int, 
             if status is not None and status.identity == each[1].identity
         ]
     if waiting:
-        raise CommitFailed("a file that was to be replaced cannot be renamed", where=run.url(waiting[0][1].path))
+        raise CommitFailed(
+            "a file that was to be replaced cannot be renamed",
+            where=run.url(waiting[0][1].path),
+            next_step=f"{command('recover', run.store.url, run.layout.job_id)} --undo, once the store allows it",
+        )
 
 
 async def bring_back_summary(run: JobRun, nonce: str) -> None:
@@ -328,4 +337,8 @@ async def bring_back_summary(run: JobRun, nonce: str) -> None:
             return
         await run.store.rename_files([Rename(aside, SUCCESS)])
         await asyncio.sleep(RETRY_SECONDS)
-    raise CommitFailed(f"the old {SUCCESS} does not come back", where=run.url(aside))
+    raise CommitFailed(
+        f"the old {SUCCESS} does not come back",
+        where=run.url(aside),
+        next_step=f"{command('recover', run.store.url, run.layout.job_id)} --undo, once the store allows it",
+    )

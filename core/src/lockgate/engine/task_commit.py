@@ -247,7 +247,11 @@ async def _take_the_place(run: JobRun, rename: Rename, content: bytes) -> None:
         return
     if isinstance(outcome, NotRenamed) and outcome.reason is Refusal.PARENT_MISSING:
         raise FileMissing("the manifests' directory is gone", where=run.url(run.layout.manifests))
-    raise OutcomeUnknown(f"the manifest's rename did not succeed: {outcome}", where=run.url(rename.source))
+    raise OutcomeUnknown(
+        f"the manifest's rename did not succeed: {outcome}",
+        where=run.url(rename.source),
+        next_step="run the task again as another attempt",
+    )
 
 
 async def _displace_rival(run: JobRun, rename: Rename, found: bytes, content: bytes) -> None:

@@ -89,7 +89,11 @@ async def _committed(run: JobRun, summary: Summary) -> Iterable[CommittedFile]:
         return files.inline
     (content,) = await run.store.read_files([files.companion], bytes_max=SUMMARY_BYTES_MAX)
     if content is None:
-        raise LockgateError("the list of committed files is gone", where=run.url(files.companion))
+        raise LockgateError(
+            "the list of committed files is gone",
+            where=run.url(files.companion),
+            next_step="somebody has deleted it, so nothing can be verified; the next commit leaves a new one",
+        )
     return decode_file_list(content, files, name=run.url(files.companion))
 
 

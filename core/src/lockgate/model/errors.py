@@ -16,10 +16,13 @@ from lockgate.model.redaction import redact
 class LockgateError(Exception):
     """The root. `what` happened, `where` (a URL, or a few labelled lines), and the `next_step`, as text."""
 
+    usual_next_step = ""
+    """What to do where the error itself does not say it."""
+
     def __init__(self, what: str, *, where: str = "", next_step: str = "") -> None:
         self.what = redact(what)
         self.where = redact(where)
-        self.next_step = redact(next_step)
+        self.next_step = redact(next_step or self.usual_next_step)
         lines = [self.what]
         lines += [f"  {line}" for line in self.where.splitlines() if line]
         if self.next_step:
@@ -102,22 +105,34 @@ class OutcomeUnknown(LockgateError):
 class StoreError(LockgateError):
     """The store refused or failed an operation. Raised by stores only."""
 
+    usual_next_step = "once the cause is gone, try again; `lockgate doctor DESTINATION` tries out what the store does"
+
 
 class FileMissing(StoreError):
     """The path does not exist."""
+
+    usual_next_step = "check the name, and whether somebody deletes there: another job, a cleanup, another program"
 
 
 class FileExists(StoreError):
     """The path exists already, and the call was to create it."""
 
+    usual_next_step = "choose another name; what is there is left as it is"
+
 
 class AccessDenied(StoreError):
     """The credentials do not allow the operation."""
+
+    usual_next_step = "give credentials, or permissions, that allow it, and try again"
 
 
 class StoreUnavailable(StoreError):
     """The store did not answer, or throttled, for longer than the configured patience."""
 
+    usual_next_step = "try again later; patience_seconds says how long a request is repeated"
+
 
 class AnswerLost(StoreUnavailable):
     """The request was sent and no answer came: the store may or may not have acted on it."""
+
+    usual_next_step = "try again later, which is safe; `lockgate jobs DESTINATION` shows how a job stands"

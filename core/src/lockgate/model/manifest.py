@@ -191,7 +191,11 @@ def peek_manifest(content: bytes, *, name: str) -> UncheckedManifest:
     try:
         wire = _decoder.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ManifestInvalid(f"a manifest is not valid: {error}", where=name) from error
+        raise ManifestInvalid(
+            f"a manifest is not valid: {error}",
+            where=name,
+            next_step="it was changed, or written by another program: run that task, or the job, again",
+        ) from error
     return UncheckedManifest(
         job_id=wire.jobId,
         job_attempt=wire.jobAttemptNumber,
@@ -218,7 +222,11 @@ def _check_header(wire: _WireManifest, layout: JobLayout, name: str) -> None:
                 next_step="it was not written by a task of this job; remove it, or abort the job and run it again",
             )
     if not wire.taskID or not wire.taskAttemptID:
-        raise ManifestInvalid("a manifest does not name its task and task attempt", where=name)
+        raise ManifestInvalid(
+            "a manifest does not name its task and task attempt",
+            where=name,
+            next_step="it was changed, or written by another program: run that task, or the job, again",
+        )
 
 
 def _directories(wire: _WireManifest, below: Below, name: str) -> list[str]:
@@ -229,12 +237,15 @@ def _directories(wire: _WireManifest, below: Below, name: str) -> list[str]:
             reserved = is_reserved(path)
         except PathError as error:
             raise ManifestInvalid(
-                f"directory {index} of a manifest: {error.what}", where=f"{name}\nd  {directory.d}"
+                f"directory {index} of a manifest: {error.what}",
+                where=f"{name}\nd  {directory.d}",
+                next_step="it was changed, or written by another program: run that task, or the job, again",
             ) from error
         if reserved:
             raise ManifestInvalid(
                 f"directory {index} of a manifest is among the paths reserved for committers",
                 where=f"{name}\nd  {directory.d}",
+                next_step="it was changed, or written by another program: run that task, or the job, again",
             )
         found.append(path)
     return found

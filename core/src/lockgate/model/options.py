@@ -358,7 +358,9 @@ def _put(found: dict[str, Any], name: str, value: Any, source: str, raw: str) ->
     if known == "store":
         if not isinstance(value, Mapping):
             raise OptionError(
-                "store takes a mapping; a single option is given as store.NAME", where=f"given as {source}"
+                "store takes a mapping; a single option is given as store.NAME",
+                where=f"given as {source}",
+                next_step='store={"NAME": "value"}, or store.NAME=value where options are text',
             )
         found.setdefault("store", {}).update({key: str(each) for key, each in value.items()})
     else:

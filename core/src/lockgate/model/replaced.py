@@ -63,5 +63,9 @@ def decode_replaced(content: bytes, *, name: str) -> ReplacedFiles:
             next_step="it was cut short, changed, or written by another version; nothing was touched",
         ) from error
     if replaced.type != REPLACED_TYPE:
-        raise LockgateError(f"a list of replaced files is of type {replaced.type!r}", where=name)
+        raise LockgateError(
+            f"a list of replaced files is of type {replaced.type!r}",
+            where=name,
+            next_step="another version of Lockgate wrote it, and can go on with its job; nothing was touched",
+        )
     return replaced

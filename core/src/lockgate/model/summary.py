@@ -143,7 +143,11 @@ def decode_summary(content: bytes, *, name: str) -> Summary:
             next_step="it was cut short, or written by another program; nothing was touched",
         ) from error
     if summary.name != SUMMARY_TYPE:
-        raise LockgateError(f"a summary is of type {summary.name!r}, not {SUMMARY_TYPE!r}", where=name)
+        raise LockgateError(
+            f"a summary is of type {summary.name!r}, not {SUMMARY_TYPE!r}",
+            where=name,
+            next_step="it was written by another program, or a later version; nothing was touched",
+        )
     return summary
 
 

@@ -67,11 +67,17 @@ def decode_path(path: str) -> str:
     if "%" not in path:
         return path
     if re.search(r"%(?![0-9A-Fa-f]{2})", path):
-        raise PathError("a percent sign in a URI is not followed by two hexadecimal digits", where=path)
+        raise PathError(
+            "a percent sign in a URI is not followed by two hexadecimal digits",
+            where=path,
+            next_step="write % itself as %25",
+        )
     try:
         return unquote_to_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise PathError("a URI does not decode to UTF-8", where=path) from error
+        raise PathError(
+            "a URI does not decode to UTF-8", where=path, next_step="names on the store must be UTF-8"
+        ) from error
 
 
 def parse_url(text: str, *, encoded: bool = False) -> StoreUrl:
@@ -103,7 +109,11 @@ def parse_url(text: str, *, encoded: bool = False) -> StoreUrl:
         )
     elements = [element for element in path.split("/") if element]
     if any(element in (".", "..") for element in elements) or "\0" in path:
-        raise PathError("a URL may not contain '.', '..' or NUL", where=text)
+        raise PathError(
+            "a URL may not contain '.', '..' or NUL",
+            where=text,
+            next_step="give it without them: what is above a destination is no part of it",
+        )
     check_text(path)
     return StoreUrl(scheme, authority, "/" + "/".join(elements))
 
@@ -130,7 +140,11 @@ def check_relative(path: str) -> str:
     """
     if not _RELATIVE.match(path):
         check_text(path)
-        raise PathError("not a plain relative path: empty, absolute, or with '//', '.', '..' or NUL", where=repr(path))
+        raise PathError(
+            "not a plain relative path: empty, absolute, or with '//', '.', '..' or NUL",
+            where=repr(path),
+            next_step="give a path below the destination, such as year=2024/part-0.parquet",
+        )
     return path
 
 
@@ -175,12 +189,20 @@ class Below:
             if self._by_path or (url.scheme, url.authority) == (name.scheme, name.authority)
         ]
         if not same_store:
-            raise PathError("the URI is on another store", where=where)
+            raise PathError(
+                "the URI is on another store",
+                where=where,
+                next_step="a job writes below its destination only: run that task, or the job, again",
+            )
         for name in same_store:
             prefix = name.path.rstrip("/") + "/"
             if url.path.startswith(prefix):
                 return check_relative(url.path[len(prefix) :])
-        raise PathError("the URI is not below the root", where=where)
+        raise PathError(
+            "the URI is not below the root",
+            where=where,
+            next_step="a job writes below its destination only: run that task, or the job, again",
+        )
 
     def uri(self, relative: str) -> str:
         """The percent-encoded URI of a relative path."""

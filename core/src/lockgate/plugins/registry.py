@@ -188,7 +188,11 @@ class PluginRegistry:
         self._refuse_unknown_options(self._stores[owner], options)
         store = self._pluggy.hook.lockgate_open_store(url=parsed, options=options)
         if store is None:
-            raise PluginError(f"the plugin {owner!r} claims {parsed.scheme}:// and does not open it", where=str(parsed))
+            raise PluginError(
+                f"the plugin {owner!r} claims {parsed.scheme}:// and does not open it",
+                where=str(parsed),
+                next_step="mend or upgrade that plugin, or leave it out with plugins_block",
+            )
         assert isinstance(store, Store)
         return store
 

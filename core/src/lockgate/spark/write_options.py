@@ -225,7 +225,11 @@ def _columns(text: str) -> tuple[str, ...]:
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise OptionError(f"partitionBy cannot be {text!r}", next_step="give names with commas between them")
     if len({name.lower() for name in names}) != len(names):
-        raise OptionError("a column is named twice in partitionBy", where=text)
+        raise OptionError(
+            "a column is named twice in partitionBy",
+            where=text,
+            next_step="name each column once; case makes no difference",
+        )
     return tuple(names)
 
 

@@ -55,7 +55,11 @@ def encode(text: str) -> str:
     try:
         return quote(text, safe="/-_.~")
     except UnicodeEncodeError:
-        raise PathError("a name on this store must be Unicode text", where=ascii(text)) from None
+        raise PathError(
+            "a name on this store must be Unicode text",
+            where=ascii(text),
+            next_step="give the file, or the value that it is partitioned by, another name",
+        ) from None
 
 
 def _below(key: str) -> str:
@@ -89,7 +93,9 @@ def locate(url: StoreUrl, settings: AbfsSettings) -> Location:
         )
     if at and told.get("accountname", account) != account:
         raise OptionError(
-            f"the URL is of account {account!r}, the connection string of {told['accountname']!r}", where=str(url)
+            f"the URL is of account {account!r}, the connection string of {told['accountname']!r}",
+            where=str(url),
+            next_step="give the connection string of the account that the URL names",
         )
     dfs, blob = _endpoints(account, host, told, settings)
     return Location(account, container, url.path.strip("/"), dfs, blob)

@@ -468,7 +468,11 @@ class AbfsStore(Store):
     def open_output(self, path: str) -> OutputFile:
         """Sent while it is written; the directory is looked at once for all files in it."""
         if any(element.endswith(".") for element in check_relative(path).split("/")):
-            raise PathError("an element of an Azure path may not end in a dot", where=str(self.url.child(path)))
+            raise PathError(
+                "an element of an Azure path may not end in a dot",
+                where=str(self.url.child(path)),
+                next_step="give the file, or the value that it is partitioned by, another name",
+            )
         parent = parent_of(path)
         if parent and parent not in self._directories_seen:
             if not UPLOAD_LOOP.run(self._is_directory(parent)):

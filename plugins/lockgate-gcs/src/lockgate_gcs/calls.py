@@ -177,4 +177,8 @@ def encode(name: str) -> str:
     try:
         return quote(name, safe="-_.~")
     except UnicodeEncodeError:
-        raise PathError("a name on this store must be Unicode text", where=ascii(name)) from None
+        raise PathError(
+            "a name on this store must be Unicode text",
+            where=ascii(name),
+            next_step="give the file, or the value that it is partitioned by, another name",
+        ) from None

@@ -22,7 +22,11 @@ def read_configuration(directory: str, environment: Mapping[str, str]) -> dict[s
     if where is None:
         return found
     if directory and not where.is_dir():
-        raise OptionError("store.conf_dir is not a directory", where=directory)
+        raise OptionError(
+            "store.conf_dir is not a directory",
+            where=directory,
+            next_step="give the directory that holds core-site.xml and hdfs-site.xml",
+        )
     for name in _FILES:
         path = where / name
         if path.is_file():
@@ -41,7 +45,11 @@ def _properties(path: Path) -> dict[str, str]:
         # The files are the cluster's own, as trusted as the cluster; Python's expat expands no external entities.
         root = ElementTree.parse(path).getroot()  # noqa: S314
     except ElementTree.ParseError as error:
-        raise OptionError(f"cannot read Hadoop's configuration: {error}", where=str(path)) from error
+        raise OptionError(
+            f"cannot read Hadoop's configuration: {error}",
+            where=str(path),
+            next_step="mend that file, or give another directory with store.conf_dir",
+        ) from error
     found = {}
     for each in root.iter("property"):
         name, value = each.findtext("name"), each.findtext("value")
