@@ -38,7 +38,7 @@ def test_a_job_of_a_destination_that_does_not_exist_is_an_error_about_the_destin
 
 def test_show_of_nothing_says_what_it_takes(tmp_path) -> None:
     status, _, err = run("show", str(tmp_path / "nothing"))
-    assert status == 1
+    assert status == 2
     assert "show takes a destination" in err
 
 

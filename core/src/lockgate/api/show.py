@@ -11,7 +11,7 @@ from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import registry_of
 from lockgate.api.location import Location, absolute
 from lockgate.api.unfinished import no_summary, unfinished_jobs
-from lockgate.model.errors import FileMissing, LockgateError
+from lockgate.model.errors import LockgateError, UsageError
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import MANIFEST_TYPE, UncheckedManifest, peek_manifest
 from lockgate.model.options import JobOptions
@@ -31,7 +31,7 @@ def read_any(url: Location, options: JobOptions | None = None) -> Shown:
     """What is at `url`; of a destination, its `_SUCCESS`.
 
     Raises:
-        FileMissing: there is nothing.
+        UsageError: there is nothing.
         JobNotFound: it is a destination where no job was committed.
         LockgateError: it is none of these files, or a destination where a job has not come to its end.
     """
@@ -55,8 +55,8 @@ def read_any(url: Location, options: JobOptions | None = None) -> Shown:
         unfinished = await unfinished_jobs(run)
         if found is not None or unfinished:
             raise await no_summary(run, unfinished)
-        raise FileMissing(
-            "there is no such file, and no `_SUCCESS` below it",
+        raise UsageError(
+            "there is no such file or directory",
             where=url,
             next_step="check the name; show takes a destination, or the path of a `_SUCCESS`, a task manifest or a "
             "commit record",
