@@ -108,3 +108,16 @@ def test_a_cell_of_many_lines_is_one_row(table) -> None:
     (row,) = out.splitlines()
     assert row.split("\t")[1] == "unreadable"
     assert "cannot be read" in row.split("\t")[7]
+
+
+def test_the_number_of_replaced_files_is_one_wherever_it_is_told(table) -> None:
+    table.write({"p=1/a": b"1", "p=2/b": b"1"})
+    job = table.job(conflict="replace")
+    receipt = table.task(job, {"p=1/c": b"1"})
+    _, planned, _ = run("plan", str(table.root), job.job_id)
+    assert "files to replace\t2" in planned
+    summary = job.commit([receipt])
+    assert summary.lockgate.replaced == summary.counters["files_set_aside"] == 2
+    _, shown, _ = run("show", str(table.root))
+    assert "files replaced\t2\n" in shown
+    assert "files_set_aside\t2\n" in shown

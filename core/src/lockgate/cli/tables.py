@@ -17,6 +17,7 @@ from lockgate.engine.probe_store import Probe
 from lockgate.engine.recover import Recovery
 from lockgate.engine.verify import FAULT_MEANING, Verification
 from lockgate.model.capabilities import MEANING, WEAKENING
+from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import TaskManifest
 from lockgate.model.plan import CommitPlan
 from lockgate.model.prediction import Operations
@@ -233,7 +234,7 @@ def record_answer(record: CommitRecord, url: str) -> Answer:
         "policy": record.policy,
         "task attempts": len(record.pins),
         "files": record.files,
-        "files replaced": record.replaced,
+        "files set aside": f"{record.replaced} (with the old _SUCCESS, if there was one)" if record.replaced else 0,
         "transaction id": record.txn_id,
         "reason": record.reason,
     }
@@ -270,7 +271,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "task attempts": len(plan.pins),
         "files to rename": f"{plan.files:,} ({size(plan.bytes)})",
         "directories to make": len(plan.missing_directories),
-        "files to replace": len(plan.set_aside),
+        "files to replace": plan.replaced,
     }
     renames = [(entry.target, str(entry.length), entry.source) for entry in entries[:LISTED_MAX]]
     tables = [
@@ -278,9 +279,9 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         Rows("Renames", ("target", "length", "source"), renames),
         Rows("Operations", ("kind", "count"), [(row.kind, f"{row.count:,}") for row in operations]),
     ]
-    if plan.set_aside:
-        asides = [(aside.path, str(aside.length)) for aside in plan.set_aside[:LISTED_MAX]]
-        tables.insert(2, Rows("Files to replace", ("file", "length"), asides))
+    if plan.replaced:
+        asides = [(aside.path, str(aside.length)) for aside in plan.set_aside if aside.path != SUCCESS]
+        tables.insert(2, Rows("Files to replace", ("file", "length"), asides[:LISTED_MAX]))
     return Answer(document, tables, [f"At least {seconds:.2f} s {basis}. Nothing was touched."])
 
 

@@ -277,7 +277,7 @@ def _summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
             attempts=len(plan.pins),
             files=files,
             bytes=plan.bytes,
-            replaced=len(plan.set_aside),
+            replaced=plan.replaced,
             renames_recovered=recovered,
             weaker=sorted(c.value for c in run.store.capabilities & WEAKENING),
             stage_seconds=dict(run.stage_seconds),

@@ -20,6 +20,7 @@ import msgspec
 
 from lockgate.model.errors import DestinationConflict, DuplicateTarget
 from lockgate.model.files import FileStatus
+from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry, TaskManifest
 from lockgate.model.receipt import Pin
 from lockgate.model.replaced import SetAside
@@ -95,6 +96,11 @@ class CommitPlan:
                 batch = []
         if batch:
             yield batch
+
+    @property
+    def replaced(self) -> int:
+        """How many files of the destination are replaced. An old `_SUCCESS` is set aside with them, and is none."""
+        return sum(aside.path != SUCCESS for aside in self.set_aside)
 
     def writes_any_of(self, paths: Iterable[str]) -> set[str]:
         """Those of `paths` that are targets of this plan."""
