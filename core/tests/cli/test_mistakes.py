@@ -214,6 +214,6 @@ def test_recovery_is_no_success_where_something_is_missing(table) -> None:
     gone.unlink()
     status, out, err = run("recover", str(table.root), dead, "--undo")
     assert status == 1
-    assert out == f"{dead}\tp=2/old\n"
+    assert out == f"job\tfile\n{dead}\tp=2/old\n"
     assert "1 file that it was to replace" in err
     assert table.read() == {"p=1/old": b"1"}

@@ -13,6 +13,7 @@ from command_line import crashed, run, run_json
 from lockgate.cli.main import app
 from typer.testing import CliRunner
 
+COMMANDS = ["plugins", "show", "jobs", "plan", "commit", "abort", "recover", "gc", "verify", "doctor"]
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 
 
@@ -65,11 +66,13 @@ def test_ids_and_paths_are_whole_on_a_narrow_terminal(table) -> None:
     assert line.split()[0] in {f"_lockgate/jobs/{job}" for job in (dead, running.job_id)}
 
 
-def test_a_pipe_gets_rows_and_nothing_else(table) -> None:
+def test_a_pipe_gets_headings_and_rows_and_nothing_else(table) -> None:
     table.write({"old": b"1"})
     dead = crashed(table)
     _, out, err = run("jobs", str(table.root))
-    rows = [line.split("\t") for line in out.splitlines()]
+    headings, *rows = [line.split("\t") for line in out.splitlines()]
+    assert headings[:3] == ["job", "status", "phase"]
+    assert len(headings) == 8
     assert {(row[0], row[1]) for row in rows} >= {(dead, "crashed")}
     assert {len(row) for row in rows} == {8}
     assert err == ""
@@ -77,7 +80,7 @@ def test_a_pipe_gets_rows_and_nothing_else(table) -> None:
     assert {len(line.split("\t")) for line in out.splitlines()} == {3}
     (table.root / "old").unlink()
     _, out, err = run("verify", str(table.root))
-    assert out == "old\tmissing\tthe file is gone\n"
+    assert out == "file\tfault\tdetail\nold\tmissing\tthe file is gone\n"
     assert "checked: 1 not as committed" in err
 
 
@@ -105,9 +108,25 @@ def test_a_cell_of_many_lines_is_one_row(table) -> None:
     (table.root / job.layout.commit_record(0)).write_bytes(b"{")
     status, out, _ = run("jobs", str(table.root))
     assert status == 1
-    (row,) = out.splitlines()
+    _, row = out.splitlines()
     assert row.split("\t")[1] == "unreadable"
     assert "cannot be read" in row.split("\t")[7]
+
+
+@pytest.mark.parametrize("command", [[], *([each] for each in COMMANDS)], ids=str)
+def test_every_command_has_its_help_by_either_name(command: list[str]) -> None:
+    short, long = run(*command, "-h"), run(*command, "--help")
+    assert short == long
+    assert short[0] == 0
+    assert "Usage: " in short[1]
+
+
+def test_doctor_says_that_what_is_absent_is_not_needed(table) -> None:
+    table.write({"a": b"1"})
+    _, out, _ = run("doctor", str(table.root))
+    (line,) = [line for line in out.splitlines() if line.startswith("pinned-source")]
+    assert "not claimed, and nothing relies on it here" in line
+    assert any(line.startswith("absent: ") for line in as_on_terminal("doctor", str(table.root)))
 
 
 def test_the_number_of_replaced_files_is_one_wherever_it_is_told(table) -> None:

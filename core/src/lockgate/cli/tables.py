@@ -13,7 +13,7 @@ from lockgate.api.unfinished import next_step, told
 from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
 from lockgate.engine.collect_garbage import Garbage
 from lockgate.engine.list_jobs import STATUS_MEANING, JobState, JobStatus
-from lockgate.engine.probe_store import Probe
+from lockgate.engine.probe_store import VERDICT_MEANING, Probe
 from lockgate.engine.recover import Recovery
 from lockgate.engine.verify import FAULT_MEANING, Verification
 from lockgate.model.capabilities import MEANING, WEAKENING
@@ -391,10 +391,18 @@ def probes_answer(probes: Sequence[Probe], url: str) -> Answer:
         for probe in probes
     ]
     rows = [
-        (probe.name, "yes" if probe.claimed else "no", probe.verdict, f"{probe.seconds * 1000:.0f} ms", probe.detail)
+        (
+            probe.name,
+            "yes" if probe.claimed else "no",
+            probe.verdict,
+            f"{probe.seconds * 1000:.0f} ms",
+            probe.detail + ("; not claimed, and nothing relies on it here" if probe.verdict == "absent" else ""),
+        )
         for probe in probes
     ]
+    verdicts = {probe.verdict for probe in probes}
     broken = [probe.name for probe in probes if probe.verdict == "broken claim"]
     verdict = f"Claims that do not hold: {', '.join(broken)}" if broken else "Every claim that was probed holds."
     table = Rows(f"Doctor {url}", ("probe", "claimed", "found", "took", "detail"), rows, prose=True)
-    return Answer(document, [table], [verdict], PROBLEM if broken else DONE)
+    legend = [f"{each}: {meaning}" for each, meaning in VERDICT_MEANING.items() if each in verdicts]
+    return Answer(document, [table], [verdict], PROBLEM if broken else DONE, legend)

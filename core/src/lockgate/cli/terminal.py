@@ -1,5 +1,5 @@
-"""Where answers go: tables on a terminal, plain lines in a pipe, one JSON document with `--json`; errors and progress
-go to standard error."""
+"""Where answers go: tables on a terminal, lines with headings in a pipe, one JSON document with `--json`; errors and
+progress go to standard error."""
 
 from __future__ import annotations
 
@@ -64,6 +64,9 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
     for table in answer.tables:
         if len(answer.tables) > 1:
             print(f"# {table.title}")
+        # As `kubectl` and `docker` do: the same columns by name wherever they are read; programs take `--json`.
+        if table.rows and any(table.columns):
+            print("\t".join(table.columns))
         for row in table.rows:
             print("\t".join(_one_line(cell) for cell in row))
     # Beside rows, what is said in sentences would be in the way of a program that reads them.

@@ -42,6 +42,14 @@ class Probe:
         return "unclaimed" if self.holds else "absent"
 
 
+VERDICT_MEANING = {
+    "ok": "the plugin claims it, and it holds",
+    "broken claim": "the plugin claims it, and it does not hold: do not write there",
+    "absent": "the plugin does not claim it, and it does not hold: nothing is wrong, Lockgate does without",
+    "unclaimed": "the plugin does not claim it, and it holds: nothing is wrong",
+    "not probed": "the plugin claims it, and it cannot be tried out from outside",
+}
+
 Check = Callable[[Store, str], Awaitable[tuple[bool, str]]]
 
 
@@ -119,7 +127,7 @@ async def _pinned_source(store: Store, at: str) -> tuple[bool, str]:
     before = await store.write_file(f"{at}/source", b"before")
     await store.write_file(f"{at}/source", b"after..")
     (outcome,) = await store.rename_files([Rename(f"{at}/source", f"{at}/target", 6, before.identity)])
-    return not isinstance(outcome, Renamed), f"a source that had changed: {outcome}"
+    return not isinstance(outcome, Renamed), f"told to rename a source unless it had changed, and it had: {outcome}"
 
 
 async def _identity_kept(store: Store, at: str) -> tuple[bool, str]:
