@@ -13,7 +13,7 @@ PAGE = (Path(__file__).parents[2] / "docs/errors.md").read_text()
 def _tree(kind: type, depth: int = 0) -> list[tuple[int, str]]:
     found = []
     for each in kind.__subclasses__():
-        if each.__module__ == errors.__name__:
+        if each.__module__ == "lockgate.errors":
             found += [(depth, each.__name__), *_tree(each, depth + 1)]
     return found
 

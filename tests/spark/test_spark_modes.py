@@ -128,7 +128,7 @@ def test_a_conflict_is_known_by_its_type_not_by_its_text(spark, tmp_path) -> Non
         write(spark.range(5), str(tmp_path / "t"), mode="ignore", conflict_="DestinationConflict")
 
     def fails(batches: Any) -> Any:
-        raise RuntimeError("lockgate.model.errors.DestinationConflict: the destination holds data")
+        raise RuntimeError("lockgate.errors.DestinationConflict: the destination holds data")
 
     with pytest.raises(Exception, match="RuntimeError") as caught:
         write(spark.range(5).mapInArrow(fails, "id long"), str(tmp_path / "t"), mode="ignore")

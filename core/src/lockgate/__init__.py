@@ -14,6 +14,10 @@ from lockgate.model.summary import Summary
 
 __version__ = VERSION
 
+for _kind in (Job, JobOptions, Receipt, Summary, TaskAttempt):
+    # As users import them: so tracebacks and pickles name them.
+    _kind.__module__ = __name__
+
 __all__ = [
     "Job",
     "JobOptions",

@@ -25,7 +25,7 @@ def test_the_same_error_comes_out_type_and_all() -> None:
 
 def test_another_writes_error_is_not_taken_for_ours() -> None:
     assert error_answered(told(CapabilityMissing("x"), "word1"), "word2") is None
-    assert error_answered("lockgate.model.errors.DestinationConflict: there", "word1") is None
+    assert error_answered("lockgate.errors.DestinationConflict: there", "word1") is None
 
 
 def test_an_error_of_another_kind_carries_nothing() -> None:

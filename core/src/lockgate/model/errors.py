@@ -136,3 +136,8 @@ class AnswerLost(StoreUnavailable):
     """The request was sent and no answer came: the store may or may not have acted on it."""
 
     usual_next_step = "try again later, which is safe; `lockgate jobs DESTINATION` shows how a job stands"
+
+
+for _kind in [each for each in vars().values() if isinstance(each, type) and issubclass(each, LockgateError)]:
+    # Users import them from there, so tracebacks name them so; pickles do, too, and find them.
+    _kind.__module__ = "lockgate.errors"
