@@ -60,10 +60,17 @@ print(summary.files, summary.lockgate.store)
 
 def test_the_page_prints_three_projects() -> None:
     assert {name: sorted(files) for name, files in skeletons().items()} == {
-        "lockgate-small-commits": ["lockgate_small_commits.py", "pyproject.toml"],
+        "lockgate-small-commits": ["lockgate_small_commits.py", "pyproject.toml", "tests/test_small_commits.py"],
         "lockgate-shelf": ["lockgate_shelf.py", "pyproject.toml", "tests/test_conformance.py"],
         "lockgate-folder": ["lockgate_folder.py", "pyproject.toml", "tests/test_conformance.py"],
     }
+
+
+def test_the_policy_of_the_docs_installs_and_passes_its_tests_as_printed(tmp_path: Path) -> None:
+    environment = installed("lockgate-small-commits", tmp_path)
+    told = run(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"], environment, tmp_path / "project")
+    assert "2 passed" in told
+    assert "small_commits" in run(["-m", "lockgate", "plugins"], environment, tmp_path)
 
 
 @pytest.mark.parametrize("store", ["shelf", "folder"])

@@ -50,7 +50,7 @@ def test_show_of_something_else_is_a_problem(tmp_path, content, message) -> None
     status, _, err = run("show", str(tmp_path / "x"))
     assert status == 1
     assert message in err
-    assert run("show", str(tmp_path / "nothing"))[0] == 1
+    assert run("show", str(tmp_path / "nothing"))[0] == 2
 
 
 def test_jobs_tells_running_crashed_and_committed_apart(table) -> None:
