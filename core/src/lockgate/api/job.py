@@ -61,6 +61,9 @@ class Job:
         receipt = attempt.commit()
         summary = job.commit([receipt])
 
+    The receipts say which attempts the driver has accepted, and exactly those are committed. `commit()` without them
+    takes whatever manifests it finds, which guarantees less: see there.
+
     Or as a block, which sets the job up, and aborts it when it is left by an exception or without a commit:
 
         with Job("/data/events", conflict="replace") as job:
@@ -174,7 +177,11 @@ class Job:
             raise self._why_not_there(error) from error
 
     def commit(self, receipts: Sequence[Receipt] | None = None) -> Summary:
-        """Commit exactly the task attempts of these receipts; without receipts, the manifests that are found.
+        """Commit exactly the task attempts of these receipts.
+
+        Without receipts, the manifests that are found are committed, which is weaker: the job is no longer pinned. Of a
+        task whose attempts both committed, the later counts, whichever of them the engine has accepted, and a task that
+        has left no manifest is not missed. It is for those who have lost the receipts, such as `lockgate commit`.
 
         Raises:
             JobNotFound: the job is committed already, was ended otherwise, or was never set up: the text says which.
