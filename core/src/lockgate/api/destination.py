@@ -7,7 +7,7 @@ import os
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination
 from lockgate.api.location import Location, absolute
-from lockgate.engine.conflicts import list_visible
+from lockgate.engine.conflicts import list_visible, why_not_a_plain_table
 from lockgate.engine.ended_jobs import read_end
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import read_summary
@@ -46,6 +46,17 @@ def is_there(url: Location, options: JobOptions | None = None) -> bool:
         return found is not None
 
     return IO_LOOP.run(look())
+
+
+def refuse_other_tables(url: Location, options: JobOptions) -> None:
+    """Make sure that a destination is no table whose files a log of another format names, as job setup does.
+
+    Raises:
+        DestinationConflict: it is one.
+    """
+    refusal = IO_LOOP.run(why_not_a_plain_table(looking_run(url, options)))
+    if refusal is not None:
+        raise refusal
 
 
 async def refuse_file(run: JobRun) -> None:

@@ -225,8 +225,8 @@ class JobOptions:
     timeout_seconds: float = _option(60.0, "how long one store request may take", least=0.1, unit="s")
     alive_seconds: float = _option(
         900.0,
-        "a job whose driver or tasks renewed its files in this time may be at work: `gc` leaves it, `recover` asks for "
-        "`--force`",
+        "a job whose driver or tasks renewed its files in this time may be at work: `gc` leaves it, `commit`, `abort` "
+        "and `recover` ask for `--force`",
         least=0,
         unit="s",
     )

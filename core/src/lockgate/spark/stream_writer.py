@@ -16,10 +16,19 @@ import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from lockgate.api.destination import forget_transactions
+from lockgate.api.destination import forget_transactions, refuse_other_tables
 from lockgate.api.job import Job
 from lockgate.engine.logs import get_log
-from lockgate.model.errors import CleanupFailed, CommitFenced, LockgateError, UsageError
+from lockgate.model.errors import (
+    CapabilityMissing,
+    CleanupFailed,
+    CommitFenced,
+    LockgateError,
+    OptionError,
+    PluginError,
+    StoreError,
+    UsageError,
+)
 from lockgate.model.options import JobOptions
 from lockgate.model.record import digest_of
 from lockgate.spark.batch_writer import check_scheme
@@ -68,6 +77,15 @@ class StreamWriter(StreamArrowWriter):
             )
         check_scheme(options.path, job_options)
         check_schema(schema, options)
+        self._refuse_other_tables(job_options)
+
+    def _refuse_other_tables(self, job_options: JobOptions) -> None:
+        """At once, as the first task of the first batch would. Where only the session's conf, which the driver's
+        process does not see, holds what the store needs, it is left to that task."""
+        try:
+            refuse_other_tables(self._options.path, job_options)
+        except (StoreError, OptionError, PluginError, CapabilityMissing) as error:
+            log.info("the destination is looked at by the first task", url=self._options.path, error=str(error))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows of one batch; called in a Python worker of an executor."""
