@@ -3,6 +3,8 @@
 What it promises, and how, is in the documentation; the public names are these.
 """
 
+from typing import get_type_hints
+
 from lockgate.api.destination import forget_transactions
 from lockgate.api.job import Job, TaskAttempt
 from lockgate.api.jobs import abort, collect_garbage, commit, doctor, jobs, plan, recover, verify
@@ -15,7 +17,9 @@ from lockgate.model.summary import Summary
 __version__ = VERSION
 
 for _kind in (Job, JobOptions, Receipt, Summary, TaskAttempt):
-    # As users import them: so tracebacks and pickles name them.
+    # As users import them: so tracebacks and pickles name them. Annotations that are text are looked up in the module
+    # that a type names, so they are resolved while that is their own.
+    _kind.__annotations__ = get_type_hints(_kind, include_extras=True)
     _kind.__module__ = __name__
 
 __all__ = [

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pickle
 import subprocess
 import sys
+from typing import get_type_hints
 
 import lockgate
+import msgspec
 import pytest
 from lockgate import errors
 from lockgate.errors import LockgateError
@@ -20,6 +23,21 @@ TYPES = [each for name in lockgate.__all__ if isinstance(each := getattr(lockgat
 def test_a_public_type_is_found_under_the_module_that_it_names(kind: type) -> None:
     assert kind.__module__ in ("lockgate", "lockgate.errors")
     assert getattr(importlib.import_module(kind.__module__), kind.__name__) is kind
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *TYPES], ids=lambda kind: kind.__name__)
+def test_the_type_hints_of_a_public_type_can_be_asked_for(kind: type) -> None:
+    get_type_hints(kind)
+    for name, member in inspect.getmembers(kind, inspect.isfunction):
+        if not name.startswith("_"):
+            get_type_hints(member)
+
+
+def test_receipts_and_summaries_can_be_decoded_by_their_types(table) -> None:
+    job = table.job()
+    receipt = table.task(job, {"a": b"1"})
+    for value in (receipt, job.commit([receipt])):
+        assert msgspec.json.decode(msgspec.json.encode(value), type=type(value)) == value
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
