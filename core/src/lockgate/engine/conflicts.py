@@ -99,8 +99,13 @@ TABLE_LOGS = (("_delta_log", "", "Delta"), ("metadata", ".metadata.json", "Icebe
 async def why_not_a_plain_table(run: JobRun) -> DestinationConflict | None:
     """Why nothing is to be written there: the destination is a table whose files are those that a log of another format
     names. Replacing them would break it, and its readers would not see what is added. None: it is no such table."""
-    found = await asyncio.gather(*(_holds_name(run, directory, end) for directory, end, _ in TABLE_LOGS))
-    for (directory, _, table_format), holds in zip(TABLE_LOGS, found, strict=True):
+    logs: Sequence[tuple[str, str, str]] = TABLE_LOGS
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        # One request, for the many destinations that are no such table.
+        there = await run.store.stat_files([directory for directory, _, _ in logs])
+        logs = [log for log, status in zip(logs, there, strict=True) if status is not None and status.is_directory]
+    found = await asyncio.gather(*(_holds_name(run, directory, end) for directory, end, _ in logs))
+    for (directory, _, table_format), holds in zip(logs, found, strict=True):
         if holds:
             replaces = run.options.conflict in ("replace", "replace-partitions")
             what = (
