@@ -68,7 +68,7 @@ def verify(url: str) -> dict[str, Any]:
 
 
 def delete_tree(url: str, path: str) -> dict[str, Any]:
-    """What other committers do to `_temporary`."""
+    """What people and programs that tidy up do."""
     shutil.rmtree(Path(url) / path, ignore_errors=True)
     return {}
 

@@ -133,7 +133,7 @@ async def list_visible(run: JobRun, *, any_file: bool = False, hidden: bool = Fa
     """Pages of the destination's own files, however deep; `any_file`: stop at the first page that has one; `hidden`:
     those too that readers pass by.
 
-    The root is listed first and the trees below it one by one, so that `_temporary`, which may be large, is never
+    The root is listed first and the trees below it one by one, so that `_lockgate`, which may be large, is never
     walked.
     """
     trees: list[str] = []

@@ -1,6 +1,6 @@
 """What a job replaces: set aside under a recorded number, brought back by a rollback, deleted after the commit.
 
-The files wait in `_lockgate/replaced/`, where other committers, which delete `_temporary` whole, do not reach them. A
+The files wait in `_lockgate/replaced/`, not in the job's directory: they outlive the commit record, which goes there. A
 list beside them, written before the first is moved, says which number stands for which path. It goes first once the
 job has committed, so that a list beside which files wait, without a commit record, means: not known to be committed. A
 list beside which nothing waits means nothing: a driver that slept may have written it after its job was over.

@@ -1,4 +1,4 @@
-"""Undo a job whose commit record is lost: another committer has deleted `_temporary`, with the record in it.
+"""Undo a job whose commit record is lost: somebody has deleted the job's directory, with the record in it.
 
 What it had set aside is still there, with the list of it and the list of the files that took its place. That is enough
 to restore the destination; it does not tell whether the job had passed its commit point, so somebody has to say what

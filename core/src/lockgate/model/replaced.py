@@ -1,7 +1,7 @@
 """The list of what one job commit replaces: written before the first file is set aside, beside the files themselves.
 
 With the list of the files that take their place it says enough to restore the destination when the commit record and
-the manifests are lost, as when another committer has deleted `_temporary`.
+the manifests are lost, as when somebody has deleted the job's directory.
 """
 
 from __future__ import annotations
