@@ -23,6 +23,7 @@ from lockgate import Job, JobOptions, LockgateError
 from lockgate.api import jobs as outside
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import registry_of
+from lockgate.model.layout import BOOKKEEPING, JOBS
 
 PR_SET_PTRACER = 0x59616D61
 ANY_PROCESS = ctypes.c_ulong(-1)
@@ -67,9 +68,10 @@ def verify(url: str) -> dict[str, Any]:
     return {"findings": [str(finding) for finding in outside.verify(url, options=_plain()).findings]}
 
 
-def delete_tree(url: str, path: str) -> dict[str, Any]:
-    """What people and programs that tidy up do."""
-    shutil.rmtree(Path(url) / path, ignore_errors=True)
+def delete_jobs(url: str) -> dict[str, Any]:
+    """What people and programs that tidy up do: the directories of jobs go, and what a killed process was deleting."""
+    for path in (Path(url) / JOBS, *(Path(url) / BOOKKEEPING).glob(".aside-*")):
+        shutil.rmtree(path, ignore_errors=True)
     return {}
 
 
@@ -79,7 +81,7 @@ def _plain(**options: Any) -> JobOptions:
 
 
 DO: dict[str, Callable[..., dict[str, Any]]] = {
-    function.__name__: function for function in (write, recover, abort, collect_garbage, verify, delete_tree)
+    function.__name__: function for function in (write, recover, abort, collect_garbage, verify, delete_jobs)
 }
 
 

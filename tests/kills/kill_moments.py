@@ -9,7 +9,7 @@ from pathlib import Path
 from forked_drivers import End, ForkedDrivers
 from kill_cases import JobKind
 from leftovers import LEFT_OVER
-from lockgate.model.layout import is_aside
+from lockgate.model.layout import ENDED_SUFFIX, JobLayout, is_aside
 from system_calls import Call, Kill
 
 JOB = "the-job"
@@ -111,8 +111,15 @@ class World:
         assert not self.left_behind(), f"{story}: left behind by gc: {self.left_behind()}"
         hidden = [path for path in self.tree() if "/." in path]
         assert not hidden, f"{story}: left aside by gc: {hidden}"
-        found, expected = _without_bookkeeping(self.tree()), _without_bookkeeping(self.old if new is None else new)
+        left = self.tree()
+        found, expected = _without_bookkeeping(left), _without_bookkeeping(self.old if new is None else new)
         assert found.keys() == expected.keys(), f"{story}: {sorted(found.keys() ^ expected.keys())}"
+        note = JobLayout(JOB).ended
+        if new is None:
+            assert note not in left, f"{story}: noted as committed"
+        elif note in new and note not in left:
+            # Nothing but `_SUCCESS` was left to tell that it has committed: whoever replaces that notes it first.
+            assert f'"jobId":"{JOB}"' in (left["_SUCCESS"] or "").replace(" ", ""), f"{story}: its commit is forgotten"
         # A summary says when, and by whom, and lists name inodes: they are others each time.
         told_anew = () if new is None else ("_SUCCESS", "_lockgate/")
         changed = [p for p in expected if found[p] != expected[p] and not p.startswith(told_anew)]
@@ -151,9 +158,11 @@ def _is_record(call: Call) -> bool:
 
 
 def _without_bookkeeping(tree: Tree) -> Tree:
-    """Without what is kept for good of transactions, and the directories of bookkeeping."""
+    """Without what is kept for good of transactions, notes of jobs, and the directories of bookkeeping."""
     return {
         path: content
         for path, content in tree.items()
-        if not path.startswith("_lockgate/txn/") and not (path.startswith("_lockgate") and content is None)
+        if not path.startswith("_lockgate/txn/")
+        and not path.endswith(ENDED_SUFFIX)
+        and not (path.startswith("_lockgate") and content is None)
     }

@@ -124,18 +124,18 @@ def test_resumable_when_recovery_is_killed_at_any_system_call(
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.replaces], ids=str)
-def test_undoable_when_another_committer_has_deleted_temporary(
+def test_undoable_when_somebody_has_deleted_the_directories_of_jobs(
     kind: JobKind, drivers: ForkedDrivers, tmp_path: Path, chance: random.Random, every: bool
 ) -> None:
-    """Hadoop's and Spark's committers delete `_temporary` whole, and with it the record of a job whose driver died."""
+    """People, and programs that tidy up, delete what they do not know: here the record of a job whose driver died."""
     world = World(tmp_path / "table", drivers, kind)
     moments, new = world.moments()
 
     def judge(moment: Moment) -> None:
-        story = f"{kind}: {moment}, `_temporary` deleted"
+        story = f"{kind}: {moment}, its directory deleted"
         world.begin_anew()
         drivers.kill(moment.kill, "write", **world.job)
-        drivers.do("delete_tree", url=str(world.root), path="_temporary")
+        drivers.do("delete_jobs", url=str(world.root))
         left = world.tree()
         end = world.recover(undo=False)
         if moment.committed and kind.marks_success:
@@ -168,13 +168,13 @@ def test_undoable_without_the_record_though_that_is_killed_at_any_system_call(
     def lose_record() -> None:
         world.begin_anew()
         drivers.kill(last.kill, "write", **world.job)
-        drivers.do("delete_tree", url=str(world.root), path="_temporary")
+        drivers.do("delete_jobs", url=str(world.root))
 
     lose_record()
     undoing = world.moments_of_recovery(undo=True)
 
     def judge(moment: Moment) -> None:
-        story = f"{kind}: {last}, `_temporary` deleted, an undoing: {moment}"
+        story = f"{kind}: {last}, its directory deleted, an undoing: {moment}"
         lose_record()
         drivers.kill(moment.kill, "recover", url=str(world.root), job_id=JOB, undo=True)
         end = world.recover(undo=True)

@@ -63,7 +63,7 @@ def test_readers_find_what_is_in_place_at_every_moment_of_a_rollback(
         judge_readers(world.root, f"{last}; while it is undone, {moment}")
 
 
-def test_readers_find_what_is_in_place_when_another_committer_has_deleted_temporary(
+def test_readers_find_what_is_in_place_when_somebody_has_deleted_the_directories_of_jobs(
     drivers: ForkedDrivers, tmp_path: Path, some: Some
 ) -> None:
     world = World(tmp_path / "table", drivers, REPLACING)
@@ -71,8 +71,8 @@ def test_readers_find_what_is_in_place_when_another_committer_has_deleted_tempor
     for moment in some(moments):
         world.begin_anew()
         drivers.kill(moment.kill, "write", **world.job)
-        drivers.do("delete_tree", url=str(world.root), path="_temporary")
-        judge_readers(world.root, f"{moment}; `_temporary` deleted", at_rest=True)
+        drivers.do("delete_jobs", url=str(world.root))
+        judge_readers(world.root, f"{moment}; its directory deleted", at_rest=True)
 
 
 def test_readers_of_json_find_no_bookkeeping_where_no_job_is_at_work(
@@ -88,7 +88,7 @@ def test_readers_of_json_find_no_bookkeeping_where_no_job_is_at_work(
     for moment in some(moments):
         world.begin_anew()
         drivers.kill(moment.kill, "write", **world.job)
-        drivers.do("delete_tree", url=str(world.root), path="_temporary")
+        drivers.do("delete_jobs", url=str(world.root))
         judge_json_readers(world.root)
 
 
