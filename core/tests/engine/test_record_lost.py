@@ -9,10 +9,10 @@ import shutil
 
 import pytest
 from faulty_store import Stop, make_faulty
-from lockgate import collect_garbage, jobs, recover
+from lockgate import collect_garbage, commit, jobs, recover
 from lockgate.engine.list_jobs import JobStatus
 from lockgate.engine.recover import recover_job
-from lockgate.errors import LockgateError, OutcomeUnknown, StoreUnavailable
+from lockgate.errors import CommitFenced, JobNotFound, LockgateError, OutcomeUnknown, StoreUnavailable
 from lockgate.model.layout import JobLayout
 
 
@@ -174,3 +174,27 @@ def test_no_file_that_holds_data_has_a_name_that_a_glob_finds(table) -> None:
     die(table, in_moving, {"p=1/new.parquet": b"new"})
     found = sorted(path.relative_to(table.root).as_posix() for path in table.root.glob("**/*.parquet"))
     assert found == []
+
+
+def test_undoing_without_a_record_asks_that_the_driver_be_dead_and_leaves_it_nothing_to_move(table) -> None:
+    """The record alone is deleted; the driver stands before its renames."""
+    table.write({"p=1/old": b"old"})
+    before = table.read()
+    job_id = die(table, in_moving, {"p=1/new": b"new"})
+    for path in (table.root / "_lockgate/jobs" / job_id).glob("commit*.json"):
+        path.unlink()
+    with pytest.raises(CommitFenced, match="--force"):
+        recover(str(table.root), job_id, undo=True)
+    assert recover(str(table.root), job_id, undo=True, force=True)[job_id].outcome == "undone"
+    assert table.read() == before
+    assert not table.left_over()
+
+
+def test_exactly_once_what_late_tasks_leave_of_a_job_that_is_over_is_not_committed(table) -> None:
+    """Where directories are not real, late tasks bring the directory of their job back; its marker they do not."""
+    job = table.job(txn_id="once")
+    table.task(job, {"late": b"late"})
+    (table.root / job.layout.job_marker).unlink()
+    with pytest.raises(JobNotFound, match="is over"):
+        commit(str(table.root), job.job_id, force=True)
+    assert table.read() == {}

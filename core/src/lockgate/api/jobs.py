@@ -36,7 +36,7 @@ from lockgate.engine.verify import verify as verify_destination
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, JobNotFound, LockgateError, OptionError, UsageError
-from lockgate.model.layout import SUCCESS, JobLayout
+from lockgate.model.layout import OURS, SUCCESS, JobLayout
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
@@ -288,10 +288,18 @@ async def _as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
         UsageError: one of `told` contradicts them.
         OptionError: there is no plugin here for what they name.
         OutcomeUnknown: the job's commit had begun, and its record is lost.
+        JobNotFound: it is over, and what is there was left by tasks that came late.
     """
     # Lost is a record that is not there while a list of replaced files is, before it and after it (`recover_job`).
     if await _is_record_lost(run) and await _is_record_lost(run):
         raise still_set_aside(run)
+    if run.layout.prefix == OURS and await read_marker(run) is None:
+        raise JobNotFound(
+            f"job {run.layout.job_id} is over: its marker is gone",
+            where=run.url(run.layout.job_marker),
+            next_step=f"what is there was left by tasks that came late: {command('gc', run.store.url)} deletes it; "
+            "if somebody has deleted the marker, run the job again",
+        )
     options = await _owners_options(run, told)
     registry_of(options).check_choices(options)
     return dataclasses.replace(run, options=options)

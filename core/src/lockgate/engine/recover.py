@@ -13,11 +13,12 @@ from typing import Literal
 
 from lockgate.engine.answer_failure import Failure, answer_failure, recorded_plan, roll_back
 from lockgate.engine.cleanup import clean_up
+from lockgate.engine.delete_trees import delete_trees
 from lockgate.engine.ended_jobs import NOTHING_ASIDE, has_ended, remember_last
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import commit_from_claim, finish_from, record_commit, wind_up
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.list_jobs import driver_may_be_alive
+from lockgate.engine.list_jobs import driver_may_be_alive, job_state
 from lockgate.engine.load_manifests import load_plan, refuse_aborted
 from lockgate.engine.lost_versions import catch_up, moved_plan, refuse_if_moved
 from lockgate.engine.move_files import refuse_if_taken_away
@@ -28,6 +29,7 @@ from lockgate.engine.replaced_files import lists_in_force, still_set_aside
 from lockgate.engine.restore_replaced import Kept, end_without_record, kept_lists, restore_from
 from lockgate.engine.roll_back import Undone
 from lockgate.engine.setup import read_marker
+from lockgate.engine.signs_of_life import refuse_if_at_work
 from lockgate.engine.transactions import claim_transaction, saved_for_outcome
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, CommitRefused, FileChanged, UsageError
@@ -227,7 +229,16 @@ async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Rec
     if await read_record(run) is not None:
         return await recover_job(run, undo=undo, force=force)
     kept = await kept_lists(run, run.layout.job_id)
-    return await _from_lists(run, kept, undo=undo) if kept else Recovery("nothing", None)
+    if not kept:
+        return Recovery("nothing", None)
+    if undo is not None and not force and await read_marker(run) is not None:
+        state = await job_state(run, run.layout)
+        harm = "it may move more files once the job is ended without its record"
+        await refuse_if_at_work(run, state.last_seen, state.tasks_seen, harm=harm)
+    if undo and not await has_ended(run):
+        # What its driver, should it live, could still rename.
+        await delete_trees(run, [run.layout.job_directory])
+    return await _from_lists(run, kept, undo=undo)
 
 
 async def _from_lists(run: JobRun, kept: list[Kept], *, undo: bool | None) -> Recovery:
