@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -46,6 +47,8 @@ except ImportError:
 else:
     if __name__ == "__main__":
         _bootstrap()
+
+from nox.command import CommandFailed  # noqa: E402  # nox may have to be installed first
 
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
@@ -135,18 +138,29 @@ def quick(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Everything that CI runs: forty minutes at most on two cores."""
+    """Everything that CI runs: forty minutes at most on two cores. A part that fails does not hide the next."""
     _install(session, *TEST_TOOLS, *LINT_TOOLS)
     _lint(session)
-    # More workers than cores, and the plugins first: tests of faults take long, and mostly wait.
-    _pytest(session, *_existing("plugins/*/tests"), *_existing("contrib/*/tests"), "core/tests", workers=3)
-    # No servers here, and mutants of very different lengths in one file.
-    _pytest(session, "tests/simulation", workers=2, share="worksteal")
     others = [
         path for path in _existing("tests/*") if path != "tests/simulation" and list((ROOT / path).glob("test_*"))
     ]
     others.sort(key=lambda path: path not in ("tests/kills", "tests/spark"))  # the long ones first
-    _pytest(session, *others, workers=3)
+    stores = [*_existing("plugins/*/tests"), *_existing("contrib/*/tests")]
+    parts = [
+        # More workers than cores, and the plugins first: tests of faults take long, and mostly wait.
+        partial(_pytest, session, *stores, "core/tests", workers=3),
+        # No servers here, and mutants of very different lengths in one file.
+        partial(_pytest, session, "tests/simulation", workers=2, share="worksteal"),
+        partial(_pytest, session, *others, workers=3),
+    ]
+    failed = 0
+    for part in parts:
+        try:
+            part()
+        except CommandFailed:
+            failed += 1
+    if failed:
+        session.error(f"{failed} of {len(parts)} parts failed: see above")
     for version in PYSPARKS:
         session.notify(f"spark_versions(pyspark='{version}')")
 
@@ -169,13 +183,17 @@ def simulation(session: nox.Session) -> None:
 @nox.session
 def long(session: nox.Session) -> None:
     """What takes too long for CI: a hundred real kills on each store, one at every system call of a driver and of a
-    recoverer on the local one, Hadoop's tests of its Azure connector against our emulator, twenty seeds of values, and
-    an hour of simulated histories."""
+    recoverer on the local one, fifty seeds of faults on each store, Hadoop's tests of its Azure connector against our
+    emulator, twenty seeds of values, every pair of crashes in the simulation, and an hour of simulated histories."""
     _install(session, *TEST_TOOLS)
     suite = "contrib/lockgate-lab/tests/test_lab_azure_hadoop_suite.py"
     session.run("python", "-m", "pytest", "-q", suite, env={"HADOOP_SUITE": "whole"})
     session.run("python", "-m", "pytest", "-q", "-s", "tests/kills", env={"TEST_KILLS": "100", "TEST_EVERY_CALL": "1"})
     session.run("python", "-m", "pytest", "-q", "-s", "tests/spark/test_spark_values.py", env={"TEST_VALUES": "20"})
+    faults = ("plugins/lockgate-abfs/tests", "plugins/lockgate-gcs/tests", "plugins/lockgate-hdfs/tests")
+    session.run("python", "-m", "pytest", "-q", *faults, "-k", "percent", env={"TEST_FAULT_SEEDS": "0-49"})
+    pairs = "tests/simulation/test_simulation_systematic.py"
+    session.run("python", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", pairs, env={"TEST_EVERY_PAIR": "1"})
     session.run("python", "tests/simulation/explore.py", "--seconds", "3600")
 
 
