@@ -132,7 +132,7 @@ def main(destination: str, scratch: str, master: str, console: Console) -> None:
         rows = written.count()
     verification = lockgate.verify(destination)
     attempts = sorted(path.name for path in Path(told).iterdir())
-    left_over = [path for path in Path(destination).iterdir() if path.name == "_temporary"]
+    left_over = list(Path(destination).glob("_lockgate/jobs"))
     spark.stop()
 
     table = Table(title=f"Job {summary.job_id}", title_justify="left", show_header=False)

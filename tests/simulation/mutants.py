@@ -138,9 +138,11 @@ def _crowd(scenario: Scenario) -> bool:
 
 
 def _undone_while_its_driver_sleeps(scenario: Scenario) -> Scenario:
+    job = scenario.jobs[0]
     return replace(
         scenario,
-        jobs=scenario.jobs[:1],
+        # What is left until cleanup stays, so that the driver has it whenever it wakes up.
+        jobs=(replace(job, options=job.options.replace(cleanup_skip=True)),),
         visitors=(Visitor("undo", 0, 40.0),),
         fault_kinds=(Kind.SLEEP_BEFORE, Kind.SLEEP_BETWEEN),
         fault_rate=0.03,
@@ -305,7 +307,7 @@ def a_rollback_brings_nothing_back() -> Iterator[None]:
     "abortable",
     "undoable",
     shape=_undone_while_its_driver_sleeps,
-    histories_max=6000,
+    histories_max=1500,
 )
 def a_rollback_leaves_the_sources() -> Iterator[None]:
     """Staged files stay until cleanup, so a driver that slept still renames them after the rollback."""
