@@ -44,6 +44,7 @@ async def clean_up(
             before += [let_go_of_replaced(run, committed=committed)] if replaced else []
             await together(before)
             await _delete(run)
+            await _tidy(run, committed=committed)
     except StoreError as error:
         if not run.options.cleanup_ignore_failures:
             raise
@@ -64,7 +65,6 @@ async def _delete(run: JobRun) -> None:
     if how.base_first:
         try:
             await delete_trees(run, [layout.job_directory])
-            await _tidy(run)
             return
         except StoreError as error:
             run.log.info("the job's directory could not be deleted at once", error=str(error))
@@ -80,7 +80,6 @@ async def _delete(run: JobRun) -> None:
     if older_records:
         await store.delete_files(older_records)
     await delete_trees(run, [layout.job_directory])
-    await _tidy(run)
 
 
 async def _contents(run: JobRun) -> tuple[list[JobLayout], list[str]]:
@@ -97,6 +96,9 @@ async def _contents(run: JobRun) -> tuple[list[JobLayout], list[str]]:
     return attempts, [records[sequence] for sequence in sorted(records)[:-1]]
 
 
-async def _tidy(run: JobRun) -> None:
+async def _tidy(run: JobRun, *, committed: bool) -> None:
+    """Delete the directories above, if they are empty. `_lockgate` is not, once a job has committed: its note, or its
+    outcome, is there."""
     place = parent_of(run.layout.job_directory)
-    await run.store.delete_empty_directories([place, BOOKKEEPING] if place.startswith(f"{BOOKKEEPING}/") else [place])
+    is_ours = place.startswith(f"{BOOKKEEPING}/") and not committed
+    await run.store.delete_empty_directories([place, BOOKKEEPING] if is_ours else [place])

@@ -18,10 +18,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from lockgate.engine.concurrency import both
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.record_log import RecordLog, read_record
 from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError
+from lockgate.model.files import FileStatus
 from lockgate.model.layout import JOBS, TEMPORARY, JobLayout, parse_attempt_directory, parse_job_directory
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan, Survey
@@ -122,21 +124,25 @@ async def _wait_for(run: JobRun, rival: Rival, ground: Ground, deadline: float) 
 async def job_layouts(run: JobRun, *, without: str = "") -> AsyncIterator[JobLayout]:
     """Every job that has a directory below this destination, Hadoop's too, but for the job `without`; each at its
     newest attempt."""
-    for place in (JOBS, TEMPORARY):
-        async for page in run.store.list_directory(place):
-            for job in page:
-                if not job.is_directory or job.path == without:
-                    continue
-                newest: JobLayout | None = None
-                async for entries in run.store.list_directory(job.path):
-                    for entry in entries:
-                        # A record, or what a cleanup that was cut short has left, tells of a job, too.
-                        layout = parse_attempt_directory(entry.path) if entry.is_directory else None
-                        layout = layout or parse_job_directory(job.path)
-                        if layout is not None and (newest is None or layout.job_attempt > newest.job_attempt):
-                            newest = layout
-                if newest is not None:
-                    yield newest
+    ours, hadoops = await both(list_all(run, JOBS), list_all(run, TEMPORARY))
+    for job in (*ours, *hadoops):
+        if not job.is_directory or job.path == without:
+            continue
+        newest: JobLayout | None = None
+        async for entries in run.store.list_directory(job.path):
+            for entry in entries:
+                # A record, or what a cleanup that was cut short has left, tells of a job, too.
+                layout = parse_attempt_directory(entry.path) if entry.is_directory else None
+                layout = layout or parse_job_directory(job.path)
+                if layout is not None and (newest is None or layout.job_attempt > newest.job_attempt):
+                    newest = layout
+        if newest is not None:
+            yield newest
+
+
+async def list_all(run: JobRun, directory: str) -> list[FileStatus]:
+    """All that is in a directory, in one list: for those that hold few."""
+    return [status async for page in run.store.list_directory(directory) for status in page]
 
 
 async def _record_of(run: JobRun, layout: JobLayout) -> CommitRecord | None:

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from lockgate.engine.concurrency import together
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.neighbours import HAS_GONE_ON, job_layouts
+from lockgate.engine.neighbours import HAS_GONE_ON, job_layouts, list_all
 from lockgate.engine.record_log import read_record
 from lockgate.engine.store import Store
 from lockgate.model.commands import command
@@ -77,12 +77,8 @@ async def refuse_jobs_beside(run: JobRun, leaves: Sequence[str]) -> None:
     above = sorted({directory for leaf in leaves for directory in ancestors_of(leaf)} - set(leaves))
     places = [f"{directory}/{name}" for directory in above for name in (JOBS, TEMPORARY, REPLACED)]
     for start in range(0, len(places), AT_ONCE):
-        for found in await together(_list(run, place) for place in places[start : start + AT_ONCE]):
+        for found in await together(list_all(run, place) for place in places[start : start + AT_ONCE]):
             await refuse_jobs_inside(run, found)
-
-
-async def _list(run: JobRun, directory: str) -> list[FileStatus]:
-    return [status async for page in run.store.list_directory(directory) for status in page]
 
 
 async def refuse_jobs_above(run: JobRun, ground: Ground) -> None:
