@@ -32,6 +32,7 @@ FOUND = {
     9001451: "of a transaction that nobody could know of any more, the judges asked that it be known",
     9112384: "a late driver's record, of a job that was aborted, was taken by the judges for the aborted job's own",
     9300820: "a task was offered to the next attempt that was aborted while its manifest was read",
+    10521: "the abort of what late tasks had left of a committed job was cut short, and told as the job's being undone",
     80707: "the old _SUCCESS came back before what a driver that slept had set aside",
 }
 """Seeds that broke this engine before it was mended. The scenarios have changed since; they are kept to be played."""

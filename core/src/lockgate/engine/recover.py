@@ -261,8 +261,11 @@ async def _is_remainder(run: JobRun, record: CommitRecord) -> bool:
     """Whether the job is over, and the record is what a cleanup that was cut short has left, or what a delayed request
     or a driver that slept has created after it. Cleanup deletes the job's marker, and older versions of the record,
     before the newest; a claim on a job that is over must not be finished, as a job without output, nor one by a driver
-    that came after the commit and had not noticed yet. Nor is a job that has ended undone by an older version."""
-    if record.phase in NOTHING_ASIDE and not record.txn_id and await has_ended(run):
+    that came after the commit and had not noticed yet. Nor is a job that has ended undone by an older version, or by an
+    abort of what its late tasks have left."""
+    moved = record.files or record.replaced or record.made_directories
+    nothing_aside = record.phase in NOTHING_ASIDE or (record.phase is Phase.ROLLING_BACK and not moved)
+    if nothing_aside and not record.txn_id and await has_ended(run):
         return True
     if record.marker:
         marker = await read_marker(run)
