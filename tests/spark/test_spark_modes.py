@@ -20,7 +20,6 @@ from lockgate.errors import (
     OptionError,
     PathError,
     PluginError,
-    StoreError,
     UsageError,
 )
 from lockgate.spark import write
@@ -137,7 +136,7 @@ def test_a_conflict_is_known_by_its_type_not_by_its_text(spark, tmp_path) -> Non
 
 def test_an_error_of_setup_comes_as_what_it_is(spark, destination) -> None:
     Path(destination).write_bytes(b"a file")
-    with pytest.raises(StoreError):
+    with pytest.raises(PathError, match="is a file"):
         write(spark.range(5), destination, mode="append")
 
 

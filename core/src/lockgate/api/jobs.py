@@ -26,7 +26,7 @@ from lockgate.engine.probe_store import Probe, probe_store
 from lockgate.engine.publish import read_summary
 from lockgate.engine.record_log import read_record
 from lockgate.engine.recorded_options import as_chosen, chosen_by
-from lockgate.engine.recover import Recovery, recover_job
+from lockgate.engine.recover import Recovery, recover_job, too_late
 from lockgate.engine.replaced_files import still_set_aside
 from lockgate.engine.restore_replaced import kept_lists
 from lockgate.engine.setup import read_marker
@@ -166,6 +166,8 @@ def recover(
                 job = await _at(run, job_id)
             except JobNotFound:
                 is_over = await _has_committed(run, job_id)
+                if is_over and undo:
+                    raise too_late(dataclasses.replace(run, layout=JobLayout(job_id))) from None
                 return {job_id: Recovery("nothing" if is_over else "no trace", None)}
             await _owners_options(job, _told(options, told))
             recovery = await recover_job(job, undo=undo, force=force)
@@ -176,6 +178,8 @@ def recover(
         for state in await list_jobs(run):
             if state.status is JobStatus.ABANDONED:
                 found[state.job_id] = _not_begun(run, state)
+            if state.status is JobStatus.UNREADABLE:
+                found[state.job_id] = Recovery("failed", None, problem=state.problem)
             crashed = state.status in (JobStatus.CRASHED, JobStatus.RECORD_LOST) or (
                 force and state.status is JobStatus.COMMITTING
             )

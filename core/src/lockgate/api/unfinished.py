@@ -20,7 +20,7 @@ async def unfinished_jobs(run: JobRun) -> list[JobState]:
     return [
         state
         for state in await list_jobs(run)
-        if state.phase in _CHANGES_THE_DESTINATION or state.status is JobStatus.RECORD_LOST
+        if state.phase in _CHANGES_THE_DESTINATION or state.status in (JobStatus.RECORD_LOST, JobStatus.UNREADABLE)
     ]
 
 

@@ -111,8 +111,11 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         keep = None
     if state.record is not None and (undone := Undone(state.record.missing, state.record.left)):
         keep = f"it was undone{undone}: {command('recover', run.store.url, state.job_id)} tells which, and ends it"
-    if keep is None and await _wrote_lately(run, state):
-        keep = "a task attempt wrote there a short while ago"
+    try:
+        if keep is None and await _wrote_lately(run, state):
+            keep = "a task attempt wrote there a short while ago"
+    except LockgateError as error:
+        return Garbage(path, "failed", str(error))
     if keep is not None:
         return Garbage(path, "kept", keep)
     if dry_run:

@@ -108,6 +108,12 @@ async def read_end(run: JobRun, path: str) -> Ended | None:
         return None
 
 
+async def noted_summary(run: JobRun) -> Summary | None:
+    """The summary of this job as its note has it, None where there is no note."""
+    ended = await read_end(run, run.layout.ended)
+    return None if ended is None else ended.as_summary()
+
+
 async def last_end(run: JobRun) -> Ended | None:
     """The newest note of a destination, None where there is none."""
     notes = [status async for page in run.store.list_directory(FILE_LISTS) for status in page]

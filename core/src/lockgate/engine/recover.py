@@ -32,7 +32,7 @@ from lockgate.engine.setup import read_marker
 from lockgate.engine.signs_of_life import refuse_if_at_work
 from lockgate.engine.transactions import claim_transaction, saved_for_outcome
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFenced, CommitRefused, FileChanged, UsageError
+from lockgate.model.errors import CommitFailed, CommitFenced, CommitRefused, FileChanged, UsageError
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.phases import PHASES, Phase
 from lockgate.model.record import CommitRecord
@@ -91,7 +91,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
             return recovery
         wants_undo = rule.recovery == "undo" if undo is None else undo
         if wants_undo and not rule.can_undo:
-            raise _too_late(run, record)
+            raise too_late(run)
         if not wants_undo and rule.recovery == "undo":
             raise UsageError(
                 f"the job is {record.phase.value}: it can only be undone",
@@ -116,7 +116,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
         else:
             record = await catch_up(run, log, await log.take_over(record))
         if undo and not PHASES[record.phase].can_undo:
-            raise _too_late(run, record)
+            raise too_late(run)
         if wants_undo or (undo is None and await _is_being_undone(run, record)):
             return await log.while_renewing(_undo(run, log, record))
         return await _finish(run, log, record)
@@ -135,7 +135,9 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
                 work = finish_from(run, log, plan)
             summary = await log.while_renewing(work)
         except Failure as error:
-            await answer_failure(run, log, error)
+            # Whether a job that cannot be finished now is to be undone is for whoever gives the command.
+            left = dataclasses.replace(run, options=run.options.replace(on_failure="leave"))
+            await answer_failure(left, log, error)
             raise
         return Recovery("finished", phase, summary)
     if phase is Phase.PUBLISHING:
@@ -193,7 +195,12 @@ async def admit(run: JobRun) -> Summary | None:
         if record is not None and record.phase is Phase.REFUSED:
             await abort_job(other)
             return Undone()
-        recovery = await recover_job(other, force=True)
+        try:
+            recovery = await recover_job(other, force=True)
+        except CommitFailed as error:
+            # This very job repeats its write, so it need not wait for somebody who mends what keeps it from its end.
+            run.log.warning("a job of this transaction cannot be finished", other=layout.job_id, error=str(error))
+            recovery = await recover_job(other, undo=True, force=True)
         return Undone(recovery.missing, recovery.left)
 
     return await claim_transaction(run, end)
@@ -302,7 +309,8 @@ def _may_be_alive(run: JobRun, record: CommitRecord) -> bool:
     return driver_may_be_alive(run, record) and record.phase not in (Phase.ROLLED_BACK, Phase.REFUSED)
 
 
-def _too_late(run: JobRun, record: CommitRecord) -> UsageError:
+def too_late(run: JobRun) -> UsageError:
+    """The error of who would undo a job that has committed."""
     return UsageError(
         f"job {run.layout.job_id} is committed and cannot be undone",
         where=run.url(SUCCESS),

@@ -69,7 +69,9 @@ async def setup_job(run: JobRun) -> None:
         DestinationConflict: the policy `fail` and the destination holds data; or it is a table of another format.
     """
     with run.stage("setup_job"):
-        await refuse_early(run)
+        if not run.options.txn_id:
+            # Of a transaction, what is there may be its own first commit's, which its commit finds out.
+            await refuse_early(run)
         (created, error), (over, table) = await both(_mark(run), both(_why_refused(run), why_not_a_plain_table(run)))
         refusal = over or table
         if error is None and refusal is None and run.options.delete_success_at_setup:

@@ -124,7 +124,8 @@ def decode_record(content: bytes, *, name: str) -> CommitRecord:
         raise LockgateError(
             f"a commit record cannot be read: {error}",
             where=name,
-            next_step="it was changed or written by another version; nothing was touched",
+            next_step="nothing was touched. If another version wrote it, that version can finish the job; if it is "
+            "damaged, delete this one file: recovery then goes by the version before, and by what is in place",
         ) from error
     if record.type != RECORD_TYPE:
         raise LockgateError(

@@ -140,7 +140,9 @@ class LocalStore(Store):
         return f"{self._root}/{relative}" if relative else self._root
 
     async def preflight(self, renames: Sequence[Rename]) -> list[str]:
-        """Sources must be regular files of the entries' length and identity; no directory may be a symbolic link."""
+        """Sources must be regular files of the entries' length and identity, of one name: a file's identity is its
+        inode's, so another name of it, in the table perhaps, would be taken for this one. No directory may be a
+        symbolic link."""
         wrong = []
         guard = _Guard(self._root)
         for index, rename in enumerate(renames):
@@ -156,6 +158,8 @@ class LocalStore(Store):
                 continue
             if not stat.S_ISREG(found.st_mode):
                 wrong.append(f"{self._path(rename.source)}: not a regular file")
+            elif found.st_nlink > 1:
+                wrong.append(f"{self._path(rename.source)}: has another name (a hard link); copy it instead")
             elif rename.length not in (-1, found.st_size) or rename.identity not in ("", identity_of(found)):
                 wrong.append(
                     f"{self._path(rename.source)}: {found.st_size} bytes, identity {identity_of(found)}; "
