@@ -48,6 +48,10 @@ def recover_and_judge(world: World, moment: Moment, new: Tree, *, undo: bool) ->
         world.judge_end(story, new=None, ended=False)
     elif world.kind.refused:
         assert end.told.get("outcome") in ("undone", "nothing") or end.error in REFUSALS, f"{story}: {end}"
+        if "left as it is" in end.text:
+            # It cannot be finished, and whether it is to be undone somebody has to say.
+            end = world.recover(undo=True)
+            assert end.told.get("outcome") == "undone", f"{story}: {end}"
         abort(world)
         world.judge_end(story, new=None, ended=False)
     else:
