@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from destinations import Destination, table
@@ -43,8 +44,14 @@ def test_fenced_a_driver_stopped_in_mid_commit_is_succeeded_then_continues(
 def test_fenced_a_second_driver_of_the_same_job_is_told_who_holds_it(local_destination: Destination) -> None:
     driver = local_destination.driver(table("v1"), slow=0.02)
     driver.wait_until_committing()
-    time.sleep(0.5)
-    with pytest.raises(AssertionError, match=f"process {driver.process.pid}"):
-        local_destination.lockgate("commit", local_destination.url, driver.job_id)
+    while not list(Path(local_destination.url).glob("_lockgate/jobs/*/commit.json")):
+        time.sleep(0.01)
+    # It stands still meanwhile, or it could be done before the second has even started.
+    os.kill(driver.process.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(AssertionError, match=f"process {driver.process.pid}"):
+            local_destination.lockgate("commit", local_destination.url, driver.job_id)
+    finally:
+        os.kill(driver.process.pid, signal.SIGCONT)
     assert driver.end()[0] == 0
     assert local_destination.read() == table("v1")
