@@ -9,7 +9,7 @@ import sys
 import pytest
 from faulty_store import make_faulty
 from lockgate import JobOptions, jobs, recover
-from lockgate.errors import CommitFailed, ManifestInvalid, StoreError, UsageError
+from lockgate.errors import CommitFailed, DestinationConflict, ManifestInvalid, StoreError, UsageError
 from lockgate.stores.local import LocalStore
 from test_record_lost import after_moving, die, in_moving
 
@@ -66,6 +66,13 @@ with Job(sys.argv[1]) as job:
         file.write(b"1")
     job.commit([attempt.commit()])
 """
+
+
+def test_a_transaction_that_nobody_has_begun_is_refused_before_its_tasks_where_there_is_data(table) -> None:
+    table.write({"p=1/a": b"1"})
+    with pytest.raises(DestinationConflict, match="holds data"):
+        table.job(conflict="fail", txn_id="once")
+    assert not table.left_over()
 
 
 @pytest.mark.parametrize("options", [{}, {"txn_id": "once"}, {"mark_success": False}])

@@ -40,7 +40,11 @@ def is_there(url: Location, options: JobOptions | None = None) -> bool:
         if not name:
             return True
         try:
-            (found,) = await (await run.open_store(str(parent))).stat_files([name])
+            beside = await run.open_store(str(parent))
+            try:
+                (found,) = await beside.stat_files([name])
+            finally:
+                await beside.close()
         except LockgateError:  # not ours to look at, such as the root of an account
             return True
         return found is not None

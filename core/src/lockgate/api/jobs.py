@@ -16,7 +16,7 @@ from lockgate.api.unfinished import no_summary, unfinished_jobs
 from lockgate.engine.collect_garbage import Garbage
 from lockgate.engine.collect_garbage import collect_garbage as collect
 from lockgate.engine.commit_once import commit_once
-from lockgate.engine.ended_jobs import read_end
+from lockgate.engine.ended_jobs import is_record_lost, read_end
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import plan_job
 from lockgate.engine.job_run import JobRun
@@ -28,7 +28,6 @@ from lockgate.engine.record_log import read_record
 from lockgate.engine.recorded_options import as_chosen, chosen_by
 from lockgate.engine.recover import Recovery, recover_job, too_late
 from lockgate.engine.replaced_files import still_set_aside
-from lockgate.engine.restore_replaced import kept_lists
 from lockgate.engine.setup import read_marker
 from lockgate.engine.signs_of_life import refuse_if_at_work
 from lockgate.engine.verify import Verification
@@ -281,10 +280,6 @@ async def _owners_options(run: JobRun, told: Collection[str]) -> JobOptions:
     return as_chosen(run.options, chosen, told=told, where=run.url(where))
 
 
-async def _is_record_lost(run: JobRun) -> bool:
-    return await read_record(run) is None and bool(await kept_lists(run, run.layout.job_id))
-
-
 async def _as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
     """The run with the options of the job's owner.
 
@@ -294,8 +289,7 @@ async def _as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
         OutcomeUnknown: the job's commit had begun, and its record is lost.
         JobNotFound: it is over, and what is there was left by tasks that came late.
     """
-    # Lost is a record that is not there while a list of replaced files is, before it and after it (`recover_job`).
-    if await _is_record_lost(run) and await _is_record_lost(run):
+    if await is_record_lost(run):
         raise still_set_aside(run)
     if run.layout.prefix == OURS and await read_marker(run) is None:
         raise JobNotFound(

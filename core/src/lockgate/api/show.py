@@ -35,7 +35,7 @@ def read_any(url: Location, options: JobOptions | None = None) -> Shown:
         JobNotFound: it is a destination where no job was committed.
         LockgateError: it is none of these files, or a destination where a job has not come to its end.
     """
-    chosen = options or JobOptions.resolve(environment=os.environ)
+    chosen = JobOptions.resolve(environment=os.environ) if options is None else options
     url = absolute(url)
     parent, name = parse_url(url).split()
 

@@ -9,10 +9,9 @@ Why no order of events lets a job commit twice. The note is written after the co
 A driver creates the first version of the record if there is none, and only then looks for the note. If it could create
 that version, either the job had not committed by then, and this driver has the only record; or the record of the commit
 was gone, and so the note was there before the look. A recoverer that finds a record in phase `claimed` looks as well:
-its driver may have died between the two. Where another committer has deleted the record of a driver that died before
-it could leave the note, `_SUCCESS` still says it; whoever sets that aside, or replaces it, leaves the note first
-(`remember_last`). The look at job setup makes nothing safe: it spares the tasks work
-that would be refused.
+its driver may have died between the two. Where somebody has deleted the record of a driver that died before it could
+leave the note, `_SUCCESS` still says it; whoever sets that aside, or replaces it, leaves the note first
+(`remember_last`). The look at job setup makes nothing safe: it spares the tasks work that would be refused.
 
 The same look tells whether files are still set aside by a commit of this job whose record is lost. A second commit
 would take them for its own, and delete them.
@@ -143,8 +142,10 @@ async def why_over(run: JobRun) -> LockgateError | None:
     """Why this job, whose commit has moved nothing yet, must not be begun, or committed: it has committed; or files are
     set aside by a commit of it whose record is lost. None: it may. A job with a transaction id that has committed may:
     its commit returns the first summary."""
+    if run.options.txn_id:
+        return still_set_aside(run) if await is_record_lost(run) else None
     ended, lost = await both(has_ended(run), is_record_lost(run))
-    if ended and not run.options.txn_id:
+    if ended:
         return JobNotFound(
             f"job {run.layout.job_id} has committed already",
             where=run.url(run.layout.ended),

@@ -272,7 +272,9 @@ async def _publish(run: JobRun, log: RecordLog, plan: CommitPlan, files: FileLis
     nonce = log.nonce
     summary, waiting = await write_summary(run, plan, files, nonce)
     await save_for_outcome(run, summary, nonce)
-    await both(log.advance(Phase.PUBLISHING, summary_nonce=nonce), remember_last(run))
+    publishing = log.advance(Phase.PUBLISHING, summary_nonce=nonce)
+    # Only a job that leaves a `_SUCCESS` takes another's place.
+    await (publishing if waiting is None else both(publishing, remember_last(run)))
     # Without `_SUCCESS`, the version of the record that says `committed` is the commit point.
     await record_commit(run, log, surely=waiting is not None and await publish(run, nonce, waiting))
     return await wind_up(run, summary, replaced=bool(plan.set_aside))

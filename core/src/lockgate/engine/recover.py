@@ -143,7 +143,8 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
     if phase is Phase.PUBLISHING:
         if await _waits_for_commit(run, record):
             await _refuse_if_taken_away(run, record)
-        await remember_last(run)
+        if record.marks_success:
+            await remember_last(run)
         await record_commit(run, log, surely=record.marks_success and await publish(run, record.summary_nonce))
     found = await _own_summary(run, record)
     if found is None:

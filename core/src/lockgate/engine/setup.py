@@ -20,10 +20,11 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import read_summary
 from lockgate.engine.record_log import fenced, read_record
 from lockgate.engine.recorded_options import options_for_marker
-from lockgate.engine.transactions import known_outcome
+from lockgate.engine.transactions import has_begun, known_outcome
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
     AnswerLost,
+    DestinationConflict,
     FileExists,
     FileMissing,
     JobNotFound,
@@ -69,9 +70,12 @@ async def setup_job(run: JobRun) -> None:
         DestinationConflict: the policy `fail` and the destination holds data; or it is a table of another format.
     """
     with run.stage("setup_job"):
-        if not run.options.txn_id:
-            # Of a transaction, what is there may be its own first commit's, which its commit finds out.
+        try:
             await refuse_early(run)
+        except DestinationConflict:
+            # What is there may be what this very transaction has written, which its commit finds out.
+            if not await has_begun(run):
+                raise
         (created, error), (over, table) = await both(_mark(run), both(_why_refused(run), why_not_a_plain_table(run)))
         refusal = over or table
         if error is None and refusal is None and run.options.delete_success_at_setup:

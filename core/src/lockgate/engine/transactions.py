@@ -126,6 +126,15 @@ async def remember_outcome(run: JobRun) -> None:
         run.log.warning("another job's outcome cannot be read", error=str(error))
 
 
+async def has_begun(run: JobRun) -> bool:
+    """Whether some job has committed this run's transaction id, or has claimed it."""
+    if not run.options.txn_id:
+        return False
+    if await _claims(run, digest_of_transaction(run.options.txn_id)):
+        return True
+    return await known_outcome(run) is not None or await _forgotten_outcome(run) is not None
+
+
 async def claim_transaction(run: JobRun, end: End) -> Summary | None:
     """Make this job the one that commits its transaction id; a summary: another job has, and this one must not.
 
