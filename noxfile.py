@@ -138,7 +138,7 @@ def quick(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Everything that CI runs: forty minutes at most on two cores. A part that fails does not hide the next."""
+    """Everything that CI runs. A part that fails does not hide the next."""
     _install(session, *TEST_TOOLS, *LINT_TOOLS)
     _lint(session)
     others = [

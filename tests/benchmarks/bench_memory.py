@@ -2,9 +2,9 @@
 
     python tests/benchmarks/bench_memory.py [--quick] [--json FILE] [--directory DIR] [--files N ...]
 
-Each job is committed in a process of its own, by `lockgate.commit`, from manifests that name hard links of one small
-file; peak resident memory is what the kernel counts (`VmHWM`), reset just before the commit. Names and identities are
-spooled past `memory_bytes_max`. What still grows with the files is the hash of every target, kept to find duplicates
+Each job is committed in a process of its own, by `lockgate.commit`, from manifests that name small files; peak resident
+memory is what the kernel counts (`VmHWM`), reset just before the commit. Names and identities are spooled past
+`memory_bytes_max`. What still grows with the files is the hash of every target, kept to find duplicates
 and sorted once as Python integers, and the compressed list of files before it is written: about 100 bytes a file.
 Only on Linux.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -40,20 +39,16 @@ def stage(destination: Path, files: int) -> str:
     job.setup()
     layout = JobLayout(job.job_id)
     below = Below(parse_url(str(destination)))
-    content = destination.parent / "content"
     for task in range(0, files, FILES_OF_A_TASK):
         attempt = job.task_attempt(task // FILES_OF_A_TASK)
         attempt.setup()
-        # A file has at most 65,000 links on ext4, so each task has a file of its own.
-        content.unlink(missing_ok=True)
-        content.write_bytes(b"x" * 100)
-        identity = identity_of(content.stat())
         entries = []
         for number in range(task, min(files, task + FILES_OF_A_TASK)):
             target = f"directory={number % DIRECTORIES:05d}/part-{number:010d}-of-a-name-of-usual-length.snappy.parquet"
             staged = layout.staged(attempt.task_attempt_id, number - task, target)
-            os.link(content, destination / staged)
-            entries.append(Entry(staged, target, 100, identity))
+            file = destination / staged
+            file.write_bytes(b"x" * 100)
+            entries.append(Entry(staged, target, 100, identity_of(file.stat())))
         name = f"task_{task // FILES_OF_A_TASK:06d}"
         manifest = TaskManifest(job.job_id, 0, name, attempt.task_attempt_id, entries)
         (destination / layout.manifest(name)).write_bytes(encode_manifest(manifest, below))

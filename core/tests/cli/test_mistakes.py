@@ -215,5 +215,5 @@ def test_recovery_is_no_success_where_something_is_missing(table) -> None:
     status, out, err = run("recover", str(table.root), dead, "--undo")
     assert status == 1
     assert out == f"job\tfile\n{dead}\tp=2/old\n"
-    assert "1 file that it was to replace" in err
+    assert "but for 1 file to be replaced" in err
     assert table.read() == {"p=1/old": b"1"}

@@ -46,7 +46,7 @@ def _late_writer(table, **options: object):  # type: ignore[no-untyped-def]
 def test_undoable_a_file_that_its_writer_has_changed_after_the_rename_is_named(table, policy) -> None:
     table.write({"p=1/old": b"old"})
     job, receipt = _late_writer(table, conflict=policy)
-    with pytest.raises(CommitFailed, match=r"restored, but for 1 files .* changed .*\(p=1/open\)"):
+    with pytest.raises(CommitFailed, match=r"restored, but for 1 file .* changed .*\(p=1/open\)"):
         job.commit([receipt])
     assert table.read() == {"p=1/old": b"old", "p=1/open": b"begun, and went on"}
 

@@ -15,6 +15,7 @@ from lockgate.engine.collect_garbage import Garbage
 from lockgate.engine.list_jobs import STATUS_MEANING, JobState, JobStatus
 from lockgate.engine.probe_store import VERDICT_MEANING, Probe
 from lockgate.engine.recover import Recovery
+from lockgate.engine.roll_back import Undone
 from lockgate.engine.verify import FAULT_MEANING, Verification
 from lockgate.model.capabilities import MEANING, WEAKENING
 from lockgate.model.layout import SUCCESS
@@ -319,20 +320,10 @@ def _told(job: str, recovery: Recovery) -> str:
     return {
         "nothing": f"{job}: nothing to do{phase}",
         "finished": f"{job}: finished{phase}: {files(_files(recovery))}",
-        "undone": f"{job}: undone{phase}: the destination is as before{_but_for(recovery)}",
+        "undone": f"{job}: undone{phase}: the destination is as before{Undone(recovery.missing, recovery.left)}",
         "not begun": f"{job}: nothing to recover: {recovery.problem}",
         "failed": f"{job}: could not be recovered{phase}: {recovery.problem}",
     }[recovery.outcome]
-
-
-def _but_for(recovery: Recovery) -> str:
-    """What an undone job could not bring back, or take out."""
-    told = [
-        (recovery.missing, "that it was to replace and that somebody else has deleted"),
-        (recovery.left, "that somebody has changed since it put them there, and that were left"),
-    ]
-    parts = [f"{files(len(paths))} {what}" for paths, what in told if paths]
-    return ", but for " + " and ".join(parts) if parts else ""
 
 
 def garbage_answer(found: Sequence[Garbage]) -> Answer:

@@ -24,6 +24,7 @@ from lockgate.engine.restore_replaced import jobs_with_replaced_files, kept_list
 from lockgate.engine.roll_back import Undone
 from lockgate.engine.setup import read_marker_of
 from lockgate.engine.signs_of_life import why_at_work
+from lockgate.engine.store import list_all
 from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError, StoreError
 from lockgate.model.files import FileStatus
@@ -86,8 +87,7 @@ async def _delete_empty(run: JobRun) -> None:
     """The directories of jobs that a cleanup, cut short, has left empty, and those above, if they are empty."""
     jobs: list[str] = []
     for place in (JOBS, TEMPORARY):
-        async for page in run.store.list_directory(place):
-            jobs += [status.path for status in page if status.is_directory]
+        jobs += [status.path for status in await list_all(run.store, place) if status.is_directory]
     await run.store.delete_empty_directories([*jobs, JOBS, TEMPORARY, REPLACED, BOOKKEEPING])
 
 
@@ -184,7 +184,7 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
 async def _notes(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     """Notes of jobs that committed so long ago that nobody is left who could begin them again."""
     wall, age = run.runtime.wall(), run.options.remember_seconds
-    notes = [status async for page in run.store.list_directory(FILE_LISTS) for status in page]
+    notes = await list_all(run.store, FILE_LISTS)
     paths = sorted(each.path for each in notes if each.path.endswith(ENDED_SUFFIX) and wall - each.modified >= age)
     if not dry_run:
         await run.store.delete_files(paths)
@@ -200,7 +200,7 @@ async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     meanwhile has published by then, or has deleted its list; and where there is no `_SUCCESS`, one that has begun
     meanwhile may have set it aside.
     """
-    lists = [status async for page in run.store.list_directory(FILE_LISTS) for status in page]
+    lists = await list_all(run.store, FILE_LISTS)
     lists = [status for status in lists if not is_aside(status.path) and not status.path.endswith(ENDED_SUFFIX)]
     if not lists or any(_may_list(state) for state in await _states(run)):
         return []

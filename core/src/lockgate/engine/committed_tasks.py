@@ -7,7 +7,7 @@ tasks, here the next attempt's driver commits them where they are.
 from __future__ import annotations
 
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.load_manifests import attempts_of, below_root_of
+from lockgate.engine.load_manifests import aborted_in, attempts_of, below_root_of
 from lockgate.engine.task_commit import owner_of
 from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX, JobLayout
 from lockgate.model.manifest import decode_manifest
@@ -27,15 +27,9 @@ async def committed_tasks(run: JobRun) -> list[Receipt]:
             continue
         found.update({receipt.task_id: receipt for receipt in await _of_attempt(run, layout)})
     # A task may have been aborted while the manifests were read: its tombstone comes before its files go.
-    aborted = {attempt: await _aborted(run, attempt) for attempt in {each.job_attempt for each in found.values()}}
+    aborted = {attempt: await aborted_in(run, attempt) for attempt in {each.job_attempt for each in found.values()}}
     offered = [each for each in found.values() if each.task_attempt_id not in aborted[each.job_attempt]]
     return sorted(offered, key=lambda receipt: receipt.task_id)
-
-
-async def _aborted(run: JobRun, attempt: int) -> set[str]:
-    listing = run.store.list_directory(run.layout.at_attempt(attempt).manifests)
-    names = [status.path.rpartition("/")[2] async for page in listing for status in page]
-    return {name.removesuffix(ABORTED_SUFFIX) for name in names if name.endswith(ABORTED_SUFFIX)}
 
 
 async def _of_attempt(run: JobRun, layout: JobLayout) -> list[Receipt]:

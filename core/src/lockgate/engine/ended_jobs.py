@@ -30,6 +30,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.publish import SUMMARY_BYTES_MAX, own_summary, success_content
 from lockgate.engine.record_log import read_record
 from lockgate.engine.replaced_files import lists_in_force, still_set_aside
+from lockgate.engine.store import list_all
 from lockgate.engine.transactions import known_outcome, remember_outcome
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, LockgateError
@@ -115,8 +116,7 @@ async def noted_summary(run: JobRun) -> Summary | None:
 
 async def last_end(run: JobRun) -> Ended | None:
     """The newest note of a destination, None where there is none."""
-    notes = [status async for page in run.store.list_directory(FILE_LISTS) for status in page]
-    notes = [status for status in notes if status.path.endswith(ENDED_SUFFIX)]
+    notes = [status for status in await list_all(run.store, FILE_LISTS) if status.path.endswith(ENDED_SUFFIX)]
     return await read_end(run, max(notes, key=lambda each: (each.modified, each.path)).path) if notes else None
 
 

@@ -79,14 +79,20 @@ async def refuse_aborted(run: JobRun, pins: Sequence[Pin]) -> None:
     Raises:
         ReceiptUnmatched: one was.
     """
-    held = {(pin.job_attempt, pin.task_attempt_id): pin for pin in pins}
     for attempt in sorted({pin.job_attempt for pin in pins}):
-        async for page in run.store.list_directory(run.layout.at_attempt(attempt).manifests):
-            for status in page:
-                name = status.path.rpartition("/")[2]
-                aborted = name.removesuffix(ABORTED_SUFFIX) if name.endswith(ABORTED_SUFFIX) else ""
-                if aborted and (pin := held.get((attempt, aborted))) is not None:
-                    raise _unmatched(run, pin)
+        aborted = await aborted_in(run, attempt)
+        for pin in pins:
+            if pin.job_attempt == attempt and pin.task_attempt_id in aborted:
+                raise _unmatched(run, pin)
+
+
+async def aborted_in(run: JobRun, job_attempt: int) -> set[str]:
+    """The task attempts of an attempt at the job that were aborted, by their tombstones."""
+    found: set[str] = set()
+    async for page in run.store.list_directory(run.layout.at_attempt(job_attempt).manifests):
+        names = (status.path.rpartition("/")[2] for status in page)
+        found |= {name.removesuffix(ABORTED_SUFFIX) for name in names if name.endswith(ABORTED_SUFFIX)}
+    return found
 
 
 async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from lockgate.engine.concurrency import both
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.record_log import RecordLog, read_record
+from lockgate.engine.store import list_all
 from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError
-from lockgate.model.files import FileStatus
 from lockgate.model.layout import JOBS, TEMPORARY, JobLayout, parse_attempt_directory, parse_job_directory
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan, Survey
@@ -124,7 +124,7 @@ async def _wait_for(run: JobRun, rival: Rival, ground: Ground, deadline: float) 
 async def job_layouts(run: JobRun, *, without: str = "") -> AsyncIterator[JobLayout]:
     """Every job that has a directory below this destination, Hadoop's too, but for the job `without`; each at its
     newest attempt."""
-    ours, hadoops = await both(list_all(run, JOBS), list_all(run, TEMPORARY))
+    ours, hadoops = await both(list_all(run.store, JOBS), list_all(run.store, TEMPORARY))
     for job in (*ours, *hadoops):
         if not job.is_directory or job.path == without:
             continue
@@ -138,11 +138,6 @@ async def job_layouts(run: JobRun, *, without: str = "") -> AsyncIterator[JobLay
                     newest = layout
         if newest is not None:
             yield newest
-
-
-async def list_all(run: JobRun, directory: str) -> list[FileStatus]:
-    """All that is in a directory, in one list: for those that hold few."""
-    return [status async for page in run.store.list_directory(directory) for status in page]
 
 
 async def _record_of(run: JobRun, layout: JobLayout) -> CommitRecord | None:

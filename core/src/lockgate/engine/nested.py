@@ -20,9 +20,9 @@ from collections.abc import Sequence
 
 from lockgate.engine.concurrency import together
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.neighbours import HAS_GONE_ON, job_layouts, list_all
+from lockgate.engine.neighbours import HAS_GONE_ON, job_layouts
 from lockgate.engine.record_log import read_record
-from lockgate.engine.store import Store
+from lockgate.engine.store import Store, list_all
 from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
 from lockgate.model.files import FileStatus
@@ -77,7 +77,7 @@ async def refuse_jobs_beside(run: JobRun, leaves: Sequence[str]) -> None:
     above = sorted({directory for leaf in leaves for directory in ancestors_of(leaf)} - set(leaves))
     places = [f"{directory}/{name}" for directory in above for name in (JOBS, TEMPORARY, REPLACED)]
     for start in range(0, len(places), AT_ONCE):
-        for found in await together(list_all(run, place) for place in places[start : start + AT_ONCE]):
+        for found in await together(list_all(run.store, place) for place in places[start : start + AT_ONCE]):
             await refuse_jobs_inside(run, found)
 
 
@@ -97,7 +97,9 @@ async def refuse_jobs_above(run: JobRun, ground: Ground) -> None:
         return
     try:
         for url, ours in above:
-            if any([await _has_jobs(run, top, f"{url.path}/{place}".strip("/")) for place in (JOBS, TEMPORARY)]):
+            if any(
+                await together(_has_jobs(run, top, f"{url.path}/{place}".strip("/")) for place in (JOBS, TEMPORARY))
+            ):
                 await _refuse_jobs_of(run, url, ours)
     finally:
         await top.close()

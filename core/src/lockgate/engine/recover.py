@@ -224,7 +224,7 @@ async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
 def _tell(run: JobRun, undone: Undone) -> None:
     """Tell those who only listen: gc, or a job of the same transaction id, may be the one who undoes."""
     if undone:
-        run.emit("undone-but-for", missing=list(undone.missing), left=list(undone.left))
+        run.emit("not-all-restored", missing=list(undone.missing), left=list(undone.left))
         run.log.warning("the destination was restored" + str(undone), missing=undone.missing, left=undone.left)
 
 

@@ -55,11 +55,15 @@ class Undone:
     def __str__(self) -> str:
         """What is to be said after "the destination was restored"; nothing where all is as it was."""
         told = [
-            (self.missing, "that were to be replaced and that somebody else has deleted"),
-            (self.left, "that somebody has changed since the job put them there, and that were left"),
+            (self.missing, "to be replaced, which somebody else has deleted"),
+            (self.left, "put there by the job, which somebody has changed since and which stay"),
         ]
-        parts = [f"{len(paths)} files {what} ({_some(paths)})" for paths, what in told if paths]
+        parts = [f"{_files(len(paths))} {what} ({_some(paths)})" for paths, what in told if paths]
         return ", but for " + " and ".join(parts) if parts else ""
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
 
 
 def _some(paths: Sequence[str]) -> str:

@@ -256,3 +256,8 @@ class Store(ABC):
 
     async def close(self) -> None:  # noqa: B027  # most stores have nothing to let go of
         """Let go of connections. The store is not used afterwards. Never raises."""
+
+
+async def list_all(store: Store, directory: str) -> list[FileStatus]:
+    """All that is in a directory, in one list: of directories that hold few."""
+    return [status async for page in store.list_directory(directory) for status in page]

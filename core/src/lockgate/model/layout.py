@@ -332,9 +332,8 @@ def replaced_nonce(path: str) -> str | None:
 
 def is_staged(name: str) -> bool:
     """Whether a name in a task attempt's working directory is one that `JobLayout.staged` gives: of a file that was
-    opened by the path that it will have, which the name does not say. Earlier
-    versions' names had no `_` at the end."""
-    return re.fullmatch(r"_[0-9]+-[A-Za-z0-9]{1,12}_?", name) is not None
+    opened by the path that it will have, which the name does not say."""
+    return re.fullmatch(r"_[0-9]+-[A-Za-z0-9]{1,12}_", name) is not None
 
 
 def record_sequence(name: str) -> int | None:
