@@ -6,10 +6,21 @@ import os
 import subprocess
 import sys
 
+import lockgate
 import pytest
 from faulty_store import make_faulty
 from lockgate import JobOptions, jobs, recover
-from lockgate.errors import CommitFailed, DestinationConflict, ManifestInvalid, StoreError, UsageError
+from lockgate.errors import (
+    CommitFailed,
+    CommitRefused,
+    DestinationConflict,
+    FileChanged,
+    ManifestInvalid,
+    OptionError,
+    OutcomeUnknown,
+    StoreError,
+    UsageError,
+)
 from lockgate.stores.local import LocalStore
 from test_record_lost import after_moving, die, in_moving
 
@@ -111,3 +122,97 @@ def test_a_committed_job_that_has_been_cleaned_up_cannot_be_undone_and_that_is_t
     with pytest.raises(UsageError, match="cannot be undone"):
         recover(str(table.root), job_id, undo=True, options=JobOptions())
     assert [state.job_id for state in jobs(str(table.root))] == [job_id]
+
+
+@pytest.mark.parametrize("undo", [None, False])
+def test_a_file_that_was_changed_while_it_waited_for_recovery_is_not_committed(table, undo) -> None:
+    """A rename on a local disk moves whatever stands there: the job was said to be finished, with changed content."""
+    table.write({"p=1/old": b"old"})
+    job_id = die(table, in_moving, {"p=1/new": b"new"})
+    (staged,) = (table.root / "_lockgate/jobs" / job_id).rglob("_0-*_")
+    staged.write_bytes(b"changed")
+    with pytest.raises(FileChanged, match="staged files, or more, were changed"):
+        recover(str(table.root), job_id, undo=undo, force=True)
+    assert recover(str(table.root), job_id, undo=True, force=True)[job_id].outcome == "undone"
+    assert table.read() == {"p=1/old": b"old"}
+
+
+@pytest.mark.parametrize("order", ["old-first", "new-first"])
+@pytest.mark.parametrize("ends", ["committed", "finished", "undone"])
+def test_a_file_takes_the_place_of_a_directory_that_is_replaced(table, order, ends) -> None:
+    """The empty directory stayed in its way: the commit failed, and so did every try to finish it."""
+    before = {"p=1/x/y/old": b"old", "p=1/x/z": b"z", "p=1/keep": b"k"}
+    table.write(before)
+    if ends == "committed":
+        table.write({"p=1/x": b"new"}, conflict="replace", replace_order=order)
+    else:
+        job_id = die(table, after_moving, {"p=1/x": b"new"}, replace_order=order)
+        assert recover(str(table.root), job_id, undo=ends == "undone", force=True)[job_id].outcome == ends
+    assert table.read() == (before if ends == "undone" else {"p=1/x": b"new"})
+    assert table.left_over() == []
+
+
+def test_an_undo_that_a_foreign_file_blocks_says_what_to_do(table) -> None:
+    table.write({"p=1/old": b"old"})
+    job_id = die(table, after_moving, {"p=1/new": b"new"})
+    (table.root / "p=1/old").write_bytes(b"foreign")
+    with pytest.raises(CommitFailed) as caught:
+        recover(str(table.root), job_id, undo=True, force=True)
+    assert "move it away, then lockgate recover" in caught.value.next_step
+    (table.root / "p=1/old").unlink()
+    assert recover(str(table.root), job_id, undo=True, force=True)[job_id].outcome == "undone"
+    assert table.read() == {"p=1/old": b"old"}
+
+
+def test_a_list_that_somebody_deleted_is_asked_for_and_the_replaced_files_are_named(table) -> None:
+    table.write({"p=1/old": b"old"})
+    job_id = die(table, after_moving, {"p=1/new": b"new"})
+    (lists,) = (table.root / "_lockgate/replaced" / job_id).glob("*.list")
+    content = lists.read_bytes()
+    lists.unlink()
+    with pytest.raises(OutcomeUnknown, match="bring the list back") as caught:
+        recover(str(table.root), job_id, force=True)
+    assert f"{lists.parent}/{lists.stem.removeprefix('_')}" in caught.value.next_step
+    lists.write_bytes(content)
+    assert recover(str(table.root), job_id, undo=True, force=True)[job_id].outcome == "undone"
+    assert table.read() == {"p=1/old": b"old"}
+
+
+@pytest.mark.parametrize("inside", [[], ["x"]])
+def test_a_setup_that_cannot_delete_success_leaves_no_job(table, inside) -> None:
+    (table.root / "_SUCCESS").mkdir(parents=True)
+    for name in inside:
+        (table.root / "_SUCCESS" / name).touch()
+    with pytest.raises(StoreError, match="_SUCCESS"):
+        table.job(delete_success_at_setup=True)
+    assert jobs(str(table.root)) == []
+
+
+@pytest.mark.parametrize("policy", ["append", "replace"])
+def test_a_job_of_which_no_task_has_committed_is_not_committed_by_an_operator(table, policy) -> None:
+    """`lockgate commit` of a job that died before its tasks emptied the table."""
+    table.write({"p=1/old": b"old"})
+    job = table.job(conflict=policy)
+    with pytest.raises(CommitRefused, match="no task of job"):
+        lockgate.commit(str(table.root), job.job_id, force=True)
+    assert table.read() == {"p=1/old": b"old"}
+    assert job.commit([]).files == 0
+    assert table.read() == ({} if policy == "replace" else {"p=1/old": b"old"})
+
+
+def test_a_file_below_too_many_directories_is_refused_before_anything_moves(table) -> None:
+    """It ended in `maximum recursion depth exceeded`, while files were moved."""
+    job = table.job()
+    receipts = [table.task(job, {"a": b"1"}, 0), table.task(job, {"d/" * 1_500 + "x": b"1"}, 1)]
+    with pytest.raises(ManifestInvalid, match="names that this store does not take") as caught:
+        job.commit(receipts)
+    assert "below more than 255 directories" in caught.value.where
+    assert table.read() == {}
+
+
+@pytest.mark.parametrize(
+    "option", [{"txn_id": "\udc80"}, {"summary_report_directory": "/\udc80"}, {"store": {"\udc80": "x"}}]
+)
+def test_an_option_that_is_not_text_is_refused(table, option) -> None:
+    with pytest.raises(OptionError, match="is not Unicode text"):
+        table.job(**option)

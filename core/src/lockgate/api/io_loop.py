@@ -39,32 +39,41 @@ class IoLoop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` and wait for it. A KeyboardInterrupt (or any exception raised in the waiting thread, such as
-        from a signal handler) cancels the work and waits until its cancellation, rollback included, is over."""
+        from a signal handler) cancels the work and waits until its cancellation, rollback included, is over; an error
+        of the rollback is a note of the exception."""
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
         except concurrent.futures.CancelledError:
             raise
-        except BaseException:
+        except BaseException as interruption:
             if not future.done():
                 future.cancel()
-                _wait_for_cancellation(self.loop, future)
+                for error in _wait_for_cancellation(self.loop):
+                    interruption.add_note(str(error))
             raise
 
 
-def _wait_for_cancellation(loop: asyncio.AbstractEventLoop, future: concurrent.futures.Future[Any]) -> None:
-    # `future` is cancelled at once, before the task has ended; what is waited for is the loop's tasks of our thread.
+def _wait_for_cancellation(loop: asyncio.AbstractEventLoop) -> list[BaseException]:
+    """Wait for what is being cancelled on the loop; the errors that it ended with."""
+    # The caller's future is cancelled at once, before its task has ended: so the loop's tasks are what is waited for.
     done = threading.Event()
+    errors: list[BaseException] = []
 
     async def watch() -> None:
         current = asyncio.current_task()
         others = [task for task in asyncio.all_tasks() if task is not current and task.cancelling()]
         if others:
             await asyncio.wait(others)
+        for task in others:
+            error = None if task.cancelled() else task.exception()
+            if error is not None:
+                errors.append(error)
         done.set()
 
     asyncio.run_coroutine_threadsafe(watch(), loop)
     done.wait(CANCEL_SECONDS)
+    return errors
 
 
 IO_LOOP = IoLoop()

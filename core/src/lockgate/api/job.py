@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from lockgate.api.destination import refuse_file
+from lockgate.api.interruption import telling_how_it_ended
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination, registry_of
 from lockgate.api.location import Location, absolute
@@ -189,11 +190,13 @@ class Job:
             CommitFailed: files were moved; the text says whether the destination was restored.
             OutcomeUnknown: the store could not say what happened; `lockgate recover` goes on from there.
 
-        KeyboardInterrupt, and SIGTERM unless the application handles it, roll back before they are raised.
+        KeyboardInterrupt, and SIGTERM unless the application handles it, roll back before they are raised. After the
+        commit point there is nothing to roll back: a note of the exception, and a warning in the log, say which it was.
         """
+        run = self._run()
         try:
-            with rolling_back_on_sigterm():
-                summary = IO_LOOP.run(commit_once(self._run(), receipts))
+            with rolling_back_on_sigterm(), telling_how_it_ended(run):
+                summary = IO_LOOP.run(commit_once(run, receipts))
         except CleanupFailed:
             self._end = "committed"
             self._show_life_no_more()

@@ -8,6 +8,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 
 from lockgate.api.destination import looking_run, missing_levels, refuse_file
+from lockgate.api.interruption import telling_how_it_ended
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import registry_of
 from lockgate.api.location import Location
@@ -21,6 +22,7 @@ from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import plan_job
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.list_jobs import JobState, JobStatus, find_job, job_state, list_jobs
+from lockgate.engine.load_manifests import find_pins
 from lockgate.engine.other_committers import list_other_jobs
 from lockgate.engine.probe_store import Probe, probe_store
 from lockgate.engine.publish import read_summary
@@ -34,7 +36,7 @@ from lockgate.engine.verify import Verification
 from lockgate.engine.verify import verify as verify_destination
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFenced, JobNotFound, LockgateError, OptionError, UsageError
+from lockgate.model.errors import CommitFenced, CommitRefused, JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import OURS, SUCCESS, JobLayout
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
@@ -76,7 +78,7 @@ def commit(
         CommitRefused, CommitFailed, OutcomeUnknown: as `Job.commit`.
     """
 
-    async def work() -> Summary:
+    async def found() -> JobRun:
         job = await _as_set_up(await _at(await _run(url, options), job_id), _told(options, told))
         if receipts is None and not force:
             state = await job_state(job, job.layout)
@@ -84,10 +86,19 @@ def commit(
             if state.phase in (None, Phase.REFUSED):
                 harm = "what its tasks commit from now on would be left out"
                 await refuse_if_at_work(job, state.last_seen, state.tasks_seen, harm=harm)
-        return await commit_once(job, receipts)
+        if receipts is None and not await find_pins(job):
+            # With the policy `replace` it would delete the table, and a driver that means it says so.
+            raise CommitRefused(
+                f"no task of job {job_id} has committed",
+                where=job.url(job.layout.manifests),
+                next_step=f"{command('abort', job.store.url, job_id)} deletes the job; an empty output is committed by "
+                "its driver, with no receipts: job.commit([])",
+            )
+        return job
 
-    with rolling_back_on_sigterm():
-        return IO_LOOP.run(work())
+    job = IO_LOOP.run(found())
+    with rolling_back_on_sigterm(), telling_how_it_ended(job):
+        return IO_LOOP.run(commit_once(job, receipts))
 
 
 def plan(

@@ -7,6 +7,7 @@ would end at once and leave the job to `lockgate recover`.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,12 @@ def _raise(number: int, frame: FrameType | None) -> None:
     raise Terminated
 
 
+def print_notes(interruption: BaseException) -> None:
+    """Say on standard error what is known of the job that was interrupted."""
+    for note in getattr(interruption, "__notes__", ()):
+        print(note, file=sys.stderr)
+
+
 @contextmanager
 def rolling_back_on_sigterm() -> Iterator[None]:
     """While the body runs, SIGTERM raises `Terminated` in the main thread. An application's own handler is left as
@@ -35,5 +42,9 @@ def rolling_back_on_sigterm() -> Iterator[None]:
     signal.signal(signal.SIGTERM, _raise)
     try:
         yield
+    except Terminated as end:
+        # Nobody prints the notes of an exception that ends the process by its status.
+        print_notes(end)
+        raise
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Sized
 from typing import Annotated, TypeVar
@@ -16,6 +17,7 @@ from lockgate.api.job_runs import registry_of
 from lockgate.api.location import absolute
 from lockgate.api.outside import VERSION
 from lockgate.api.show import read_any
+from lockgate.api.termination import print_notes
 from lockgate.cli import tables
 from lockgate.cli.completion import complete_job, complete_option, complete_path
 from lockgate.cli.terminal import Answer, print_answer, print_error, progress_bars
@@ -24,6 +26,9 @@ from lockgate.model.layout import SUCCESS
 from lockgate.model.options import JobOptions, names_given
 from lockgate.model.prediction import predict_operations, predict_seconds
 from lockgate.model.summary import Summary
+
+INTERRUPTED = 128 + signal.SIGINT
+"""The exit status of a command that was ended by Ctrl-C, as of every program that a shell sees end so."""
 
 app = typer.Typer(
     name="lockgate",
@@ -147,6 +152,9 @@ def _answer(
                 raise
     except LockgateError as error:
         raise typer.Exit(print_error(error, as_json=as_json)) from error
+    except KeyboardInterrupt as interruption:
+        print_notes(interruption)
+        raise typer.Exit(INTERRUPTED) from interruption
     print_answer(answer, as_json=as_json)
     raise typer.Exit(answer.status)
 

@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from lockgate.engine.concurrency import both
 from lockgate.engine.job_run import JobRun
-from lockgate.engine.publish import SUMMARY_BYTES_MAX, own_summary, success_content
+from lockgate.engine.publish import SUMMARY_BYTES_MAX, own_summary, published_summary, success_content
 from lockgate.engine.record_log import read_record
 from lockgate.engine.replaced_files import lists_in_force, still_set_aside
 from lockgate.engine.store import list_all
@@ -112,6 +112,15 @@ async def noted_summary(run: JobRun) -> Summary | None:
     """The summary of this job as its note has it, None where there is no note."""
     ended = await read_end(run, run.layout.ended)
     return None if ended is None else ended.as_summary()
+
+
+async def committed_summary(run: JobRun) -> Summary | None:
+    """The summary of this job, or of the one that has committed its transaction id, None where neither is known to have
+    committed. Another job's `_SUCCESS` may have taken its place, or it leaves none: the note, or the outcome, stays."""
+    published = await published_summary(run)
+    if published is not None:
+        return published
+    return await known_outcome(run) if run.options.txn_id else await noted_summary(run)
 
 
 async def last_end(run: JobRun) -> Ended | None:

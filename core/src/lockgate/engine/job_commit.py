@@ -12,7 +12,7 @@ from lockgate.engine.answer_failure import Failure, answer_failure, roll_back, s
 from lockgate.engine.cleanup import clean_up, clean_up_if_possible
 from lockgate.engine.concurrency import both
 from lockgate.engine.conflicts import meet_directories, old_summary, resolve
-from lockgate.engine.ended_jobs import is_record_lost, noted_summary, remember_last, why_over
+from lockgate.engine.ended_jobs import committed_summary, is_record_lost, remember_last, why_over
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.load_manifests import find_pins, load_plan, refuse_aborted
 from lockgate.engine.move_files import move_files
@@ -25,7 +25,7 @@ from lockgate.engine.replaced_files import delete_lists, still_set_aside, write_
 from lockgate.engine.reports import report_success
 from lockgate.engine.setup import check_marker
 from lockgate.engine.staged_files import is_unique, missing_sources
-from lockgate.engine.transactions import keep_outcome, known_outcome, save_for_outcome
+from lockgate.engine.transactions import keep_outcome, save_for_outcome
 from lockgate.model.commands import command
 from lockgate.model.errors import (
     AnswerLost,
@@ -81,10 +81,7 @@ async def _taken_over(run: JobRun, error: LockgateError) -> Summary:
         OutcomeUnknown: the other is still at work, or has left nothing to tell by.
     """
     record = await read_record(run)
-    published = await published_summary(run)
-    if published is None:
-        # Another job's `_SUCCESS` may have taken its place, or this one leaves none: the note, or the outcome, stays.
-        published = await known_outcome(run) if run.options.txn_id else await noted_summary(run)
+    published = await committed_summary(run)
     if published is not None:
         run.log.info("committed by somebody else who took the job over")
         return published

@@ -12,7 +12,7 @@ from lockgate.engine.ended_jobs import remember_last
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.replaced_files import Numbered, set_aside, waiting_files
-from lockgate.model.capabilities import WEAKENING
+from lockgate.model.capabilities import WEAKENING, Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, FileChanged
 from lockgate.model.files import FileStatus, Rename, Renamed
@@ -38,17 +38,21 @@ async def move_files(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: 
             await _set_aside_summary(run, aside_nonce, number, aside)
     blocking, replaced = _split(plan, pending)
     await set_aside(run, aside_nonce, blocking)
+    emptied = plan.directories_in_the_way() if Capability.REAL_DIRECTORIES in run.store.capabilities else []
     if run.options.replace_order == "old-first":
         await set_aside(run, aside_nonce, replaced)
+        await run.store.delete_empty_directories(emptied)
         await _make_directories(run, plan)
         await _rename_files(run, plan)
     else:
-        # A target of the same name can only be one file: what it replaces has to go before it comes.
-        same = plan.writes_any_of(aside.path for _, aside in replaced)
-        await set_aside(run, aside_nonce, [each for each in replaced if each[1].path in same])
+        # One name can only be one file's, or a directory's: what is there has to go before the file comes.
+        same, inside = plan.writes_any_of(aside.path for _, aside in replaced), set(emptied)
+        first = {number for number, aside in replaced if aside.path in same or parent_of(aside.path) in inside}
+        await set_aside(run, aside_nonce, [each for each in replaced if each[0] in first])
+        await run.store.delete_empty_directories(emptied)
         await _make_directories(run, plan)
         await _rename_files(run, plan)
-        await set_aside(run, aside_nonce, [each for each in replaced if each[1].path not in same])
+        await set_aside(run, aside_nonce, [each for each in replaced if each[0] not in first])
     if run.options.validate_output:
         await _validate(run, plan)
 
@@ -116,6 +120,34 @@ async def _rename_files(run: JobRun, plan: CommitPlan) -> None:
             run.statistics.took("commit_file_rename", run.runtime.tick() - began, len(renames))
         run.count("committer_files_committed", plan.files)
         run.count("committer_bytes_committed", plan.bytes)
+
+
+async def refuse_if_staged_changed(run: JobRun, plan: CommitPlan) -> None:
+    """Make sure that what is still staged is what its tasks committed: somebody may have changed it since the driver
+    died. Stores whose renames refuse a changed source find out by themselves, without a request more.
+
+    Raises:
+        FileChanged: it is not; nothing was touched.
+    """
+    if Capability.PINNED_SOURCE in run.store.capabilities:
+        return
+    job = run.layout.job_id
+    for batch in plan.batches(1_000):
+        staged = await run.store.stat_files([entry.source for entry in batch])
+        changed = [entry for entry, status in zip(batch, staged, strict=True) if not _is_as_committed(entry, status)]
+        if changed:
+            raise FileChanged(
+                f"job {job} cannot be finished: {len(changed)} staged files, or more, were changed after their tasks "
+                "committed",
+                where="\n".join(run.url(entry.source) for entry in changed[:5]),
+                next_step=f"{command('recover', run.store.url, job, '--undo')} restores the destination; then run the "
+                "job again",
+            )
+
+
+def _is_as_committed(entry: Entry, staged: FileStatus | None) -> bool:
+    """Of a file that is not staged any more, the rename tells."""
+    return staged is None or (entry.length in (-1, staged.length) and entry.identity in ("", staged.identity))
 
 
 async def refuse_if_taken_away(run: JobRun, plan: CommitPlan) -> None:

@@ -21,7 +21,7 @@ from lockgate.engine.job_run import JobRun
 from lockgate.engine.list_jobs import driver_may_be_alive, job_state
 from lockgate.engine.load_manifests import load_plan, refuse_aborted
 from lockgate.engine.lost_versions import catch_up, moved_plan, refuse_if_moved
-from lockgate.engine.move_files import refuse_if_taken_away
+from lockgate.engine.move_files import refuse_if_staged_changed, refuse_if_taken_away
 from lockgate.engine.publish import is_revoked, publish, published_summary
 from lockgate.engine.record_log import RecordLog, has_predecessor, holders_of, read_record
 from lockgate.engine.recorded_options import as_recorded
@@ -62,7 +62,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
     Raises:
         CommitFenced: its driver may be alive (and `force` was not given), or somebody else is recovering it.
         UsageError: it is past its commit point and cannot be undone.
-        FileChanged: it was about to pass it, and somebody has deleted files that it had put in place.
+        FileChanged: somebody has deleted files that it had put in place, or changed what is still staged.
     """
     with run.stage("recover"):
         record = await read_record(run)
@@ -127,6 +127,8 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
     if phase in (Phase.CLAIMED, Phase.MOVING):
         # What cannot be read leaves the job as it is: somewhere else, or later, it may be readable.
         plan = await (load_plan(run, record.pins) if phase is Phase.CLAIMED else recorded_plan(run, record))
+        if phase is Phase.MOVING:
+            await refuse_if_staged_changed(run, plan)
         try:
             if phase is Phase.CLAIMED:
                 await refuse_aborted(run, plan.pins)

@@ -31,13 +31,15 @@ async def rename_all(
     *,
     make_parents: bool = False,
     own_target: bool = False,
+    where_taken: str = "choose delete_target_files or another conflict policy, or give the files other names",
 ) -> list[Renamed]:
     """Rename every file, or raise; answers in order. A rename that has taken place already is found out and
     counted as recovered, so the call can be repeated after any failure. `own_target`: nobody but this job renames to
     these targets, so what stands there with the right identity was renamed, whatever stands at the source by now.
 
     `make_parents`: a target's directory that is not there, since another job's rollback has found it empty, is made
-    again. Never for targets in a job's own directory, which may be over.
+    again. Never for targets in a job's own directory, which may be over. `where_taken`: what to do next where a target
+    exists.
 
     Raises:
         CommitFailed: a rename was surely refused: its target exists, or its source has changed.
@@ -62,6 +64,7 @@ async def rename_all(
             last=attempt == TRIES - 1,
             make_parents=make_parents,
             own_target=own_target,
+            where_taken=where_taken,
         )
     return [outcome for outcome in outcomes if isinstance(outcome, Renamed)]
 
@@ -75,6 +78,7 @@ async def _settle(
     last: bool,
     make_parents: bool,
     own_target: bool,
+    where_taken: str,
 ) -> list[int]:
     """Find out what became of the doubtful renames; send again those that surely did not happen and may."""
     sources = await run.store.stat_files([renames[index].source for index in doubtful])
@@ -98,7 +102,7 @@ async def _settle(
             if outcome.reason is Refusal.PARENT_MISSING:
                 orphans.add(parent_of(rename.target))
         else:
-            raise _failure(run, rename, outcome, source, target)
+            raise _failure(run, rename, outcome, source, target, where_taken)
     if not again:
         return []
     if make_parents and orphans - {""}:
@@ -115,7 +119,12 @@ def _may_retry(outcome: NotRenamed) -> bool:
 
 
 def _failure(
-    run: JobRun, rename: Rename, outcome: RenameOutcome, source: FileStatus | None, target: FileStatus | None
+    run: JobRun,
+    rename: Rename,
+    outcome: RenameOutcome,
+    source: FileStatus | None,
+    target: FileStatus | None,
+    where_taken: str,
 ) -> CommitFailed | OutcomeUnknown:
     where = "\n".join(
         [
@@ -134,7 +143,7 @@ def _failure(
     detail = f" ({outcome.detail})" if isinstance(outcome, NotRenamed) and outcome.detail else ""
     reason = outcome.reason.value if isinstance(outcome, NotRenamed) else str(outcome)
     steps = {
-        Refusal.TARGET_EXISTS: "choose delete_target_files or another conflict policy, or give the files other names",
+        Refusal.TARGET_EXISTS: where_taken,
         Refusal.SOURCE_MISSING: "the task attempt's directory was changed or deleted; run the job again",
         Refusal.SOURCE_CHANGED: "the staged file was changed after its task committed; run the job again",
     }

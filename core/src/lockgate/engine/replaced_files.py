@@ -66,9 +66,10 @@ async def read_replaced(run: JobRun, nonce: str, digest: str) -> ReplacedFiles:
     (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
     if content is None or digest_of(content) != digest:
         raise OutcomeUnknown(
-            "the list of replaced files is not the one that the commit record names",
+            "the list of replaced files is not the one that the commit record names: somebody deleted or changed it",
             where=run.url(path),
-            next_step="somebody changed it; nothing was touched",
+            next_step="nothing was touched: bring the list back from a backup, if the store keeps any; without it, "
+            f"what was replaced is still below {run.url(run.layout.replaced_files(nonce))}, in files without their names",
         )
     return decode_replaced(content, name=run.url(path))
 
@@ -137,7 +138,9 @@ async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside]) -> None
         if renames:
             parents = sorted({rename.target.rpartition("/")[0] for rename in renames} - {""})
             await store.make_directories(parents)
-            await rename_all(run, renames, no_progress)
+            undo = command("recover", run.store.url, layout.job_id, "--undo")
+            taken = f"somebody else has written this file since: move it away, then {undo}"
+            await rename_all(run, renames, no_progress, where_taken=taken)
             run.count("files_brought_back", len(renames))
         if len(renames) < len(waiting):
             summaries = [status.path for number, status in waiting.items() if files[number].path == SUCCESS]

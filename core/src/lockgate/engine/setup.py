@@ -79,7 +79,10 @@ async def setup_job(run: JobRun) -> None:
         (created, error), (over, table) = await both(_mark(run), both(_why_refused(run), why_not_a_plain_table(run)))
         refusal = over or table
         if error is None and refusal is None and run.options.delete_success_at_setup:
-            refusal = await _delete_success(run)
+            try:
+                refusal = await _delete_success(run)
+            except StoreError as failure:
+                refusal = failure
         if refusal is not None:
             if created:
                 await _unmark(run)

@@ -34,6 +34,8 @@ class NameRules:
     def wrong_with(self, target: str, root: str = "") -> str:
         """Why the store would refuse the file `target`, a path relative to a destination that is at `root`; empty if it
         would not, for all that is documented."""
+        if target.count("/") > LEVELS_MAX:
+            return f"it is below more than {LEVELS_MAX} directories"
         most = self.element_bytes_max
         # A character has four bytes at most, so a short path needs no closer look.
         if most and len(target) > most // 4 and any(_utf8(element) > most for element in target.split("/")):
@@ -45,6 +47,10 @@ class NameRules:
             return self.because
         return ""
 
+
+LEVELS_MAX = 255
+"""How many directories of the destination a file may be below. The limit is Lockgate's own, since every directory is
+looked at by itself: HDFS takes 1,000 (`HdfsServerConstants.MAX_PATH_DEPTH`)."""
 
 _LENGTHS: dict[str, Callable[[str], int]] = {"bytes": _utf8, "characters": _utf16}
 

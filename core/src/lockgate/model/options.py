@@ -462,11 +462,28 @@ def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=suggestion + _wanted(spec))
     if least is not None and not value >= least:
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
+    if not all(_is_text(each) for each in _texts_in(result)):
+        raise OptionError(f"{spec.name} is not Unicode text", where=ascii(value), next_step=_wanted(spec))
     if kind == "tuple[str, ...]":
         return tuple(result)
     if kind == "Mapping[str, str]":
         return dict(result)
     return float(result) if kind in ("float", "seconds") else result
+
+
+def _texts_in(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    return value if isinstance(value, tuple | list) else [value]
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a job's marker, its record and `_SUCCESS`, which are JSON, can hold it."""
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _shown(name: str, value: Any) -> str:

@@ -110,6 +110,15 @@ class CommitPlan:
             return suspects
         return {entry.target for batch in self.batches() for entry in batch if entry.target in suspects}
 
+    def directories_in_the_way(self) -> list[str]:
+        """Directories that stand where a file must be, and what is in them, and that are empty once what is replaced is
+        set aside; leaf first."""
+        parents = {parent_of(aside.path) for aside in self.set_aside} - {""}
+        above = parents.union(*map(ancestors_of, parents))
+        targets = self.writes_any_of(above)
+        found = [path for path in above if targets and not targets.isdisjoint([path, *ancestors_of(path)])]
+        return sorted(found, key=lambda path: (-path.count("/"), path))
+
     def replacing(self, files: Iterable[FileStatus]) -> CommitPlan:
         """This plan with more files to set aside; each is set aside once."""
         known = {aside.path for aside in self.set_aside}

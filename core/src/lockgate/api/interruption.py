@@ -1,0 +1,53 @@
+"""What is said to whoever interrupts a job commit (Ctrl-C, SIGTERM): whether the job has committed all the same.
+
+An interrupted commit is undone only before its commit point. Who saw nothing but `KeyboardInterrupt` would run a job
+again that is committed, and have its rows twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lockgate.api.io_loop import IO_LOOP
+from lockgate.engine.ended_jobs import committed_summary
+from lockgate.engine.job_run import JobRun
+from lockgate.engine.record_log import read_record
+from lockgate.model.commands import command
+from lockgate.model.phases import Phase
+
+
+@contextmanager
+def telling_how_it_ended(run: JobRun) -> Iterator[None]:
+    """While the body commits this job: what interrupts it is raised with a note of how the job stands then, and the
+    log says it too, since a process that ends by a signal shows no notes."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as interruption:
+        try:
+            told = IO_LOOP.run(_how_it_stands(run))
+        except Exception as error:
+            told = f"how it stands could not be read ({error}); {command('jobs', run.store.url)} shows it"
+        told = f"interrupted: job {run.layout.job_id} {told}"
+        interruption.add_note(told)
+        run.log.warning(told)
+        raise
+
+
+async def _how_it_stands(run: JobRun) -> str:
+    if await committed_summary(run) is not None:
+        clean = command("gc", run.store.url)
+        return f"is committed all the same: do not run it again; {clean} deletes what it has left"
+    record = await read_record(run)
+    if record is None:
+        return "is not committed, and the destination is as it was before"
+    recover = command("recover", run.store.url, run.layout.job_id)
+    if record.phase is Phase.COMMITTED:
+        return f"is committed all the same: do not run it again; {recover} ends what was under way"
+    if record.phase is Phase.REFUSED:
+        return "is not committed, and nothing was moved; it can be committed again, or aborted"
+    if record.phase is Phase.ROLLED_BACK:
+        return "was undone, and the destination is as it was before"
+    return f"is in phase {record.phase.value}; {recover} finishes it, or with --undo restores the destination"
