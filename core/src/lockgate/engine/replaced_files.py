@@ -65,11 +65,12 @@ async def read_replaced(run: JobRun, nonce: str, digest: str) -> ReplacedFiles:
     path = run.layout.replaced_list(nonce)
     (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
     if content is None or digest_of(content) != digest:
+        aside = run.url(run.layout.replaced_files(nonce))
         raise OutcomeUnknown(
             "the list of replaced files is not the one that the commit record names: somebody deleted or changed it",
             where=run.url(path),
             next_step="nothing was touched: bring the list back from a backup, if the store keeps any; without it, "
-            f"what was replaced is still below {run.url(run.layout.replaced_files(nonce))}, in files without their names",
+            f"what was replaced is still below {aside}, in files without their names",
         )
     return decode_replaced(content, name=run.url(path))
 
