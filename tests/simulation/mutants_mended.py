@@ -637,3 +637,21 @@ def a_transaction_is_known_by_its_outcome_alone() -> Iterator[None]:
     """A driver died at its commit point, before it kept the outcome, and its record was deleted: it is repeated."""
     with patch.object(transactions, "success_content", _nothing):
         yield
+
+
+def _replacing_alone(scenario: Scenario) -> bool:
+    return scenario.jobs[0].options.conflict == "replace"
+
+
+@mutant(
+    "finishes",
+    wants=_replacing_alone,
+    shape=_alone_until_the_end,
+    features=(Feature.SHAPES, Feature.FINISHING),
+    histories_max=200,
+    mended="a file takes the place of a directory whose files were replaced",
+)
+def an_emptied_directory_stays_in_the_way() -> Iterator[None]:
+    """What is left of a directory whose files were set aside keeps the file of its name from its place, for ever."""
+    with patch.object(CommitPlan, "directories_in_the_way", lambda _: []):
+        yield

@@ -187,11 +187,23 @@ def why_finishable(judges: Judges, layout: JobLayout) -> str:
         while above := above.rpartition("/")[0]:
             if above in disk.files and disk.real_directories:
                 return ""
-        if disk.real_directories and target in disk.directories:
+        if disk.real_directories and target in disk.directories and not _gives_way(judges, job, target, replaceable):
             return ""
     if phase is Phase.CLAIMED and (_others_at_work(judges, job) or (record.policy == "fail" and judges.visible)):
         return ""
     return f"its {len(pinned)} manifests and {len(owners)} files are there"
+
+
+def _gives_way(judges: Judges, job: JobTruth, directory: str, replaceable: set[str]) -> bool:
+    """Whether all that is below a directory is replaced, so that a file can take its place."""
+    if job.record is None or job.record.policy != "replace":
+        return False
+    below = judges.disk.below(directory)
+    replaced = [*below, *job.set_aside]
+    directories = [directory, *judges.disk.directories_below(directory)]
+    return all(path in replaceable for path in below) and all(
+        any(path.startswith(above + "/") for path in replaced) for above in directories
+    )
 
 
 def _is_label(stored: object) -> bool:

@@ -29,6 +29,7 @@ class Feature(StrEnum):
     LONG_MOVES = "moves that take long"
     NAMES = "one destination of many names"
     COPIES = "a rename is two acts"
+    SHAPES = "files where directories were"
     FINISHING = "recovery finishes what it can"
 
 
@@ -229,6 +230,19 @@ def _copies(scenario: Scenario, random: Random) -> Scenario:
     return replace(scenario, store=COPYING.name)
 
 
+def _shapes(scenario: Scenario, random: Random) -> Scenario:
+    """A job that replaces the table writes a file where the table has a directory, and files below that."""
+    before = dict(scenario.before)
+    for job in scenario.jobs:
+        if job.options.conflict != "replace":
+            continue
+        others = {path for other in scenario.jobs for plan in other.attempts for path in plan.targets if other != job}
+        for path in sorted({path for plan in job.attempts for path in plan.targets} - others):
+            if random.random() < 0.5 and not _is_blocked(path, [*before, *others]) and path not in before:
+                before |= {f"{path}/{name}": b"deep" for name in random.choice((("a",), ("a", "b/c"), ("b/c",)))}
+    return replace(scenario, before=before)
+
+
 _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.EQUAL: (0.3, _equal),
     Feature.STRANGERS: (0.15, _strangers),
@@ -239,4 +253,5 @@ _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.LONG_MOVES: (0.1, _long_moves),
     Feature.NAMES: (0.2, _names),
     Feature.COPIES: (0.1, _copies),
+    Feature.SHAPES: (0.15, _shapes),
 }

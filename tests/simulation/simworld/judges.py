@@ -505,7 +505,9 @@ class Judges:
             )
         elif job.moves_in_order("new-first") and not job.robbed:  # it may be an undoing without the record
             needed = {path for path in job.files if path not in job.set_aside}
-            blocking = any(path == source or path.startswith(source + "/") for path in job.files)
+            blocking = any(
+                path == source or path.startswith(source + "/") or source.startswith(path + "/") for path in job.files
+            )
             absent = [path for path in needed if path not in self.visible]
             if absent and not blocking:
                 self.accuse("new-first", f"{source} is gone before {absent[0]}, which replaces it, is there")
