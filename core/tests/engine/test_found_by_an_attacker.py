@@ -216,3 +216,9 @@ def test_a_file_below_too_many_directories_is_refused_before_anything_moves(tabl
 def test_an_option_that_is_not_text_is_refused(table, option) -> None:
     with pytest.raises(OptionError, match="is not Unicode text"):
         table.job(**option)
+
+
+def test_the_last_committed_job_is_shown_though_it_left_an_older_success_in_place(table) -> None:
+    table.write({"a": b"1"})
+    latest = table.write({"b": b"2"}, mark_success=False).job_id
+    assert [(state.job_id, state.status.value) for state in jobs(str(table.root))] == [(latest, "committed")]

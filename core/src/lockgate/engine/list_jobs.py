@@ -187,9 +187,10 @@ async def _finished(run: JobRun, seen: set[str]) -> list[JobState]:
         summary = await read_summary(run, SUCCESS)
     except LockgateError:  # an empty `_SUCCESS` of another committer names no job
         return []
-    ended = await last_end(run) if summary is None else None
-    if ended is not None:  # of a job that leaves no `_SUCCESS` the note has the summary
-        summary = ended.summary
+    ended = await last_end(run)
+    # Of a job that leaves no `_SUCCESS` the note has the summary; it may have committed beside an older `_SUCCESS`.
+    if ended is not None and ended.summary is not None:
+        summary = max([ended.summary, *filter(None, [summary])], key=lambda each: each.timestamp)
     if summary is None or not summary.success or summary.job_id in seen:
         return []
     try:

@@ -70,56 +70,69 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
             return await _without_record(run, undo=undo, force=force)
         run = dataclasses.replace(run, layout=run.layout.at_attempt(record.job_attempt))
         if await _is_remainder(run, record):
-            committed = record.phase is Phase.COMMITTED
-            # Our own cleanup deletes the marker after what was set aside, another committer what it finds.
-            kept = [] if committed else await kept_lists(run, run.layout.job_id)
-            recovery = await _from_lists(run, kept, undo=undo) if kept else _ended_already(run, record)
-            await clean_up(run, committed=committed)
-            return recovery
-        rule = PHASES[record.phase]
+            return await _end_remainder(run, record, undo=undo)
         if record.phase is not Phase.COMMITTED and not force and _may_be_alive(run, record):
-            raise CommitFenced(
-                f"job {run.layout.job_id} may be at work: {record.holder} renewed it "
-                f"{run.runtime.wall() - record.updated:.0f} s ago (phase {record.phase.value})",
-                where=run.url(run.layout.attempt_directory),
-                next_step="if that driver is surely dead, add --force",
-            )
+            raise _may_be_at_work(run, record)
         if record.phase in NOTHING_ASIDE and (lost := await _lists_of_another_record(run, record)):
             recovery = await _from_lists(run, lost, undo=undo)
             # Then the record that was begun anew, as if it were the only one.
             await recover_job(run, undo=True if recovery.outcome == "undone" else None, force=force)
             return recovery
-        wants_undo = rule.recovery == "undo" if undo is None else undo
-        if wants_undo and not rule.can_undo:
-            raise too_late(run)
-        if not wants_undo and rule.recovery == "undo":
-            raise UsageError(
-                f"the job is {record.phase.value}: it can only be undone",
-                where=run.url(run.layout.attempt_directory),
-                next_step=command("recover", run.store.url, run.layout.job_id, "--undo"),
-            )
-        if record.phase is Phase.REFUSED:
-            has_lists = bool(await lists_in_force(run))
-            if not wants_undo:
-                if has_lists:
-                    raise still_set_aside(run)
-                await refuse_if_moved(run, record)
-                return Recovery("nothing", record.phase)
-            moved = await moved_plan(run, record)
-            if moved is None and not has_lists:
-                return Recovery("nothing", record.phase)
+        wants_undo = _wants_undo(run, record, undo)
         run = dataclasses.replace(run, options=as_recorded(run.options, record))
         log = RecordLog(run)
         if record.phase is Phase.REFUSED:
-            files = {"files": moved.files, "bytes": moved.bytes} if moved else {}
-            record = await log.claim(Phase.ROLLING_BACK, record, reason="undone by recovery", **files)
-        else:
-            record = await catch_up(run, log, await log.take_over(record))
+            return await _recover_refused(run, log, record, undo=wants_undo)
+        record = await catch_up(run, log, await log.take_over(record))
         if undo and not PHASES[record.phase].can_undo:
             raise too_late(run)
         if wants_undo or (undo is None and await _is_being_undone(run, record)):
             return await log.while_renewing(_undo(run, log, record))
         return await _finish(run, log, record)
+
+
+def _may_be_at_work(run: JobRun, record: CommitRecord) -> CommitFenced:
+    return CommitFenced(
+        f"job {run.layout.job_id} may be at work: {record.holder} renewed it "
+        f"{run.runtime.wall() - record.updated:.0f} s ago (phase {record.phase.value})",
+        where=run.url(run.layout.attempt_directory),
+        next_step="if that driver is surely dead, add --force",
+    )
+
+
+def _wants_undo(run: JobRun, record: CommitRecord, undo: bool | None) -> bool:
+    """Whether the job is to be undone: as was asked for, or else as its phase says.
+
+    Raises:
+        UsageError: what was asked for is not possible in this phase.
+    """
+    rule = PHASES[record.phase]
+    wants_undo = rule.recovery == "undo" if undo is None else undo
+    if wants_undo and not rule.can_undo:
+        raise too_late(run)
+    if not wants_undo and rule.recovery == "undo":
+        raise UsageError(
+            f"the job is {record.phase.value}: it can only be undone",
+            where=run.url(run.layout.attempt_directory),
+            next_step=command("recover", run.store.url, run.layout.job_id, "--undo"),
+        )
+    return wants_undo
+
+
+async def _recover_refused(run: JobRun, log: RecordLog, record: CommitRecord, *, undo: bool) -> Recovery:
+    """Nothing of a refused job is anywhere; unless the newest versions of its record, which said more, are lost."""
+    has_lists = bool(await lists_in_force(run))
+    if not undo:
+        if has_lists:
+            raise still_set_aside(run)
+        await refuse_if_moved(run, record)
+        return Recovery("nothing", record.phase)
+    moved = await moved_plan(run, record)
+    if moved is None and not has_lists:
+        return Recovery("nothing", record.phase)
+    files = {"files": moved.files, "bytes": moved.bytes} if moved else {}
+    record = await log.claim(Phase.ROLLING_BACK, record, reason="undone by recovery", **files)
+    return await log.while_renewing(_undo(run, log, record))
 
 
 async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
@@ -297,6 +310,15 @@ async def _can_go_on(run: JobRun, record: CommitRecord) -> bool:
     except CommitRefused:
         return False
     return True
+
+
+async def _end_remainder(run: JobRun, record: CommitRecord, *, undo: bool | None) -> Recovery:
+    committed = record.phase is Phase.COMMITTED
+    # Our own cleanup deletes the marker after what was set aside, another committer what it finds.
+    kept = [] if committed else await kept_lists(run, run.layout.job_id)
+    recovery = await _from_lists(run, kept, undo=undo) if kept else _ended_already(run, record)
+    await clean_up(run, committed=committed)
+    return recovery
 
 
 def _ended_already(run: JobRun, record: CommitRecord) -> Recovery:
