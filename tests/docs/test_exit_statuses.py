@@ -105,6 +105,7 @@ CASES: dict[str, list[Callable[[str], list[str]]]] = {
         _with(_open, "jobs", "{url}"),
         _with(_empty, "jobs", "{url}"),
         _with(_nothing, "plugins"),
+        _with(_nothing, "doctor", "{url}"),
     ],
     "a job has crashed, or its record is lost or cannot be read": [
         _with(_crashed, "jobs", "{url}"),
@@ -121,12 +122,12 @@ CASES: dict[str, list[Callable[[str], list[str]]]] = {
     "the store refused or failed an operation, or does not do what its plugin claims": [
         _with(_nothing, "doctor", "/proc/nothing")
     ],
-    "the destination does not exist, or is a file": [
+    "the destination is a file, or does not exist; `doctor` makes it, and deletes it at the end": [
         *[_with(_nothing, command, "{url}") for command in ("show", "verify", "jobs", "recover", "gc")],
         *[_with(_nothing, command, "{url}", "job") for command in ("plan", "commit", "abort")],
         *[_with(_file, command, "{url}") for command in ("verify", "jobs", "recover", "gc", "doctor")],
     ],
-    "`show` or `verify` of a destination without `_SUCCESS`": [
+    "`show` or `verify` of a destination without `_SUCCESS`, and without a crashed job": [
         _with(_empty, "show", "{url}"),
         _with(_open, "verify", "{url}"),
         _with(lambda url: _job(url, mark_success=False), "verify", "{url}"),

@@ -59,7 +59,9 @@ def test_a_hook_of_a_wrong_name_or_signature_fails_to_load(install) -> None:
     hook = "from lockgate.plugins.hookspecs import hookimpl\n@hookimpl\ndef {}: ...\n"
     install("lockgate-typo", "typo", hook.format("lockgate_open_stores(url)"))
     install("lockgate-signature", "signature", hook.format("lockgate_open_store(url, nonsense)"))
+    install("lockgate-zebra", "zebra", STORE.format(name="zebra", schemes='"zebra",'))
     failures = {plugin.name: plugin.failure for plugin in PluginRegistry().failures}
+    assert sorted(failures) == ["signature", "typo"], "only those, and none that comes after them"
     assert "lockgate_open_stores" in failures["typo"]
     assert "nonsense" in failures["signature"]
 
@@ -81,7 +83,7 @@ def test_an_unknown_scheme_says_which_distribution_to_install(scheme, distributi
     allow_none = PluginRegistry(allow=("local",))
     with pytest.raises(PluginError, match=f"no plugin serves {scheme}://") as caught:
         allow_none.owner_of(scheme)
-    assert caught.value.next_step == f'pip install "{distribution}"'
+    assert caught.value.next_step.startswith(f'pip install "{distribution}"')
 
 
 def test_allow_loads_nothing_else_but_what_comes_with_lockgate(install) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from lockgate.api.location import absolute
 from lockgate.api.outside import real_runtime
 from lockgate.engine.job_run import JobRun
 from lockgate.engine.store import Store
-from lockgate.model.errors import OptionError
+from lockgate.model.errors import LockgateError, OptionError
 from lockgate.model.layout import JobLayout
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl, parse_url
@@ -33,7 +34,15 @@ def open_destination(url: str | StoreUrl, options: JobOptions) -> Store:
     Raises:
         UsageError: no plugin serves it, or the combination is not safe.
     """
-    return registry_of(options).open_destination(str(parse_url(url) if isinstance(url, str) else url), options)
+    registry = registry_of(options)
+    for name in ("summary_report_directory", "diagnostics_manifest_directory"):
+        if given := getattr(options, name):
+            try:
+                registry.open_store(absolute(given), options)
+            except LockgateError as error:
+                where = f"{name}={given}\n{error.where}".strip()
+                raise OptionError(f"{name}: {error.what}", where=where, next_step=error.next_step) from error
+    return registry.open_destination(str(parse_url(url) if isinstance(url, str) else url), options)
 
 
 def job_run(
@@ -43,7 +52,7 @@ def job_run(
     registry = registry_of(options)
 
     async def open_store(url: str) -> Store:
-        return registry.open_store(url, options)
+        return registry.open_store(absolute(url), options)
 
     return JobRun(
         layout=layout,

@@ -32,12 +32,13 @@ from lockgate.engine.recover import Recovery, recover_job, too_late
 from lockgate.engine.replaced_files import still_set_aside
 from lockgate.engine.setup import read_marker
 from lockgate.engine.signs_of_life import refuse_if_at_work
+from lockgate.engine.store import list_all
 from lockgate.engine.verify import Verification
 from lockgate.engine.verify import verify as verify_destination
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, CommitRefused, JobNotFound, LockgateError, OptionError, UsageError
-from lockgate.model.layout import OURS, SUCCESS, JobLayout
+from lockgate.model.layout import OURS, SUCCESS, JobLayout, task_of
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
@@ -80,20 +81,10 @@ def commit(
 
     async def found() -> JobRun:
         job = await _as_set_up(await _at(await _run(url, options), job_id), _told(options, told))
-        if receipts is None and not force:
-            state = await job_state(job, job.layout)
-            # Once its commit has begun, its record says who may go on.
-            if state.phase in (None, Phase.REFUSED):
-                harm = "what its tasks commit from now on would be left out"
-                await refuse_if_at_work(job, state.last_seen, state.tasks_seen, harm=harm)
-        if receipts is None and not await find_pins(job):
-            # With the policy `replace` it would delete the table, and a driver that means it says so.
-            raise CommitRefused(
-                f"no task of job {job_id} has committed",
-                where=job.url(job.layout.manifests),
-                next_step=f"{command('abort', job.store.url, job_id)} deletes the job; an empty output is committed by "
-                "its driver, with no receipts: job.commit([])",
-            )
+        if receipts is None:
+            if not force:
+                await _refuse_if_at_work(job, harm="what its tasks commit from now on would be left out")
+            await _refuse_unfinished(job, force=force)
         return job
 
     job = IO_LOOP.run(found())
@@ -136,10 +127,7 @@ def abort(url: Location, job_id: str, options: JobOptions | None = None, *, forc
     async def work() -> None:
         job = await _at(await _run(url, options), job_id)
         if not force:
-            state = await job_state(job, job.layout)
-            if state.phase in (None, Phase.REFUSED):
-                harm = "what its tasks have written would be deleted"
-                await refuse_if_at_work(job, state.last_seen, state.tasks_seen, harm=harm)
+            await _refuse_if_at_work(job, harm="what its tasks have written would be deleted")
         await abort_job(job)
 
     IO_LOOP.run(work())
@@ -266,6 +254,49 @@ def doctor(url: Location, options: JobOptions | None = None) -> list[Probe]:
     return IO_LOOP.run(work())
 
 
+async def _refuse_if_at_work(run: JobRun, *, harm: str) -> None:
+    """Before somebody else than its driver ends a job. Once its commit has begun, its record says who may go on; and a
+    driver that was refused, and is gone, had done with its tasks.
+
+    Raises:
+        CommitFenced: its driver or its tasks may be at work.
+    """
+    state = await job_state(run, run.layout)
+    if state.phase is Phase.REFUSED and state.record is not None and run.runtime.is_gone(state.record.holder):
+        return
+    if state.phase in (None, Phase.REFUSED):
+        await refuse_if_at_work(run, state.last_seen, state.tasks_seen, harm=harm)
+
+
+async def _refuse_unfinished(run: JobRun, *, force: bool) -> None:
+    """Before the manifests that are found are committed: with the policy `replace` a job without any would delete the
+    table, and a driver that means that says so; and tasks that began and did not commit are missed by nobody else.
+
+    Raises:
+        CommitRefused: no task has committed; or some have not, and `force` was not given.
+    """
+    job_id, aborting = run.layout.job_id, command("abort", run.store.url, run.layout.job_id)
+    committed = {pin.task_id for pin in await find_pins(run)}
+    if not committed:
+        raise CommitRefused(
+            f"no task of job {job_id} has committed",
+            where=run.url(run.layout.manifests),
+            next_step=f"{aborting} deletes the job; an empty output is committed by its driver, with no receipts: "
+            "job.commit([])",
+        )
+    if force:
+        return
+    begun = {task for status in await list_all(run.store, run.layout.tasks) if (task := task_of(status.path))}
+    missing = sorted(begun - committed)
+    if missing:
+        raise CommitRefused(
+            f"{len(missing)} tasks of job {job_id} have begun and have not committed: {', '.join(missing[:5])}",
+            where=run.url(run.layout.tasks),
+            next_step=f"run the job again, and {aborting}; or add --force, and what the other tasks wrote is committed "
+            "alone",
+        )
+
+
 def _told(options: JobOptions | None, told: Collection[str] | None) -> Collection[str]:
     """The names of the options that the caller gave expressly."""
     if told is not None or options is None:
@@ -364,7 +395,8 @@ def _not_begun(run: JobRun, state: JobState) -> Recovery:
     began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
     tasks = "1 task has committed" if state.tasks_committed == 1 else f"{state.tasks_committed} tasks have committed"
     if state.status is JobStatus.RUNNING:
-        next_step = f"it may be at work; if it is surely over, {committing} --force, or {aborting} --force"
+        ending = f"{committing} --force, or {aborting} --force" if state.tasks_committed else f"{aborting} --force"
+        next_step = f"it may be at work; if it is surely over, {ending}"
     elif state.tasks_committed:
         next_step = f"{committing} commits what they wrote, {aborting} deletes it"
     else:

@@ -161,7 +161,7 @@ def _answer(
 
 @app.command()
 def plugins(json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
-    """List the plugins with their versions, and what their stores can do."""
+    """List plugins, with what their stores can do."""
     _answer(json, verbose, option, lambda options: tables.plugins_answer(registry_of(options)))
 
 
@@ -181,7 +181,9 @@ def show(
     option: Options = None,
     verbose: Verbose = False,
 ) -> None:
-    """Print a summary, a task manifest or a commit record, Lockgate's or Hadoop's."""
+    """Print a summary, a manifest or a commit record.
+
+    Lockgate's, or Hadoop's."""
 
     def work(options: JobOptions) -> Answer:
         shown = read_any(url, options)
@@ -193,7 +195,7 @@ def show(
 
 @app.command()
 def jobs(url: Url, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
-    """List the jobs in flight, crashed and finished, with age and phase."""
+    """List jobs at work, crashed and finished."""
 
     def work(options: JobOptions) -> Answer:
         return tables.jobs_answer(_or_nothing_there(api.jobs(url, options), url, options))
@@ -211,7 +213,9 @@ def plan(
     option: Options = None,
     verbose: Verbose = False,
 ) -> None:
-    """Show what a job commit would do, and what it would cost, without touching anything."""
+    """Show what a commit would do, and its cost.
+
+    Touches nothing."""
 
     def work(options: JobOptions) -> Answer:
         made = api.plan(url, job_id, options, told=names_given(_chosen(option)))
@@ -234,7 +238,9 @@ def commit(
     option: Options = None,
     verbose: Verbose = False,
 ) -> None:
-    """Commit a job whose tasks have committed: Lockgate's, or Hadoop's manifest committer's. It must be over."""
+    """Commit a job that is over.
+
+    Its tasks must have committed: Lockgate's, or those of Hadoop's manifest committer."""
 
     def work(options: JobOptions) -> Answer:
         told = names_given(_chosen(option))
@@ -252,7 +258,9 @@ def abort(
     option: Options = None,
     verbose: Verbose = False,
 ) -> None:
-    """Delete everything that a job left, before its job commit. It must be over."""
+    """Delete what a job left that has not committed.
+
+    It must be over, and its job commit must not have begun to move files."""
 
     def work(options: JobOptions) -> Answer:
         api.abort(url, job_id, options, force=force)
@@ -280,7 +288,9 @@ def recover(
     option: Options = None,
     verbose: Verbose = False,
 ) -> None:
-    """Finish, or undo, a job commit whose driver died. Nothing to do is success, a job without a trace is not."""
+    """Finish, or undo, a commit whose driver died.
+
+    Nothing to do is success, a job without a trace is not."""
 
     def work(options: JobOptions) -> Answer:
         if undo and finish:
@@ -306,7 +316,9 @@ def gc(
     option: Options = None,
     verbose: Verbose = False,
 ) -> None:
-    """Delete what jobs that are over left behind; never a job that may be alive."""
+    """Delete what jobs that are over left behind.
+
+    Never a job that may be alive, unless alive_seconds=0 says that none is."""
 
     def work(options: JobOptions) -> Answer:
         found = api.collect_garbage(url, dry_run=dry_run, options=options)
@@ -317,13 +329,17 @@ def gc(
 
 @app.command()
 def verify(url: Url, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
-    """Compare the destination with its last commit: missing, changed, swapped and extra files."""
+    """Compare the destination with its last commit.
+
+    Files that are missing, changed, swapped, moved or extra."""
     _answer(json, verbose, option, lambda options: tables.verification_answer(api.verify(url, options), url), url)
 
 
 @app.command()
 def doctor(url: Url, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
-    """Try a store out, and compare what it does with what its plugin claims."""
+    """Try a store out, beside what its plugin claims.
+
+    Directories of the destination that were not there are made, and deleted at the end."""
     _answer(json, verbose, option, lambda options: tables.probes_answer(api.doctor(url, options), url))
 
 

@@ -43,6 +43,19 @@ async def answer_failure(run: JobRun, log: RecordLog, error: BaseException) -> N
         await report_failure(run, record, error)
         if log.phase is Phase.ROLLED_BACK:
             await clean_up_if_possible(run)
+        else:
+            await _give_up(run, log)
+
+
+async def _give_up(run: JobRun, log: RecordLog) -> None:
+    """Say in the record that this driver does nothing more: its process may live on, as a notebook's does, and recovery
+    need not wait until it is silent."""
+    if log.phase not in (Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK):
+        return
+    try:
+        await log.advance(log.phase, given_up=True)
+    except Exception as error:  # whatever it is, it must not hide why the commit failed
+        run.log.info("the commit record could not say that it is given up", error=str(error))
 
 
 async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:

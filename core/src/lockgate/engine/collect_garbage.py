@@ -113,7 +113,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         keep = f"it was undone{undone}: {command('recover', run.store.url, state.job_id)} tells which, and ends it"
     try:
         if keep is None and await _wrote_lately(run, state):
-            keep = "a task attempt wrote there a short while ago"
+            keep = "somebody wrote there a short while ago"
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
     if keep is not None:

@@ -19,7 +19,7 @@ from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError
 from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
-from lockgate.model.record import CommitRecord
+from lockgate.model.record import CommitRecord, Holder
 
 
 class JobStatus(StrEnum):
@@ -40,7 +40,7 @@ class JobStatus(StrEnum):
 STATUS_MEANING: dict[JobStatus, str] = {
     JobStatus.RUNNING: "its tasks are at work, or were a short while ago",
     JobStatus.COMMITTING: "its driver is in job commit, or was a short while ago",
-    JobStatus.CRASHED: "its driver died in job commit: `lockgate recover` finishes or undoes it",
+    JobStatus.CRASHED: "its driver died in job commit, or gave it up: `lockgate recover` finishes or undoes it",
     JobStatus.ABANDONED: "its job commit never began: `lockgate commit` commits what its tasks wrote, `lockgate gc` or "
     "`lockgate abort` deletes it",
     JobStatus.REFUSED: "its commit was refused before anything moved; it can be committed again, or aborted",
@@ -106,8 +106,10 @@ async def list_jobs(run: JobRun) -> list[JobState]:
 
 
 def driver_may_be_alive(run: JobRun, record: CommitRecord) -> bool:
-    """Whether a job commit may be under way: its record was renewed in the last `alive_seconds`, and its driver is
-    not known to be gone. What `jobs` shows, and what `recover` goes by."""
+    """Whether a job commit may be under way: its record was renewed in the last `alive_seconds`, and its driver is not
+    known to be gone, nor has given it up. What `jobs` shows, and what `recover` goes by."""
+    if record.given_up:
+        return False
     return run.runtime.wall() - record.updated < run.options.alive_seconds and not run.runtime.is_gone(record.holder)
 
 
@@ -155,7 +157,7 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         raise
     except LockgateError as error:
         marker, problem = None, problem or str(error)
-    driver = "" if marker is None else f"{marker.user}@{marker.host}"
+    driver = _name(run, Holder("", marker.host, marker.process, marker.user)) if marker else ""
     newest = max(newest, marker.created if marker else 0.0)
     if problem:
         return JobState(
@@ -164,9 +166,14 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     last_seen = max(newest, record.updated if record else 0.0)
     status = _status(run, record, marker, last_seen, tasks_seen)
     if record is not None:
-        driver = str(record.holder)
+        driver = _name(run, record.holder)
     phase = record.phase if record else None
     return JobState(layout, status, phase, record, last_seen, manifests, driver, tasks_seen=tasks_seen)
+
+
+def _name(run: JobRun, driver: Holder) -> str:
+    gone = ", gone" if run.runtime.is_gone(driver) else ""
+    return f"{driver.user}@{driver.host}{gone}"
 
 
 def _status(

@@ -138,7 +138,8 @@ def _failure(
         return OutcomeUnknown(
             f"cannot tell whether {name} was renamed (job {job}): {outcome.detail}",
             where=where,
-            next_step=f"nothing was cleaned up; {command('recover', run.store.url, job)}",
+            next_step=f"nothing was cleaned up; {command('recover', run.store.url, job)}; where that ends here again, "
+            "with --undo it restores the destination",
         )
     detail = f" ({outcome.detail})" if isinstance(outcome, NotRenamed) and outcome.detail else ""
     reason = outcome.reason.value if isinstance(outcome, NotRenamed) else str(outcome)
@@ -147,12 +148,18 @@ def _failure(
         Refusal.SOURCE_MISSING: "the task attempt's directory was changed or deleted; run the job again",
         Refusal.SOURCE_CHANGED: "the staged file was changed after its task committed; run the job again",
     }
+    if target is not None and target.is_directory:
+        steps[Refusal.TARGET_EXISTS] = (
+            "a directory has the name of this file: move it away, or give the file another name"
+        )
     step = steps.get(outcome.reason, "") if isinstance(outcome, NotRenamed) else ""
     return CommitFailed(f"{name} was not renamed (job {job}): {reason}{detail}", where=where, next_step=step)
 
 
 def _seen(status: FileStatus | None) -> str:
-    return "not found" if status is None else f"found {_identity(status.length, status.identity)}"
+    if status is None:
+        return "not found"
+    return "found a directory" if status.is_directory else f"found {_identity(status.length, status.identity)}"
 
 
 def _identity(length: int, identity: str) -> str:

@@ -22,6 +22,7 @@ from lockgate.engine.record_log import fenced, read_record
 from lockgate.engine.recorded_options import options_for_marker
 from lockgate.engine.transactions import has_begun, known_outcome
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
 from lockgate.model.errors import (
     AnswerLost,
     DestinationConflict,
@@ -180,7 +181,8 @@ async def read_marker_of(run: JobRun, layout: JobLayout) -> JobMarker | None:
         raise LockgateError(
             f"the marker of job {layout.job_id} cannot be read: {error}",
             where=run.url(layout.job_marker),
-            next_step="it was changed or written by another version; nothing was touched",
+            next_step="nothing was touched. If another version wrote it, that version can end the job; if it is "
+            f"damaged, {command('abort', run.store.url, layout.job_id)} --force deletes the job",
         ) from error
 
 

@@ -73,7 +73,8 @@ async def verify(run: JobRun) -> Verification:
             progress(len(page))
         findings = _compare(run, committed, found)
         extra = [Finding("extra", path) for path in _extra(summary, committed, found)]
-        others = len(found.keys() - committed.keys()) - len(extra)
+        moved = sum(finding.fault == "moved" for finding in findings)
+        others = len(found.keys() - committed.keys()) - len(extra) - moved
         return Verification(summary, len(committed), others, sorted([*findings, *extra], key=lambda each: each.path))
 
 

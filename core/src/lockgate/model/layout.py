@@ -318,6 +318,12 @@ def working_directory_of(staged: str) -> str:
     return match.group() if match else parent_of(staged)
 
 
+def task_of(path: str) -> str | None:
+    """The id of the task whose attempt's directory this is, ours or Hadoop's; None for any other path."""
+    match = re.fullmatch(r"attempt_(.+)_[0-9]+", path.rpartition("/")[2])
+    return None if match is None else f"task_{match.group(1)}"
+
+
 def ordinal_in(path: str) -> int | None:
     """The number in the name of a file that was set aside, withdrawn or found unmoved; None for any other file."""
     match = re.fullmatch(r"(?:.*/)?_(0|[1-9][0-9]*)", path)

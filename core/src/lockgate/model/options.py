@@ -226,7 +226,7 @@ class JobOptions:
     alive_seconds: float = _option(
         900.0,
         "a job whose driver or tasks renewed its files in this time may be at work: `gc` leaves it, `commit`, `abort` "
-        "and `recover` ask for `--force`",
+        "and `recover` ask for `--force`; 0: nobody is taken for alive, not even a driver that is",
         least=0,
         unit="s",
     )
@@ -423,15 +423,14 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 def _parse(name: str, value: Any, source: str) -> Any:
     spec = _FIELDS[name]
-    if not isinstance(value, str):
-        return value
+    where = f"given as {source}"
     try:
-        return _PARSERS[_kind(spec)](value)
+        return _checked(spec, _PARSERS[_kind(spec)](value) if isinstance(value, str) else value)
+    except OptionError as error:
+        raise OptionError(error.what, where=f"{where}\n{error.where}".strip(), next_step=error.next_step) from None
     except ValueError as error:
         raise OptionError(
-            f"{name} cannot be {_shown(name, value)}: {error}",
-            where=f"given as {source}",
-            next_step=_wanted(spec),
+            f"{name} cannot be {_shown(name, value)}: {error}", where=where, next_step=_wanted(spec)
         ) from None
 
 
@@ -504,6 +503,8 @@ def _wanted(spec: dataclasses.Field[Any]) -> str:
     wanted = " or ".join(spec.metadata["choices"]) or kinds[_kind(spec)]
     if spec.metadata["least"] is not None:
         wanted += f" from {spec.metadata['least']}"
+    if spec.metadata["unit"] == "bytes":
+        wanted += ", also as 64k, 8m or 1g"
     return f"{spec.name} takes {wanted}"
 
 

@@ -58,7 +58,8 @@ class CommitRecord(Struct, frozen=True):
     """One version of the record. `updated` is in seconds since 1970; `marker` is the nonce of the marker of the job
     attempt that commits, empty where another program set the job up; `set_aside_nonce` and `set_aside_digest` name
     the list of replaced files and its SHA-256, both empty where nothing is replaced; `missing` and `left` are what a
-    rollback could not make as it was, kept for whoever ends the job after one who found it and died."""
+    rollback could not make as it was, kept for whoever ends the job after one who found it and died; `given_up`: its
+    holder does nothing more, though it may live."""
 
     job_id: str
     job_attempt: int
@@ -84,6 +85,7 @@ class CommitRecord(Struct, frozen=True):
     missing: Sequence[str] = ()
     left: Sequence[str] = ()
     marker: str = ""
+    given_up: bool = False
     type: str = RECORD_TYPE
 
     def succeeded_by(self, phase: Phase, holder: Holder, updated: float, **changes: object) -> CommitRecord:
@@ -98,6 +100,7 @@ class CommitRecord(Struct, frozen=True):
                 where=f"held by {self.holder}",
                 next_step="lockgate jobs DEST shows it; lockgate recover DEST JOB ends it",
             )
+        changes = {"given_up": False} | changes
         return msgspec.structs.replace(
             self, sequence=self.sequence + 1, phase=phase, holder=holder, updated=updated, **changes
         )

@@ -71,6 +71,7 @@ class PluginRegistry:
     """The plugins of one choice of `allow` and `block`. Immutable once made."""
 
     def __init__(self, allow: Sequence[str] = (), block: Sequence[str] = ()) -> None:
+        self._chosen = bool(allow or block)
         self._pluggy = pluggy.PluginManager(PROJECT)
         self._pluggy.add_hookspecs(hookspecs)
         self._stores: dict[str, StoreKind] = {}
@@ -98,7 +99,12 @@ class PluginRegistry:
 
     def _register(self, plugin: ModuleType, name: str, distribution: str, version: str, *, built_in: bool) -> None:
         self._pluggy.register(plugin, name=name)
-        self._pluggy.check_pending()
+        try:
+            self._pluggy.check_pending()
+        except pluggy.PluginValidationError:
+            # One that stays is found again at every plugin that comes after it.
+            self._pluggy.unregister(name=name)
+            raise
         offer = getattr(plugin, "lockgate_stores", None)
         kind = offer() if offer is not None else None
         if kind is not None:
@@ -167,13 +173,17 @@ class PluginRegistry:
             )
         known = sorted({each for kind in self._stores.values() for each in kind.schemes})
         distribution = DISTRIBUTIONS.get(scheme)
+        next_step = (
+            "Lockgate has no store of its own for it: install another's plugin, or write one (docs/writing-a-plugin.md)"
+        )
+        if distribution:
+            next_step = f'pip install "{_EXTRAS.get(distribution, distribution)}"'
+        if self._chosen:
+            next_step += "; or it is one that plugins_allow or plugins_block leaves out"
         raise PluginError(
             f"no plugin serves {scheme}:// URLs",
             where=f"served: {', '.join(f'{each}://' for each in known)}",
-            next_step=f'pip install "{_EXTRAS.get(distribution, distribution)}"'
-            if distribution
-            else "Lockgate has no store of its own for it: install another's plugin, or write one "
-            "(docs/writing-a-plugin.md)",
+            next_step=next_step,
         )
 
     def open_store(self, url: str | StoreUrl, options: JobOptions) -> Store:
