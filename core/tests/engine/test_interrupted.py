@@ -16,7 +16,9 @@ from lockgate.stores.local import LocalStore
 
 @pytest.fixture
 def interrupted_at(monkeypatch):
-    """Ctrl-C as soon as the store is asked to do this to a path with this in it."""
+    """Ctrl-C as soon as the store is asked to do this to a path with this in it. A process that was started in the
+    background ignores it unless told otherwise."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def at(method: str, part: str) -> None:
         real = getattr(LocalStore, method)
@@ -31,7 +33,8 @@ def interrupted_at(monkeypatch):
 
         monkeypatch.setattr(LocalStore, method, interrupted)
 
-    return at
+    yield at
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("options", [{}, {"txn_id": "t"}, {"mark_success": False}])
@@ -89,7 +92,8 @@ def test_what_is_left_for_recovery_is_named(table, interrupted_at) -> None:
 
 
 COMMIT = """
-import asyncio, sys
+import asyncio, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from lockgate import Job
 from lockgate.cli.main import main
 from lockgate.stores.local import LocalStore
