@@ -11,7 +11,7 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -41,39 +41,47 @@ class IoLoop:
         """Run `work` and wait for it. A KeyboardInterrupt (or any exception raised in the waiting thread, such as
         from a signal handler) cancels the work and waits until its cancellation, rollback included, is over; an error
         of the rollback is a note of the exception."""
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        interrupted = threading.Event()
+        errors: list[Exception] = []
+
+        async def unless_interrupted() -> T | None:
+            try:
+                return await work
+            except Exception as error:
+                if not interrupted.is_set():
+                    raise
+                # Nobody waits for a result any more.
+                errors.append(error)
+                return None
+
+        future = asyncio.run_coroutine_threadsafe(unless_interrupted(), self.loop)
         try:
-            return future.result()
+            return cast(T, future.result())
         except concurrent.futures.CancelledError:
             raise
         except BaseException as interruption:
             if not future.done():
+                interrupted.set()
                 future.cancel()
-                for error in _wait_for_cancellation(self.loop):
+                _wait_for_cancellation(self.loop)
+                for error in errors:
                     interruption.add_note(str(error))
             raise
 
 
-def _wait_for_cancellation(loop: asyncio.AbstractEventLoop) -> list[BaseException]:
-    """Wait for what is being cancelled on the loop; the errors that it ended with."""
+def _wait_for_cancellation(loop: asyncio.AbstractEventLoop) -> None:
     # The caller's future is cancelled at once, before its task has ended: so the loop's tasks are what is waited for.
     done = threading.Event()
-    errors: list[BaseException] = []
 
     async def watch() -> None:
         current = asyncio.current_task()
         others = [task for task in asyncio.all_tasks() if task is not current and task.cancelling()]
         if others:
             await asyncio.wait(others)
-        for task in others:
-            error = None if task.cancelled() else task.exception()
-            if error is not None:
-                errors.append(error)
         done.set()
 
     asyncio.run_coroutine_threadsafe(watch(), loop)
     done.wait(CANCEL_SECONDS)
-    return errors
 
 
 IO_LOOP = IoLoop()
