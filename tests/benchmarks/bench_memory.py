@@ -45,7 +45,7 @@ def stage(destination: Path, files: int) -> str:
         entries = []
         for number in range(task, min(files, task + FILES_OF_A_TASK)):
             target = f"directory={number % DIRECTORIES:05d}/part-{number:010d}-of-a-name-of-usual-length.snappy.parquet"
-            staged = layout.staged(attempt.task_attempt_id, number - task, target)
+            staged = layout.staged(attempt.task_attempt_id, number - task, target, nonce="000000")
             file = destination / staged
             file.write_bytes(b"x" * 100)
             entries.append(Entry(staged, target, 100, identity_of(file.stat())))

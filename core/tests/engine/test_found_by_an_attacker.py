@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import lockgate
 import pytest
-from faulty_store import make_faulty
+from faulty_store import Stop, make_faulty
 from lockgate import JobOptions, jobs, recover
 from lockgate.errors import (
     CommitFailed,
     CommitRefused,
     DestinationConflict,
     FileChanged,
+    JobNotFound,
     ManifestInvalid,
     OptionError,
     OutcomeUnknown,
@@ -222,3 +227,126 @@ def test_the_last_committed_job_is_shown_though_it_left_an_older_success_in_plac
     table.write({"a": b"1"})
     latest = table.write({"b": b"2"}, mark_success=False).job_id
     assert [(state.job_id, state.status.value) for state in jobs(str(table.root))] == [(latest, "committed")]
+
+
+@pytest.mark.parametrize("policy", ["append", "replace"])
+def test_a_path_that_no_call_takes_is_refused_before_anything_moves(table, policy) -> None:
+    """It could be neither moved nor looked at, so that neither rollback nor recovery ever came to an end."""
+    table.write({"keep/old": b"old"})
+    job = table.job(conflict=policy)
+    receipt = table.task(job, {"x/short": b"1", "/".join(["d" * 200] * 21): b"1"})
+    with pytest.raises(ManifestInvalid, match="names that this store does not take") as caught:
+        job.commit([receipt])
+    assert "longer than 4094 bytes" in caught.value.where
+    job.abort()
+    assert table.read() == {"keep/old": b"old"}
+
+
+CLOSED = """
+import os, sys
+from lockgate import Job
+
+def write(root):
+    job = Job(root)
+    job.setup()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    for name in ("p=1/n", "p=2/n"):
+        with attempt.open(name) as file:
+            file.write(b"1")
+    receipt = attempt.commit()
+    try:
+        job.commit([receipt])
+    except Exception as error:
+        print(type(error).__name__, error)
+        job.abort()
+
+write(sys.argv[1] + "-of-root")  # what is imported late is imported as root
+os.seteuid(65534)
+write(sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("mode", [0o744, 0o700, 0o555])
+def test_a_directory_that_may_not_be_written_is_refused_before_anything_moves(request, mode) -> None:
+    """The rollback could not look into it, and left what had been moved elsewhere."""
+    place = Path(tempfile.mkdtemp())  # pytest keeps its own directories to one user
+    request.addfinalizer(lambda: shutil.rmtree(place))
+    place.chmod(0o777)
+    root = place / "table"
+    for name, bits in (("", 0o777), ("p=1", 0o777), ("p=2", mode)):
+        (root / name).mkdir()
+        (root / name).chmod(bits)
+    done = subprocess.run([sys.executable, "-c", CLOSED, str(root)], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert "ManifestInvalid" in done.stdout
+    assert "p=2: no permission to write there" in done.stdout
+    assert [path.name for path in root.rglob("*") if path.is_file()] == []
+
+
+def test_a_disk_that_fails_is_no_fault_of_the_manifests(table, monkeypatch) -> None:
+    job = table.job()
+    receipt = table.task(job, {"a": b"1"})
+    real = os.lstat
+
+    def failing(path, *more, **named):
+        if "/tasks/" in str(path):
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return real(path, *more, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "lstat", failing)
+        with pytest.raises(StoreError, match="Input/output error"):
+            job.commit([receipt])
+    assert job.commit([receipt]).files == 1
+
+
+def test_crashed_jobs_are_recovered_the_one_that_moved_first(table) -> None:
+    """The newest came first, and waited up to an hour for the one that was to be recovered next."""
+    table.write({"p=1/old": b"old"})
+    first = die(table, in_moving, {"p=1/first": b"1"})
+    second = table.job(conflict="replace", when_jobs_meet="wait")
+    receipt = table.task(second, {"p=1/second": b"2"})
+    make_faulty(second).fail_at = lambda name, subject: name == "create_file" and "commit-0001" in str(subject)
+    with pytest.raises(Stop):
+        second.commit([receipt])
+    found = recover(str(table.root), force=True)
+    assert list(found) == [first, second.job_id]
+    assert [each.outcome for each in found.values()] == ["finished", "finished"]
+    assert table.read() == {"p=1/second": b"2"}
+
+
+def test_recovery_waits_for_nobody(table) -> None:
+    die(table, in_moving, {"p=1/first": b"1"})
+    second = table.job(conflict="replace", when_jobs_meet="wait")
+    receipt = table.task(second, {"p=1/second": b"2"})
+    make_faulty(second).fail_at = lambda name, subject: name == "create_file" and "commit-0001" in str(subject)
+    with pytest.raises(Stop):
+        second.commit([receipt])
+    with pytest.raises(DestinationConflict, match="came first"):
+        recover(str(table.root), second.job_id, force=True)
+
+
+def test_told_right_who_slept_before_its_claim_while_another_committed_its_job(table) -> None:
+    job = table.job()
+    receipt = table.task(job, {"a": b"1"})
+    store = make_faulty(job)
+    others: list[str] = []
+
+    def meanwhile(name: str, subject: object) -> bool:
+        if name == "create_file" and not others:
+            others.append("came")
+            subprocess.run([sys.executable, "-c", BEFORE, str(table.root), job.job_id], check=True, timeout=600)
+        return False
+
+    store.fail_at = meanwhile
+    with pytest.raises(JobNotFound, match="committed already"):
+        job.commit([receipt])
+    assert table.read() == {"a": b"1", "c": b"1"}
+
+
+BEFORE = OTHERS.replace(
+    'assert recover(sys.argv[1], sys.argv[2], force=True)[sys.argv[2]].outcome == "finished"',
+    "lockgate.commit(sys.argv[1], sys.argv[2], force=True)",
+).replace("import sys", "import lockgate, sys")

@@ -20,7 +20,7 @@ NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"
 
 def manifest(targets: list[str]) -> TaskManifest:
     entries = [
-        Entry(LAYOUT.staged(ATTEMPT.task_attempt_id, index, target), target, index, f"id-{index}")
+        Entry(LAYOUT.staged(ATTEMPT.task_attempt_id, index, target, nonce="1f2e3d"), target, index, f"id-{index}")
         for index, target in enumerate(targets)
     ]
     return TaskManifest(
@@ -53,7 +53,9 @@ def test_a_manifest_of_three_files_is_under_one_kilobyte() -> None:
     # Names and destination as in the golden manifest, for which Hadoop 3.5.0 writes 19.9 kB.
     targets = [f"year=2024/month={month}/part-00000 {month}.parquet" for month in range(3)]
     files = [
-        Entry(LAYOUT.staged(ATTEMPT.task_attempt_id, n, target), target, 10 + n, "98601b-18e9fbe052104718")
+        Entry(
+            LAYOUT.staged(ATTEMPT.task_attempt_id, n, target, nonce="1f2e3d"), target, 10 + n, "98601b-18e9fbe052104718"
+        )
         for n, target in enumerate(targets)
     ]
     content = encode_manifest(

@@ -467,6 +467,7 @@ class World:
         try:
             await setup_task(run)
             staged: dict[str, FileStatus] = {}
+            nonce = f"{self.random.getrandbits(24):06x}"
             for ordinal, (target, content) in enumerate(files.items()):
                 label = Written(job.run, name.task_attempt_id, target)
                 if plan.scans:
@@ -475,7 +476,7 @@ class World:
                         parent = path.rpartition("/")[0]
                         await store.make_directories([parent], within=layout.task_directory(name.task_attempt_id))
                 else:
-                    path = layout.staged(name.task_attempt_id, ordinal, target)
+                    path = layout.staged(name.task_attempt_id, ordinal, target, nonce=nonce)
                     await turn()
                 staged[target] = store.write_output(path, content, label)
             await self._linger(plan, store, layout.task_directory(name.task_attempt_id))

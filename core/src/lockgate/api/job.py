@@ -299,6 +299,7 @@ class TaskAttempt:
         self._written: dict[str, FileStatus] = {}
         self._open: set[str] = set()
         self._ordinal = 0
+        self._nonce = uuid.uuid4().hex[:6]
         self._has_opened = False
         self._is_set_up = False
         self._hindered: dict[str, int] | None = None
@@ -355,7 +356,7 @@ class TaskAttempt:
                 where=path,
                 next_step="give each file of a task attempt a name of its own",
             )
-        staged = self._job.layout.staged(self.task_attempt_id, self._ordinal, path)
+        staged = self._job.layout.staged(self.task_attempt_id, self._ordinal, path, nonce=self._nonce)
         self._ordinal += 1
         try:
             output = self._job._open().open_output(staged)

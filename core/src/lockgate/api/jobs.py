@@ -173,7 +173,7 @@ def recover(
                 recovery = _not_begun(run, await job_state(job, job.layout))
             return {job_id: recovery}
         found: dict[str, Recovery] = {}
-        for state in await list_jobs(run):
+        for state in sorted(await list_jobs(run), key=_in_turn):
             if state.status is JobStatus.ABANDONED:
                 found[state.job_id] = _not_begun(run, state)
             if state.status is JobStatus.UNREADABLE:
@@ -295,6 +295,13 @@ async def _refuse_unfinished(run: JobRun, *, force: bool) -> None:
             next_step=f"run the job again, and {aborting}; or add --force, and what the other tasks wrote is committed "
             "alone",
         )
+
+
+def _in_turn(state: JobState) -> tuple[bool, float]:
+    """The order in which crashed jobs are recovered: those that have begun to move files first, since others have to
+    yield to them, then the oldest."""
+    record = state.record
+    return (record is None or record.phase is Phase.CLAIMED, record.holder.since if record else 0.0)
 
 
 def _told(options: JobOptions | None, told: Collection[str] | None) -> Collection[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lockgate.engine.ended_jobs import committed_summary
 from lockgate.engine.job_abort import abort_job
 from lockgate.engine.job_commit import commit_job
 from lockgate.engine.job_run import JobRun
@@ -41,12 +42,13 @@ async def commit_once(run: JobRun, receipts: Sequence[Receipt] | None) -> Summar
         outcome = await known_outcome(run)
         if outcome is not None:
             return outcome
-        if await published_summary(run) is None:
+        if await committed_summary(run) is None:
             raise
+        shown = await published_summary(run) is not None
         raise JobNotFound(
             f"job {run.layout.job_id} is committed already",
-            where=run.url(run.layout.summary),
-            next_step=command("show", run.store.url),
+            where=run.url(run.layout.summary if shown else run.layout.ended),
+            next_step=command("show", run.store.url) if shown else "others have committed since; do not run it again",
         ) from error
 
 

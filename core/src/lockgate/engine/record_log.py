@@ -2,13 +2,19 @@
 
 Fenced: every version is created if absent, so of two drivers exactly one gets each version, and a driver that has
 lost the job finds out at its next step, before it does anything that its phase did not allow.
+
+Every version names the one that it follows. A driver that slept while its job was undone, and set up again, may create
+a version between those of the driver that holds the job now: it follows none of them, so nobody goes by it, and who
+holds the job takes the next number.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
+
+import msgspec
 
 from lockgate.engine.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -19,6 +25,7 @@ from lockgate.model.errors import (
     FileExists,
     FileMissing,
     JobNotFound,
+    LockgateError,
     StoreError,
 )
 from lockgate.model.layout import JobLayout, parse_attempt_directory, record_sequence
@@ -50,8 +57,8 @@ async def read_record(run: JobRun, layout: JobLayout | None = None) -> CommitRec
 async def look_at_job(run: JobRun, layout: JobLayout | None = None) -> tuple[CommitRecord | None, int]:
     """The newest version of the record, and the number of the newest attempt at the job, -1 where there is none."""
     layout = layout or run.layout
-    newest, attempt = await _newest(run, layout)
-    return None if newest is None else await _read(run, layout, newest), attempt
+    sequences, attempt = await _versions(run, layout)
+    return await _head(run, layout, sequences), attempt
 
 
 def refuse_superseded(run: JobRun, newest_attempt: int) -> None:
@@ -69,7 +76,7 @@ def refuse_superseded(run: JobRun, newest_attempt: int) -> None:
         )
 
 
-async def _newest(run: JobRun, layout: JobLayout) -> tuple[int | None, int]:
+async def _versions(run: JobRun, layout: JobLayout) -> tuple[list[int], int]:
     records: list[int] = []
     attempts: list[int] = []
     async for page in run.store.list_directory(layout.job_directory):
@@ -80,7 +87,42 @@ async def _newest(run: JobRun, layout: JobLayout) -> tuple[int | None, int]:
                 records.append(sequence)
             elif attempt is not None:
                 attempts.append(attempt.job_attempt)
-    return max(records, default=None), max(attempts, default=-1)
+    return sorted(records), max(attempts, default=-1)
+
+
+async def _head(run: JobRun, layout: JobLayout, sequences: Sequence[int]) -> CommitRecord | None:
+    """The newest version that follows another; of those that are there."""
+    for index in range(len(sequences) - 1, -1, -1):
+        sequence, older = sequences[index], sequences[:index]
+        paths = [layout.commit_record(each) for each in (sequence, *older[-1:])]
+        contents = await run.store.read_files(paths, bytes_max=RECORD_BYTES_MAX)
+        if contents[0] is None:
+            continue
+        record = decode_record(contents[0], name=run.url(paths[0]))
+        if await _follows(run, layout, record, older, contents[-1]):
+            return record
+    return None
+
+
+async def _follows(
+    run: JobRun, layout: JobLayout, record: CommitRecord, older: Sequence[int], nearest: bytes | None
+) -> bool:
+    """Whether a version belongs to the record. Where no older one is there, cleanup has deleted them: the newest goes
+    last. Where only the one that it names is gone, the others are not its own. `nearest`: the newest older one."""
+    if record.follows is None or not older:
+        return True
+    if record.follows.sequence not in older:
+        return False
+    if record.follows.sequence != older[-1]:
+        path = layout.commit_record(record.follows.sequence)
+        (nearest,) = await run.store.read_files([path], bytes_max=RECORD_BYTES_MAX)
+    if nearest is None:  # cleanup is under way
+        return True
+    try:
+        found = decode_record(nearest, name="")
+    except LockgateError:  # damaged: then nothing speaks against it
+        return True
+    return found.holder.nonce == record.follows.nonce
 
 
 async def _read(run: JobRun, layout: JobLayout, sequence: int) -> CommitRecord | None:
@@ -95,13 +137,18 @@ _AS_ONE_ACT = frozenset({Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_D
 
 async def has_predecessor(run: JobRun, record: CommitRecord) -> bool:
     """Whether the version before this one is there: only the cleanup of a job that is over deletes it."""
-    return record.sequence == 0 or await _read(run, run.layout, record.sequence - 1) is not None
+    return record.follows is None or await _read(run, run.layout, record.follows.sequence) is not None
 
 
 async def holders_of(run: JobRun, record: CommitRecord) -> set[str]:
     """The nonces, as they are in names, of all that have held this record."""
-    versions = [await _read(run, run.layout, sequence) for sequence in range(record.sequence)]
-    return {version.holder.nonce[:16] for version in [*versions, record] if version is not None}
+    holders = {record.holder.nonce[:16]}
+    version: CommitRecord | None = record
+    while version is not None and version.follows is not None:
+        version = await _read(run, run.layout, version.follows.sequence)
+        if version is not None:
+            holders.add(version.holder.nonce[:16])
+    return holders
 
 
 class RecordLog:
@@ -213,13 +260,24 @@ class RecordLog:
                     self._run.log.info("the commit record could not be renewed", error=str(error))
 
     async def _succeed(self, before: CommitRecord, phase: Phase, **changes: Any) -> CommitRecord:
+        skipped = 0
         while True:
             record = before.succeeded_by(phase, self._holder, self._run.runtime.wall(), **changes)
+            record = msgspec.structs.replace(record, sequence=record.sequence + skipped)
             try:
                 return await self._create(record, before)
             except _OwnVersion as own:
-                # A step of ours that was cancelled after its request had gone out.
-                before = self.now = own.record
+                # A step of ours that was cancelled after its request had gone out, and before it could look.
+                if own.record.follows != record.follows:
+                    raise fenced(self._run, own.record) from None
+                await self._check_head(own.record, before)
+                before, skipped = own.record, 0
+                self.now = before
+            except _Taken as taken:
+                # By one who follows another version than the newest, which is still what this driver goes on from?
+                if not _is(await _read(self._run, self._run.layout, before.sequence), before):
+                    raise fenced(self._run, taken.version) from None
+                skipped += 1
 
     async def _create(self, record: CommitRecord, predecessor: CommitRecord | None) -> CommitRecord:
         run = self._run
@@ -254,6 +312,8 @@ class RecordLog:
                     return
                 if found is not None and found.holder.nonce == self.nonce:
                     raise _OwnVersion(found) from None
+                if found is not None and record.follows is not None and found.follows != record.follows:
+                    raise _Taken(found) from None
                 raise fenced(run, found) from None
             except AnswerLost as error:
                 # It may be created yet. Our own next try either creates it or finds who did.
@@ -268,17 +328,18 @@ class RecordLog:
         # Where records go one by one, the newest goes last, so either that is a later one, or the one before is gone;
         # as long as the one before is there, so is the newest: hence the listing comes first.
         run = self._run
-        newest: int | None = record.sequence
-        if not run.store.capabilities >= _AS_ONE_ACT:
-            newest, _ = await _newest(run, run.layout)
+        sequences, one_by_one = [record.sequence], not run.store.capabilities >= _AS_ONE_ACT
+        if one_by_one:
+            sequences, _ = await _versions(run, run.layout)
         if predecessor is not None:
             found = await _read(run, run.layout, predecessor.sequence)
-            if found is None:
+            if found is None and one_by_one and sequences == [record.sequence]:
+                # Nobody is there. Where others are, a number that is free again could be had twice.
                 await run.store.delete_files([run.layout.commit_record(record.sequence)])
             if not _is(found, predecessor):
                 raise fenced(run, found)
-        if newest != record.sequence:
-            raise fenced(run, await read_record(run))
+        if sequences[-1:] != [record.sequence] and not _is(newest := await read_record(run), record):
+            raise fenced(run, newest)
 
 
 async def _cancel(*tasks: asyncio.Future[Any]) -> None:
@@ -289,6 +350,14 @@ async def _cancel(*tasks: asyncio.Future[Any]) -> None:
 
 def _is(found: CommitRecord | None, version: CommitRecord) -> bool:
     return found is not None and encode_record(found) == encode_record(version)
+
+
+class _Taken(Exception):
+    """The number is taken by a version that follows another than this driver's does."""
+
+    def __init__(self, version: CommitRecord) -> None:
+        super().__init__()
+        self.version = version
 
 
 class _OwnVersion(Exception):

@@ -145,7 +145,9 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
         try:
             if phase is Phase.CLAIMED:
                 await refuse_aborted(run, plan.pins)
-                work = commit_from_claim(run, log, record.pins, admit, plan)
+                # Whoever gives the command waits for nobody: a job that is in the way has crashed, or is at work.
+                at_once = dataclasses.replace(run, options=run.options.replace(when_jobs_meet="fail"))
+                work = commit_from_claim(at_once, log, record.pins, admit, plan)
             else:
                 work = finish_from(run, log, plan)
             summary = await log.while_renewing(work)

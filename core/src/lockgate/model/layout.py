@@ -16,7 +16,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | ATTEMPT                                             | the job attempt directory |
 | `ATTEMPT/job.json`                                  | the job's marker: whose job this is, and its options |
 | `ATTEMPT/tasks/{task_attempt_id}/`                  | a task attempt's private working directory |
-| `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-{extension}_` | a staged file; other writers name theirs as they like |
+| `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-{extension}-{nonce}_` | a staged file; other writers give other names |
 | `ATTEMPT/manifests/{task_attempt_id}-manifest.json.tmp` | a manifest on its way, or displaced by a rival's |
 | `ATTEMPT/manifests/{task_attempt_id}.aborted`       | says that this attempt was aborted, and never counts    |
 | `ATTEMPT/manifests/{who}.alive`                     | renewed by the driver or a task attempt while it is at work |
@@ -260,17 +260,19 @@ class JobLayout:
         """The working directory of one task attempt."""
         return f"{self.tasks}/{task_attempt_id}"
 
-    def staged(self, task_attempt_id: str, ordinal: int, relative: str) -> str:
+    def staged(self, task_attempt_id: str, ordinal: int, relative: str, *, nonce: str) -> str:
         """Where an attempt writes the `ordinal`-th file it opens, the one that will be `relative` in the destination.
 
         Staged files lie side by side under short names: the attempt makes no directory, cleanup deletes none, and
         the manifest, which says where each goes, stays small. The extension is kept for people who look, but not as
-        one, and not at the end: neither a reader's `**/*.parquet` nor its `**/*parquet` may find the file.
+        one, and not at the end: neither a reader's `**/*.parquet` nor its `**/*parquet` may find the file. `nonce`, six
+        hexadecimal digits, is drawn anew by whoever writes: a driver that slept while its job was undone and run again
+        must not find, under the names that it knows, what the second run has staged.
         """
         name = relative.rpartition("/")[2]
         extension = name.rpartition(".")[2] if "." in name[1:] else ""
         plain = extension if len(extension) <= 12 and extension.isascii() and extension.isalnum() else "bin"
-        return f"{self.tasks}/{task_attempt_id}/_{ordinal}-{plain}_"
+        return f"{self.tasks}/{task_attempt_id}/_{ordinal}-{plain}-{nonce}_"
 
     def manifest(self, task_id: str) -> str:
         """The manifest path of a committed task."""
@@ -339,7 +341,7 @@ def replaced_nonce(path: str) -> str | None:
 def is_staged(name: str) -> bool:
     """Whether a name in a task attempt's working directory is one that `JobLayout.staged` gives: of a file that was
     opened by the path that it will have, which the name does not say."""
-    return re.fullmatch(r"_[0-9]+-[A-Za-z0-9]{1,12}_", name) is not None
+    return re.fullmatch(r"_[0-9]+-[A-Za-z0-9]{1,12}-[0-9a-f]{6}_", name) is not None
 
 
 def record_sequence(name: str) -> int | None:

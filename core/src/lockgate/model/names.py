@@ -57,8 +57,9 @@ _LENGTHS: dict[str, Callable[[str], int]] = {"bytes": _utf8, "characters": _utf1
 ANY_NAME = NameRules()
 """Of a store of which nothing is known."""
 
-LOCAL = NameRules(element_bytes_max=255)
-"""`NAME_MAX` of Linux (limits.h), which its filesystems have. A longer path than `PATH_MAX` is the caller's to name."""
+LOCAL = NameRules(element_bytes_max=255, path_max=4094)
+"""`NAME_MAX` and `PATH_MAX` of Linux (limits.h), the latter without the slash at the beginning and the NUL at the end:
+one call takes no longer path, so such a file could be neither moved nor looked at."""
 
 HDFS = NameRules(
     element_bytes_max=255,

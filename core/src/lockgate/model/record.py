@@ -35,6 +35,13 @@ class Holder(Struct, frozen=True):
         return f"{self.user or 'somebody'} on {self.host or 'an unknown host'}, process {self.process}"
 
 
+class Predecessor(Struct, frozen=True):
+    """The version that another follows: its number, and the nonce of its holder."""
+
+    sequence: int
+    nonce: str
+
+
 class Ground(Struct, frozen=True, omit_defaults=True):
     """What a job touches of the destination: the leaf directories it writes to, or everything; `exclusive`: it
     must be alone there. A job that has not announced touches nothing."""
@@ -59,7 +66,7 @@ class CommitRecord(Struct, frozen=True):
     attempt that commits, empty where another program set the job up; `set_aside_nonce` and `set_aside_digest` name
     the list of replaced files and its SHA-256, both empty where nothing is replaced; `missing` and `left` are what a
     rollback could not make as it was, kept for whoever ends the job after one who found it and died; `given_up`: its
-    holder does nothing more, though it may live."""
+    holder does nothing more, though it may live; `follows` is None in the first version."""
 
     job_id: str
     job_attempt: int
@@ -86,6 +93,7 @@ class CommitRecord(Struct, frozen=True):
     left: Sequence[str] = ()
     marker: str = ""
     given_up: bool = False
+    follows: Predecessor | None = None
     type: str = RECORD_TYPE
 
     def succeeded_by(self, phase: Phase, holder: Holder, updated: float, **changes: object) -> CommitRecord:
@@ -100,7 +108,7 @@ class CommitRecord(Struct, frozen=True):
                 where=f"held by {self.holder}",
                 next_step="lockgate jobs DEST shows it; lockgate recover DEST JOB ends it",
             )
-        changes = {"given_up": False} | changes
+        changes = {"given_up": False, "follows": Predecessor(self.sequence, self.holder.nonce)} | changes
         return msgspec.structs.replace(
             self, sequence=self.sequence + 1, phase=phase, holder=holder, updated=updated, **changes
         )

@@ -74,6 +74,8 @@ _NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY)
 
 BUFFER_BYTES = 1 << 20
 
+_AS_EFFECTIVE_USER = os.access in os.supports_effective_ids
+
 
 def identity_of(status: os.stat_result) -> str:
     """Inode, length and modification time (nanoseconds), hexadecimal."""
@@ -142,20 +144,32 @@ class LocalStore(Store):
     async def preflight(self, renames: Sequence[Rename]) -> list[str]:
         """Sources must be regular files of the entries' length and identity, of one name: a file's identity is its
         inode's, so another name of it, in the table perhaps, would be taken for this one. No directory may be a
-        symbolic link."""
+        symbolic link, and those that are there must let files be moved in, and out again."""
         wrong = []
         guard = _Guard(self._root)
+        closed: dict[str, bool] = {}
         for index, rename in enumerate(renames):
             try:
                 guard.check(rename.target)
             except AccessDenied as error:
                 raise DestinationConflict(error.what, where=error.where, next_step=error.next_step) from error
+            parent = rename.target.rpartition("/")[0]
+            if parent not in closed:
+                closed[parent] = self._is_closed(parent)
+                if closed[parent]:
+                    wrong.append(f"{self._path(parent)}: no permission to write there")
             try:
                 guard.check(rename.source)
                 found = os.lstat(self._path(rename.source))
-            except (AccessDenied, OSError) as error:
-                wrong.append(f"{self._path(rename.source)}: {getattr(error, 'strerror', None) or error}")
+            except AccessDenied as error:
+                wrong.append(f"{self._path(rename.source)}: {error}")
                 continue
+            except (FileNotFoundError, NotADirectoryError) as error:
+                wrong.append(f"{self._path(rename.source)}: {error.strerror}")
+                continue
+            except OSError:
+                with self._errors("look at", rename.source):
+                    raise
             if not stat.S_ISREG(found.st_mode):
                 wrong.append(f"{self._path(rename.source)}: not a regular file")
             elif found.st_nlink > 1:
@@ -168,6 +182,13 @@ class LocalStore(Store):
             if index % YIELD_EVERY == YIELD_EVERY - 1:
                 await asyncio.sleep(0)
         return wrong
+
+    def _is_closed(self, directory: str) -> bool:
+        """Whether this process may not write in a directory, or in the nearest above it that is there."""
+        while directory and not os.path.lexists(self._path(directory)):
+            directory = directory.rpartition("/")[0]
+        full = self._path(directory)
+        return os.path.isdir(full) and not os.access(full, os.W_OK | os.X_OK, effective_ids=_AS_EFFECTIVE_USER)
 
     async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
         """A plain loop. On a durable store the targets' directories are on disk before it returns."""
