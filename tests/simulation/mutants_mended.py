@@ -655,3 +655,25 @@ def an_emptied_directory_stays_in_the_way() -> Iterator[None]:
     """What is left of a directory whose files were set aside keeps the file of its name from its place, for ever."""
     with patch.object(CommitPlan, "directories_in_the_way", lambda _: []):
         yield
+
+
+async def _anything_follows(*_: object) -> bool:
+    return True
+
+
+@mutant(
+    "complete",
+    "exclusive",
+    "abortable",
+    "undoable",
+    "resumable",
+    "finishes",
+    "told right",
+    features=(Feature.AGAIN, Feature.FINISHING),
+    histories_max=700,
+    mended="each version of the commit record names the one that it follows",
+)
+def a_version_is_known_by_its_number_alone() -> Iterator[None]:
+    """A driver that slept while its job was undone, and run again, puts its version between those of the second run."""
+    with patch.object(record_log, "_follows", _anything_follows):
+        yield

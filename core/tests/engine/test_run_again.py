@@ -119,6 +119,6 @@ def test_fenced_who_wakes_amid_a_second_run_that_dies_anywhere_is_undone_with_it
     if state.phase is None:
         assert table.read() == {"p=1/old": b"old"}
         return
-    assert recover(str(table.root), job_id, undo=True, force=True)[job_id].outcome == "undone"
+    assert recover(str(table.root), job_id, undo=True, force=True)[job_id].outcome in ("undone", "nothing")
     assert table.read() == {"p=1/old": b"old"}
     assert table.left_over() == []

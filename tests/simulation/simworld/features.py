@@ -12,7 +12,7 @@ from enum import StrEnum
 from random import Random
 from zlib import crc32
 
-from simworld.faults import CRASHES, Kind
+from simworld.faults import CRASHES, SLEEPS, Kind
 from simworld.scenario import AttemptPlan, JobPlan, Scenario, Stranger, Visitor, changed, draw_scenario
 from simworld.store import COPYING, NAMES
 
@@ -30,6 +30,7 @@ class Feature(StrEnum):
     NAMES = "one destination of many names"
     COPIES = "a rename is two acts"
     SHAPES = "files where directories were"
+    AGAIN = "a job that was undone is run again"
     FINISHING = "recovery finishes what it can"
 
 
@@ -243,6 +244,41 @@ def _shapes(scenario: Scenario, random: Random) -> Scenario:
     return replace(scenario, before=before)
 
 
+def _again(scenario: Scenario, random: Random) -> Scenario:
+    """A driver sleeps; its job is undone, and the same pickled job run again; then the driver wakes."""
+    if _shares_an_id(scenario) or scenario.jobs[0].options.txn_id:
+        return scenario
+    chance = random.random
+    first = replace(scenario.jobs[0], aborts=False, commits_twice=False, twin=None)
+    other_names = chance() < 0.5
+    second = replace(
+        first,
+        run=f"{first.run}r",
+        again_of=first.run,
+        with_receipts=True,
+        start=0.0,
+        attempts=tuple(
+            replace(plan, targets=tuple(f"{path}.r" if other_names else path for path in plan.targets), lingers=0)
+            for plan in first.attempts
+        ),
+    )
+    visitors = tuple(replace(each, job=each.job and each.job + 1) for each in scenario.visitors)
+    undoing = tuple(
+        Visitor("undo", 0, random.choice((5.0, 50.0, 500.0)) * (0.2 + chance())) for _ in range(random.randint(1, 2))
+    )
+    chosen = {*scenario.fault_kinds, *SLEEPS}
+    return replace(
+        scenario,
+        jobs=(first, second, *scenario.jobs[1:]),
+        visitors=(*visitors, *undoing),
+        fault_kinds=tuple(kind for kind in Kind if kind in chosen),
+        fault_rate=scenario.fault_rate or random.choice((0.02, 0.05)),
+        faults_max=max(2, scenario.faults_max),
+        sleep_seconds_max=random.choice((100.0, 1_000.0, 5_000.0)),
+        settle_before_sleepers_wake=False,
+    )
+
+
 _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.EQUAL: (0.3, _equal),
     Feature.STRANGERS: (0.15, _strangers),
@@ -254,4 +290,5 @@ _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.NAMES: (0.2, _names),
     Feature.COPIES: (0.1, _copies),
     Feature.SHAPES: (0.15, _shapes),
+    Feature.AGAIN: (0.15, _again),
 }

@@ -38,7 +38,7 @@ from lockgate.model.layout import (
     transaction_outcome,
 )
 from lockgate.model.phases import Phase
-from lockgate.model.record import CommitRecord, digest_of
+from lockgate.model.record import CommitRecord, Predecessor, digest_of
 from lockgate.model.replaced import decode_replaced
 from lockgate.model.summary import Summary, decode_file_list, decode_summary
 
@@ -143,6 +143,11 @@ class JobTruth:
         if record.policy == "append" and record.options.get("delete_target_files") == "True":
             return path in self.files
         return False
+
+
+def _follows(record: CommitRecord, before: CommitRecord | None) -> bool:
+    """Whether a version follows this one, as it must; None: it must be the first."""
+    return record.follows == (before and Predecessor(before.sequence, before.holder.nonce))
 
 
 class Judges:
@@ -262,6 +267,7 @@ class Judges:
                 # The id is used again, after its first job was over: another job.
                 self.ended.append(job)
                 self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks)
+                self._find_record(self.jobs[job.directory])
             elif "-manifest.json" in name and actor in self.attempts:
                 run, task, attempt, files = self.attempts[actor]
                 self.manifests.setdefault(digest_of(new.content), ManifestTruth(run, task, attempt, files))
@@ -349,6 +355,17 @@ class Judges:
             self.visible.pop(path, None)
             self.accuse("undoable", f"{actor} deleted {path}: {gone.label}")
 
+    def _find_record(self, job: JobTruth) -> None:
+        """What a late driver has begun where the job's directory had been, before the id was used again."""
+        versions = [
+            _record(stored.content)
+            for path, stored in self.disk.files.items()
+            if path.startswith(f"{JOBS}/{job.directory}/commit") and path.endswith(".json")
+        ]
+        if versions:
+            job.record = max(versions, key=lambda version: version.sequence)
+            job.sequence = job.record.sequence
+
     def _has_record(self, job: JobTruth) -> bool:
         """Whether the job's own newest version is there, and not one that a late driver has begun anew."""
         if job.record is None:
@@ -383,6 +400,9 @@ class Judges:
         if record.sequence <= job.sequence:
             return
         before = job.record
+        if not job.robbed and not _follows(record, before):
+            # Of a driver that slept while the job was undone and run again. Nobody goes by it.
+            return
         if before is not None and actor in self.unforced and before.holder.nonce != record.holder.nonce:
             self._took_over(actor, job, before)
         job.sequence, job.record = record.sequence, record

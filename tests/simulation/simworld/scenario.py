@@ -64,6 +64,8 @@ class JobPlan:
     job_attempt: int = 0
     attempt_of: str = ""
     """The run whose job this is a further attempt at."""
+    again_of: str = ""
+    """The run that this one repeats, from the same pickle, once somebody has undone it: its driver may be asleep."""
     takes_over: bool = False
     """It commits the tasks that earlier attempts at the job have left committed, and runs only the others."""
     calls_it: int = 0

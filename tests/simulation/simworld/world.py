@@ -194,6 +194,10 @@ class World:
         self.receipts: dict[str, dict[int, Receipt]] = {}
         self.failed: dict[str, set[tuple[int, int]]] = {}
         self.set_up: set[str] = set()
+        self.undone: set[str] = set()
+        """The ids of jobs that a visitor has undone."""
+        self.attempting: dict[str, set[str]] = {}
+        """The task attempts of each run that have not come to an end."""
         self.told: list[str] = []
         self._furnish()
 
@@ -305,6 +309,8 @@ class World:
     async def drive(self, job: JobPlan, actor: Actor) -> None:
         """A driver: set up, start task attempts, collect receipts, commit."""
         await asyncio.sleep(job.start)
+        if job.again_of and not await self._is_undone(job):
+            return
         layout = job.layout
         marker = self.markers[job.run]
         run = self.run_of(actor, job, layout, marker=marker, calls_it=job.calls_it)
@@ -333,6 +339,16 @@ class World:
             twin = self.actor(f"{job.run}.twin", *self.judges.allowed.get(actor.name, ()))
             self.start(twin, self._drive_late(job, twin, job.twin))
         await self._finish(job, actor, run)
+
+    async def _is_undone(self, job: JobPlan) -> bool:
+        """Wait until somebody has undone the job, and its tasks are over, as whoever runs it again must see to; False:
+        it does not come to that."""
+        for _ in range(100):
+            tasks_live = any(not self.actors[name].dead for name in self.attempting.get(job.again_of, ()))
+            if job.job_id in self.undone and not tasks_live:
+                return True
+            await asyncio.sleep(10.0)
+        return False
 
     async def _take_over_tasks(self, job: JobPlan, actor: Actor, run: JobRun) -> bool:
         try:
@@ -444,6 +460,7 @@ class World:
             for target in plan.targets
         }
         self.judges.attempts[actor.name] = (job.run, plan.task, name.task_attempt_id, files)
+        self.attempting.setdefault(job.run, set()).add(actor.name)
         self.start(actor, self._attempt(job, plan, name, actor, files))
 
     async def _attempt(
@@ -451,6 +468,14 @@ class World:
     ) -> None:
         if plan.start:
             await asyncio.sleep(plan.start)
+        try:
+            await self._write_and_commit(job, plan, name, actor, files)
+        finally:
+            self.attempting[job.run].discard(actor.name)
+
+    async def _write_and_commit(
+        self, job: JobPlan, plan: AttemptPlan, name: TaskAttempt, actor: Actor, files: dict[str, bytes]
+    ) -> None:
         layout = job.layout
         run = self.run_of(
             actor,
@@ -560,6 +585,8 @@ class World:
                     undo = None
                 recovery = await self._recover(run, actor, undo=undo, force=visitor.force)
                 self.tell(actor, f"recovery: {recovery.outcome} from {recovery.phase}")
+                if recovery.outcome == "undone":
+                    self.undone.add(layout.job_id)
         except LockgateError as error:
             self.tell(actor, f"{visitor.errand}: {type(error).__name__}: {error.what}")
 
@@ -610,7 +637,7 @@ class World:
     def play(self) -> History:
         """Run the history to its end and judge it."""
         for job in self.scenario.jobs:
-            self.markers[job.run] = f"{self.random.getrandbits(64):016x}"
+            self.markers[job.run] = self.markers.get(job.again_of) or f"{self.random.getrandbits(64):016x}"
             self.receipts[job.run] = {}
             self.failed[job.run] = set()
         shared = {job.options.txn_id for job in self.scenario.jobs if job.options.txn_id}

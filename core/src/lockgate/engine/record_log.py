@@ -192,7 +192,8 @@ class RecordLog:
             JobNotFound: the job's directory is gone.
         """
         run = self._run
-        if earlier is not None:
+        # One that follows nothing that is there is what a late driver has created after the job was over, or undone.
+        if earlier is not None and await has_predecessor(run, earlier):
             if earlier.phase is not Phase.REFUSED:
                 raise fenced(run, earlier)
             return await self._succeed(earlier, phase, job_attempt=run.layout.job_attempt, **fields)
@@ -328,14 +329,12 @@ class RecordLog:
         # Where records go one by one, the newest goes last, so either that is a later one, or the one before is gone;
         # as long as the one before is there, so is the newest: hence the listing comes first.
         run = self._run
-        sequences, one_by_one = [record.sequence], not run.store.capabilities >= _AS_ONE_ACT
-        if one_by_one:
+        # What was created is left: a number that is free again could be had twice.
+        sequences = [record.sequence]
+        if not run.store.capabilities >= _AS_ONE_ACT:
             sequences, _ = await _versions(run, run.layout)
         if predecessor is not None:
             found = await _read(run, run.layout, predecessor.sequence)
-            if found is None and one_by_one and sequences == [record.sequence]:
-                # Nobody is there. Where others are, a number that is free again could be had twice.
-                await run.store.delete_files([run.layout.commit_record(record.sequence)])
             if not _is(found, predecessor):
                 raise fenced(run, found)
         if sequences[-1:] != [record.sequence] and not _is(newest := await read_record(run), record):

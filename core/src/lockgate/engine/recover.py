@@ -295,7 +295,8 @@ async def _is_remainder(run: JobRun, record: CommitRecord) -> bool:
     if record.marker:
         marker = await read_marker(run)
         if marker is not None and marker.nonce == record.marker:
-            return False
+            # A late driver's, that has woken where its job was undone and set up again, has manifests that are gone.
+            return not await has_predecessor(run, record) and not await _has_manifests(run, record)
         return not await _can_go_on(run, record)
     return not await has_predecessor(run, record)
 
@@ -305,8 +306,10 @@ async def _can_go_on(run: JobRun, record: CommitRecord) -> bool:
     says that files are on their way, the version before it is there, and so are the manifests that say which."""
     if record.phase not in (Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK):
         return False
-    if not await has_predecessor(run, record):
-        return False
+    return await has_predecessor(run, record) and await _has_manifests(run, record)
+
+
+async def _has_manifests(run: JobRun, record: CommitRecord) -> bool:
     try:
         await load_plan(run, record.pins)
     except CommitRefused:
