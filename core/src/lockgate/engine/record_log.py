@@ -107,13 +107,12 @@ async def _head(run: JobRun, layout: JobLayout, sequences: Sequence[int]) -> Com
 async def _follows(
     run: JobRun, layout: JobLayout, record: CommitRecord, older: Sequence[int], nearest: bytes | None
 ) -> bool:
-    """Whether a version belongs to the record. Where no older one is there, cleanup has deleted them: the newest goes
-    last. Where only the one that it names is gone, the others are not its own. `nearest`: the newest older one."""
+    """Whether a version belongs to the record. `nearest` is the newest of the `older` ones. If none is there, cleanup
+    has deleted them, and the newest goes last; and where only the one that it names is gone, the others are of the same
+    commit then, or it is not its record that is there."""
     if record.follows is None or not older:
         return True
-    if record.follows.sequence not in older:
-        return False
-    if record.follows.sequence != older[-1]:
+    if record.follows.sequence in older[:-1]:
         path = layout.commit_record(record.follows.sequence)
         (nearest,) = await run.store.read_files([path], bytes_max=RECORD_BYTES_MAX)
     if nearest is None:  # cleanup is under way
@@ -122,6 +121,8 @@ async def _follows(
         found = decode_record(nearest, name="")
     except LockgateError:  # damaged: then nothing speaks against it
         return True
+    if found.sequence != record.follows.sequence:
+        return found.pins == record.pins
     return found.holder.nonce == record.follows.nonce
 
 
