@@ -256,16 +256,16 @@ def each_attempt_has_a_fence_of_its_own() -> Iterator[None]:
         name = "commit.json" if sequence == 0 else f"commit-{sequence:04d}.json"
         return f"{self.attempt_directory}/{name}"
 
-    async def newest(run: Any, layout: JobLayout) -> tuple[int | None, int]:
+    async def versions(run: Any, layout: JobLayout) -> tuple[list[int], int]:
         found: list[int] = []
         async for page in run.store.list_directory(layout.attempt_directory):
             sequences = (record_sequence(status.path.rpartition("/")[2]) for status in page)
             found += [sequence for sequence in sequences if sequence is not None]
-        return max(found, default=None), -1
+        return sorted(found), -1
 
     with (
         patch.object(JobLayout, "commit_record", commit_record),
-        patch.object(record_log, "_newest", newest),
+        patch.object(record_log, "_versions", versions),
         patch.object(setup, "_why_refused", _nothing),
     ):
         yield
@@ -675,5 +675,10 @@ async def _anything_follows(*_: object) -> bool:
 )
 def a_version_is_known_by_its_number_alone() -> Iterator[None]:
     """A driver that slept while its job was undone, and run again, puts its version between those of the second run."""
-    with patch.object(record_log, "_follows", _anything_follows):
+    # What was mended with it, so that a version that follows nothing is told from the second run's.
+    with (
+        patch.object(record_log, "_follows", _anything_follows),
+        patch.object(record_log, "has_predecessor", _anything_follows),
+        patch.object(recover, "has_predecessor", _anything_follows),
+    ):
         yield
