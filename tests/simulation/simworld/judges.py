@@ -362,9 +362,9 @@ class Judges:
             for path, stored in self.disk.files.items()
             if path.startswith(f"{JOBS}/{job.directory}/commit") and path.endswith(".json")
         ]
-        if versions:
-            job.record = max(versions, key=lambda version: version.sequence)
-            job.sequence = job.record.sequence
+        for version in sorted(versions, key=lambda version: version.sequence):
+            if _follows(version, job.record):
+                job.sequence, job.record = version.sequence, version
 
     def _has_record(self, job: JobTruth) -> bool:
         """Whether the job's own newest version is there, and not one that a late driver has begun anew."""
