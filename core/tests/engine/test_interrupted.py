@@ -127,3 +127,25 @@ def test_a_process_that_is_ended_after_the_commit_point_says_so_on_standard_erro
     # Python itself ends by the signal where nobody catches KeyboardInterrupt.
     assert process.returncode in (status, -number)
     assert "is committed all the same: do not run it again" in told
+
+
+def test_an_interruption_before_the_wait_has_begun_cancels_the_work_all_the_same(table, monkeypatch) -> None:
+    """It came while the work was handed over: the work went on, and nobody waited for it."""
+    job = table.job()
+    receipt = table.task(job, {"a": b"1"})
+    hand_over = asyncio.run_coroutine_threadsafe
+    handed: list[object] = []
+
+    def interrupted(work, loop):
+        future = hand_over(work, loop)
+        if not handed:
+            handed.append(future)
+            raise KeyboardInterrupt
+        return future
+
+    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        job.commit([receipt])
+    said = caught.value.__notes__[-1]
+    assert ("committed all the same" in said) == (table.read() == {"a": b"1"})
+    assert "is in phase" not in said

@@ -41,11 +41,16 @@ class IoLoop:
         """Run `work` and wait for it. A KeyboardInterrupt (or any exception raised in the waiting thread, such as
         from a signal handler) cancels the work and waits until its cancellation, rollback included, is over; an error
         of the rollback is a note of the exception."""
-        interrupted = threading.Event()
+        interrupted, ended = threading.Event(), threading.Event()
+        started: list[asyncio.Task[Any]] = []
         errors: list[Exception] = []
 
         async def unless_interrupted() -> T | None:
             try:
+                if interrupted.is_set():
+                    work.close()
+                    return None
+                started.append(cast(asyncio.Task[Any], asyncio.current_task()))
                 return await work
             except Exception as error:
                 if not interrupted.is_set():
@@ -53,34 +58,35 @@ class IoLoop:
                 # Nobody waits for a result any more.
                 errors.append(error)
                 return None
+            finally:
+                ended.set()
 
-        future = asyncio.run_coroutine_threadsafe(unless_interrupted(), self.loop)
         try:
-            return cast(T, future.result())
+            # An interruption may come before there is anything to wait for: the work may be under way all the same.
+            return cast(T, asyncio.run_coroutine_threadsafe(unless_interrupted(), self.loop).result())
         except concurrent.futures.CancelledError:
             raise
         except BaseException as interruption:
-            if not future.done():
+            if not ended.is_set():
                 interrupted.set()
-                future.cancel()
-                _wait_for_cancellation(self.loop)
+                _cancel(self.loop, started)
                 for error in errors:
                     interruption.add_note(str(error))
             raise
 
 
-def _wait_for_cancellation(loop: asyncio.AbstractEventLoop) -> None:
-    # The caller's future is cancelled at once, before its task has ended: so the loop's tasks are what is waited for.
+def _cancel(loop: asyncio.AbstractEventLoop, started: list[asyncio.Task[Any]]) -> None:
+    """Cancel what has started and wait until it has ended. What has not started by then does not start."""
     done = threading.Event()
 
-    async def watch() -> None:
-        current = asyncio.current_task()
-        others = [task for task in asyncio.all_tasks() if task is not current and task.cancelling()]
-        if others:
-            await asyncio.wait(others)
+    async def cancel() -> None:
+        for task in started:
+            task.cancel()
+        if started:
+            await asyncio.wait(started)
         done.set()
 
-    asyncio.run_coroutine_threadsafe(watch(), loop)
+    asyncio.run_coroutine_threadsafe(cancel(), loop)
     done.wait(CANCEL_SECONDS)
 
 
