@@ -149,3 +149,30 @@ def test_an_interruption_before_the_wait_has_begun_cancels_the_work_all_the_same
     said = caught.value.__notes__[-1]
     assert ("committed all the same" in said) == (table.read() == {"a": b"1"})
     assert "is in phase" not in said
+
+
+def test_what_a_rollback_could_not_restore_is_not_denied(table, monkeypatch) -> None:
+    """It said that the destination is as it was before, after the error that named the missing file."""
+    table.write({"old": b"0"})
+    job = table.job(conflict="replace")
+    receipt = table.task(job, {"a": b"1"})
+    real = LocalStore.write_file
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    async def robbed(self, path, content):
+        if "_SUCCESS" in path:
+            for waiting in (table.root / "_lockgate/replaced").rglob("_[0-9]"):
+                waiting.unlink()
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(60)
+        return await real(self, path, content)
+
+    monkeypatch.setattr(LocalStore, "write_file", robbed)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            job.commit([receipt])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    told = "\n".join(caught.value.__notes__)
+    assert "but for" in told
+    assert "as it was before" not in told

@@ -27,7 +27,9 @@ def telling_how_it_ended(run: JobRun) -> Iterator[None]:
         raise
     except BaseException as interruption:
         try:
-            told = IO_LOOP.run(_how_it_stands(run))
+            # An error of the rollback is a note by now, and says what could not be restored.
+            restored = "" if getattr(interruption, "__notes__", ()) else ", and the destination is as it was before"
+            told = IO_LOOP.run(_how_it_stands(run, restored))
         except Exception as error:
             told = f"how it stands could not be read ({error}); {command('jobs', run.store.url)} shows it"
         told = f"interrupted: job {run.layout.job_id} {told}"
@@ -36,18 +38,18 @@ def telling_how_it_ended(run: JobRun) -> Iterator[None]:
         raise
 
 
-async def _how_it_stands(run: JobRun) -> str:
+async def _how_it_stands(run: JobRun, restored: str) -> str:
     if await committed_summary(run) is not None:
         clean = command("gc", run.store.url)
         return f"is committed all the same: do not run it again; {clean} deletes what it has left"
     record = await read_record(run)
     if record is None:
-        return "is not committed, and the destination is as it was before"
+        return f"is not committed{restored}"
     recover = command("recover", run.store.url, run.layout.job_id)
     if record.phase is Phase.COMMITTED:
         return f"is committed all the same: do not run it again; {recover} ends what was under way"
     if record.phase is Phase.REFUSED:
         return "is not committed, and nothing was moved; it can be committed again, or aborted"
     if record.phase is Phase.ROLLED_BACK:
-        return "was undone, and the destination is as it was before"
+        return f"was undone{restored}"
     return f"is in phase {record.phase.value}; {recover} finishes it, or with --undo restores the destination"

@@ -38,7 +38,7 @@ def open_destination(url: str | StoreUrl, options: JobOptions) -> Store:
     for name in ("summary_report_directory", "diagnostics_manifest_directory"):
         if given := getattr(options, name):
             try:
-                registry.open_store(absolute(given), options)
+                registry.owner_of(parse_url(absolute(given)).scheme)
             except LockgateError as error:
                 where = f"{name}={given}\n{error.where}".strip()
                 raise OptionError(f"{name}: {error.what}", where=where, next_step=error.next_step) from error

@@ -462,7 +462,9 @@ def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
     if least is not None and not value >= least:
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
     if not all(_is_text(each) for each in _texts_in(result)):
-        raise OptionError(f"{spec.name} is not Unicode text", where=ascii(value), next_step=_wanted(spec))
+        # `store` holds credentials.
+        shown = "" if isinstance(value, Mapping) else ascii(value)
+        raise OptionError(f"{spec.name} is not Unicode text", where=shown, next_step=_wanted(spec))
     if kind == "tuple[str, ...]":
         return tuple(result)
     if kind == "Mapping[str, str]":
