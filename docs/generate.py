@@ -6,24 +6,29 @@ python docs/generate.py --check    says which are not current, with exit status 
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import lockgate
+import lockgate_testkit
 import typer
 from lockgate import plugin
 from lockgate.cli.main import app
-from lockgate.engine.list_jobs import STATUS_MEANING, JobStatus
-from lockgate.engine.runtime import EVENTS
-from lockgate.engine.store import Store
-from lockgate.engine.verify import FAULT_MEANING
+from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobStatus
+from lockgate.engine.inspection.verify import FAULT_MEANING
+from lockgate.engine.run.protocol import Protocol
+from lockgate.engine.run.runtime import EVENTS
+from lockgate.engine.run.store import Store
 from lockgate.model import layout
 from lockgate.model.capabilities import MEANING
 from lockgate.model.options import HADOOP_WITHOUT_EFFECT, option_table
 from lockgate.model.phases import PHASES, Phase
+from lockgate.plugins.registry import PluginRegistry
 from lockgate.spark.formats.registry import FORMATS
 from lockgate.spark.write_options import WRITER_OPTIONS
 
@@ -67,7 +72,7 @@ def commands() -> str:
     """Every command with its arguments and options."""
     group: Any = typer.main.get_command(app)
     parts = []
-    for name, command in group.commands.items():
+    for name, command in _commands_of(group):
         arguments = [each for each in command.params if each.param_type_name == "argument"]
         given = "".join(f" {_placeholder(each)}" for each in arguments)
         rows = [f"| `{_placeholder(each)}` | {each.help} |" for each in arguments]
@@ -79,6 +84,14 @@ def commands() -> str:
         table = "\n".join(["| | |", "| --- | --- |", *rows])
         parts.append(f"## {name}\n\n`lockgate {name}{given}`\n\n{command.help}\n\n{table}")
     return "\n\n".join(parts)
+
+
+def _commands_of(group: Any) -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from ((f"{name} {below}", each) for below, each in _commands_of(command))
+        else:
+            yield name, command
 
 
 def _placeholder(argument: Any) -> str:
@@ -185,6 +198,23 @@ def store_methods() -> str:
     return "\n".join(lines)
 
 
+def protocol_methods() -> str:
+    """What the engine asks of a protocol, in the order of a job's life, each with its first sentence."""
+    lines = ["| method | what it does |", "| --- | --- |"]
+    asked = [name for name in vars(Protocol) if name in Protocol.__abstractmethods__]
+    lines += [f"| `{name}` | {_first_sentence(inspect.getdoc(getattr(Protocol, name)))} |" for name in asked]
+    return "\n".join(lines)
+
+
+def guarantees() -> str:
+    """What the kit tries of a protocol, and what must be promised for it."""
+    lines = ["| guarantee | asked where the attributes promise |", "| --- | --- |"]
+    for each in lockgate_testkit.GUARANTEES:
+        needs = ", ".join(f"`{name}`" for name in each.needs) or "always"
+        lines.append(f"| {each.promise} | {needs} |")
+    return "\n".join(lines)
+
+
 def _first_sentence(text: str | None) -> str:
     paragraph = (text or "").strip().partition("\n\n")[0].replace("\n", " ")
     return paragraph.partition(". ")[0].rstrip(".")
@@ -204,7 +234,101 @@ def plugin_names() -> str:
     return "\n".join(lines)
 
 
+CORE = Path(lockgate.__file__).parent
+PACKAGES = (
+    "cli",
+    "spark",
+    "api",
+    "stores",
+    "plugins",
+    "protocols.manifest",
+    "protocols.deferred",
+    "engine.recovery",
+    "engine.inspection",
+    "engine.job",
+    "engine.renames",
+    "engine.manifests",
+    "engine.record",
+    "engine.run",
+    "model",
+)
+"""From the outside inward."""
+
+
+def packages_picture() -> str:
+    """Which package of the core imports which, from the imports themselves: an arrow that another path of arrows says
+    already is left out."""
+    missing = _packages_of_the_core() - set(PACKAGES)
+    if missing:
+        raise SystemExit(f"docs/generate.py: PACKAGES does not say where {', '.join(sorted(missing))} stands")
+    imports = {package: _imported_by(package) for package in PACKAGES}
+
+    def reaches(start: str, end: str) -> bool:
+        return end in imports[start] or any(reaches(each, end) for each in imports[start])
+
+    lines = ["```mermaid", "flowchart TD"]
+    lines += [f'    {package.replace(".", "_")}["{package}"]' for package in PACKAGES]
+    for package in PACKAGES:
+        for other in sorted(imports[package], key=PACKAGES.index):
+            if not any(reaches(each, other) for each in imports[package] - {other}):
+                lines.append(f"    {package.replace('.', '_')} --> {other.replace('.', '_')}")
+    return "\n".join([*lines, "```"])
+
+
+def _packages_of_the_core() -> set[str]:
+    """Every package of the first level; of the engine and of the protocols, those in them."""
+    found = [path for pattern in ("*", "engine/*", "protocols/*") for path in CORE.glob(f"{pattern}/__init__.py")]
+    names = {".".join(path.parent.relative_to(CORE).parts) for path in found}
+    return names - {"engine", "protocols"}
+
+
+def _imported_by(package: str) -> set[str]:
+    found: set[str] = set()
+    for source in _directory(package).rglob("*.py"):
+        for node in ast.walk(ast.parse(source.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found |= {each for each in PACKAGES if node.module.startswith(f"lockgate.{each}")}
+    return found - {package}
+
+
+def _directory(package: str) -> Path:
+    return CORE.joinpath(*package.split("."))
+
+
+def modules() -> str:
+    """Every module of the engine and of the protocols, with its first line."""
+    parts = []
+    for package in PACKAGES:
+        if not package.startswith(("engine", "protocols")):
+            continue
+        directory = _directory(package)
+        lines = [f"### lockgate.{package}", "", _whole_first_sentence(directory / "__init__.py"), ""]
+        lines += ["| module | what is in it |", "| --- | --- |"]
+        for source in sorted(directory.glob("*.py")):
+            if source.stem != "__init__":
+                lines.append(f"| `{source.stem}` | {_whole_first_sentence(source)} |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def _whole_first_sentence(source: Path) -> str:
+    text = " ".join((ast.get_docstring(ast.parse(source.read_text())) or "").split("\n\n")[0].split())
+    return re.split(r"(?<=[.!?]) (?=[A-Z`])", text)[0]
+
+
+def protocol_attributes() -> str:
+    """What a protocol promises, and which of the built-in ones does."""
+    protocols = PluginRegistry().protocols()
+    lines = ["| attribute | what it says | " + " | ".join(protocols) + " |"]
+    lines.append("| --- | --- |" + " --- |" * len(protocols))
+    for name, meaning in plugin.ATTRIBUTE_MEANING.items():
+        holds = " | ".join("yes" if getattr(each.attributes, name) else "no" for each in protocols.values())
+        lines.append(f"| `{name}` | {meaning} | {holds} |")
+    return "\n".join(lines)
+
+
 OTHER_NAMES = {
+    "ATTRIBUTE_MEANING": "what each attribute of a protocol says, in words",
     "EVENTS": "every event by name, with what it says",
     "LockgateError": "the root of all errors: `what` happened, `where`, and the `next_step`",
     "MEANING": "what each capability promises, in words",
@@ -231,6 +355,11 @@ PARTS: dict[str, Callable[[], str]] = {
         events,
         store_methods,
         plugin_names,
+        packages_picture,
+        modules,
+        protocol_attributes,
+        protocol_methods,
+        guarantees,
     )
 }
 _PART = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(?:(?!<!-- generated).)*?(<!-- end -->)", re.DOTALL)

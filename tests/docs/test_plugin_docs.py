@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from lockgate import Job, plugin
-from lockgate.engine.runtime import EVENTS, Event
-from lockgate.engine.store import Store
+from lockgate.engine.run.runtime import EVENTS, Event
+from lockgate.engine.run.store import Store
 from lockgate.model import errors
 from lockgate.model.options import JobOptions
 from lockgate.plugins import hookspecs

@@ -37,8 +37,8 @@ def chance() -> random.Random:
 
 @pytest.fixture
 def kills() -> int:
-    """How many kills: 20, or what the long session asks for."""
-    return int(os.environ.get("TEST_KILLS", "20"))
+    """How many kills: a few at other moments in each run, or as many as the long session asks for."""
+    return int(os.environ.get("TEST_KILLS", "8"))
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from typing import Any
 
 from leftovers import LEFT_OVER
 from lockgate.api.destination import looking_run
-from lockgate.engine.conflicts import list_visible
+from lockgate.engine.job.conflicts import list_visible
 from lockgate.model.capabilities import Capability
 from lockgate.model.options import JobOptions
 
@@ -71,6 +71,18 @@ class Destination:
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         assert done.returncode in statuses, f"{' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
         return json.loads(done.stdout)
+
+    def recover(self, job_id: str, *, undo: bool) -> str:
+        """Recover a job from a fresh process; `too late`: it was to be undone and had passed its commit point."""
+        arguments = ["recover", self.url, job_id, "--force"]
+        told = self.lockgate_any(*arguments, *(["--undo"] if undo else []), statuses=(0, 1, 2))
+        if "error" in told:
+            assert undo, told
+            assert "cannot be undone" in told["what"], told
+            self.lockgate(*arguments)
+            return "too late"
+        outcome = str(told[job_id]["outcome"])
+        return "nothing" if outcome == "not begun" else outcome
 
     def read(self) -> Files:
         """What a reader sees, by path."""

@@ -10,15 +10,15 @@ from pathlib import Path
 from lockgate_lab.azure import AzureLab, AzureSettings
 from lockgate_lab.gcs import GcsLab
 from lockgate_lab.gcs.buckets import Bucket
-from lockgate_lab.servers import MiniHdfs, start_or_skip
+from lockgate_lab.servers import MiniHdfs, VersityGateway, start_or_skip
 
-REMOTE = ("abfs", "gcs", "hdfs")
+REMOTE = ("abfs", "gcs", "hdfs", "s3")
 STORES = ("local", *REMOTE)
 
 
 @contextmanager
 def destination_on(kind: str, directory: Path, *, latency_ms: float = 0.0) -> Iterator[tuple[str, dict[str, str]]]:
-    """An empty destination on a store of this kind; the emulators answer `latency_ms` late."""
+    """An empty destination on a store of this kind; emulators of the lab answer `latency_ms` late."""
     if kind == "local":
         yield str(directory / "table"), {}
     elif kind == "abfs":
@@ -32,6 +32,14 @@ def destination_on(kind: str, directory: Path, *, latency_ms: float = 0.0) -> It
             gcs.on_loop(lambda: gcs.service.buckets.__setitem__("data", Bucket("data")))
             gcs.control.latency(latency_ms)
             yield "gs://data/tables/events", {"store.endpoint_url": gcs.url, "store.token": "anon"}
+    elif kind == "s3":
+        gateway = start_or_skip(VersityGateway())
+        try:
+            gateway.make_bucket("data")
+            keys = {"store.key": gateway.access_key, "store.secret": gateway.secret_key}
+            yield "s3://data/tables/events", {"store.endpoint_url": gateway.url, **keys}
+        finally:
+            gateway.stop()
     else:
         server = start_or_skip(MiniHdfs())
         try:

@@ -119,7 +119,8 @@ class World:
             assert note not in left, f"{story}: noted as committed"
         elif note in new and note not in left:
             # Nothing but `_SUCCESS` was left to tell that it has committed: whoever replaces that notes it first.
-            assert f'"jobId":"{JOB}"' in (left["_SUCCESS"] or "").replace(" ", ""), f"{story}: its commit is forgotten"
+            last = (left.get("_SUCCESS") or "").replace(" ", "")
+            assert f'"jobId":"{JOB}"' in last, f"{story}: its commit is forgotten"
         # A summary says when, and by whom, and lists name inodes: they are others each time.
         told_anew = () if new is None else ("_SUCCESS", "_lockgate/")
         changed = [p for p in expected if found[p] != expected[p] and not p.startswith(told_anew)]

@@ -26,7 +26,7 @@ def test_resumable_after_sigkill_at_random_moments(destination: Destination, cha
         driver.end()
         undo = chance.random() < 0.5
         story = f"kill {number}, {policy}, {order}, undo={undo}"
-        found = recover(destination, driver.job_id, undo=undo)
+        found = destination.recover(driver.job_id, undo=undo)
         outcomes[found] = outcomes.get(found, 0) + 1
         state = destination.read()
         expected = {"finished": [new], "undone": [old], "nothing": [old, new], "too late": [new]}[found]
@@ -46,7 +46,7 @@ def test_resumable_after_sigkill_at_random_moments(destination: Destination, cha
 
 def commit_seconds(destination: Destination, files: Files) -> float:
     """How long these commits take here, by the first one, which replaces what another has written."""
-    destination.write(files)
+    destination.write(destination.table("before"))
     driver = destination.driver(files, slow=0.004, conflict="replace")
     driver.wait_until_committing()
     began = time.monotonic()
@@ -54,16 +54,3 @@ def commit_seconds(destination: Destination, files: Files) -> float:
     seconds = time.monotonic() - began
     driver.end()
     return seconds
-
-
-def recover(destination: Destination, job_id: str, *, undo: bool) -> str:
-    """Recover a job from a fresh process; `too late`: it was to be undone and had passed its commit point."""
-    arguments = ["recover", destination.url, job_id, "--force"]
-    told = destination.lockgate_any(*arguments, *(["--undo"] if undo else []), statuses=(0, 1, 2))
-    if "error" in told:
-        assert undo, told
-        assert "cannot be undone" in told["what"], told
-        destination.lockgate(*arguments)
-        return "too late"
-    outcome = str(told[job_id]["outcome"])
-    return "nothing" if outcome == "not begun" else outcome

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from built_wheel import build_wheel, install_wheel
+from lockgate_testkit import GUARANTEES
 
 PAGE = Path(__file__).parents[2] / "docs/writing-a-plugin.md"
 _BLOCK = re.compile(r"```(?:toml|python)\n# (\S+\.(?:toml|py))\n(.*?)```", re.DOTALL)
@@ -58,11 +59,12 @@ print(summary.files, summary.lockgate.store)
 """
 
 
-def test_the_page_prints_three_projects() -> None:
+def test_the_page_prints_four_projects() -> None:
     assert {name: sorted(files) for name, files in skeletons().items()} == {
         "lockgate-small-commits": ["lockgate_small_commits.py", "pyproject.toml", "tests/test_small_commits.py"],
         "lockgate-shelf": ["lockgate_shelf.py", "pyproject.toml", "tests/test_conformance.py"],
         "lockgate-folder": ["lockgate_folder.py", "pyproject.toml", "tests/test_conformance.py"],
+        "lockgate-sealed": ["lockgate_sealed.py", "pyproject.toml", "tests/test_sealed.py"],
     }
 
 
@@ -71,6 +73,15 @@ def test_the_policy_of_the_docs_installs_and_passes_its_tests_as_printed(tmp_pat
     told = run(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"], environment, tmp_path / "project")
     assert "2 passed" in told
     assert "small_commits" in run(["-m", "lockgate", "plugins"], environment, tmp_path)
+
+
+def test_the_protocol_of_the_docs_installs_and_keeps_its_guarantees_as_printed(tmp_path: Path) -> None:
+    environment = installed("lockgate-sealed", tmp_path)
+    told = run(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"], environment, tmp_path / "project")
+    passed = re.search(r"(\d+) passed", told)
+    assert passed is not None and int(passed[1]) > len(GUARANTEES), told
+    assert "skipped" not in told
+    assert '"sealed"' in run(["-m", "lockgate", "plugins", "--json"], environment, tmp_path)
 
 
 @pytest.mark.parametrize("store", ["shelf", "folder"])

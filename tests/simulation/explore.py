@@ -4,6 +4,7 @@
     python tests/simulation/explore.py --histories 100000 --seed 7
     python tests/simulation/explore.py --replay 12345           one history, printed
     python tests/simulation/explore.py --features "equal contents,other committers"       or `all`, or `none`
+    python tests/simulation/explore.py --protocol module:NAME      by another protocol that commits by renames
     python tests/simulation/explore.py --write-docs             the list of mutants into docs/simulation.md
 
 The exit status is 0 if every guarantee held, 1 if one did not (the history is printed, its seed first and last), 2 for
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import json
 import secrets
 import sys
@@ -27,7 +29,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from simworld.features import ON, Feature, scenario_of
 from simworld.history import render
-from simworld.world import play
+from simworld.scenario import Scenario
+from simworld.world import by_protocol, play
 
 CHUNK = 250
 """Histories a worker plays between two looks at the clock."""
@@ -71,12 +74,21 @@ def features_of(text: str) -> frozenset[Feature]:
     return frozenset(Feature(name.strip()) for name in text.split(","))
 
 
-def play_some(start: int, count: int, features: frozenset[Feature] = ON) -> Tally:
+def scenario_by(seed: int, features: frozenset[Feature], protocol: str = "") -> Scenario:
+    """The scenario of a seed, its jobs by the protocol that is found as `module:NAME`."""
+    if not protocol:
+        return scenario_of(seed, features)
+    scenario = scenario_of(seed, features - {Feature.UPLOADS})
+    module, _, name = protocol.partition(":")
+    return by_protocol(scenario, getattr(importlib.import_module(module), name))
+
+
+def play_some(start: int, count: int, features: frozenset[Feature] = ON, protocol: str = "") -> Tally:
     """Play the histories of so many seeds; stop at the first that breaks a guarantee."""
     tally = Tally()
     for seed in range(start, start + count):
         try:
-            history = play(seed, scenario_of(seed, features))
+            history = play(seed, scenario_by(seed, features, protocol))
         except BaseException as error:
             error.add_note(f"in the history of seed {seed}: python tests/simulation/explore.py --replay {seed}")
             raise
@@ -95,6 +107,7 @@ def explore(
     seconds: float | None = None,
     workers: int = 1,
     features: frozenset[Feature] = ON,
+    protocol: str = "",
 ) -> tuple[Tally, float]:
     """Play histories from seed `start` until there are enough, or the time is up, or one is bad; and how many seconds
     that took."""
@@ -114,14 +127,14 @@ def explore(
 
     if workers == 1:
         for chunk in chunks():
-            tally += play_some(*chunk, features)
+            tally += play_some(*chunk, features, protocol)
             if is_over():
                 break
     else:
         with ProcessPoolExecutor(workers) as pool:
             running = []
             for chunk in chunks():
-                running.append(pool.submit(play_some, *chunk, features))
+                running.append(pool.submit(play_some, *chunk, features, protocol))
                 if len(running) == 2 * workers:
                     tally += running.pop(0).result()
                     if is_over():
@@ -150,6 +163,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes (2)")
     parser.add_argument("--replay", type=int, metavar="SEED", help="print the history of a seed")
     parser.add_argument("--features", default="", help="what histories may have, by name; `all`; `none`")
+    parser.add_argument("--protocol", default="", metavar="MODULE:NAME", help="the jobs' protocol (manifest)")
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     parser.add_argument("--write-docs", action="store_true", help="bring docs/simulation.md up to date")
     chosen = parser.parse_args(arguments)
@@ -160,7 +174,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     features = features_of(chosen.features)
     if chosen.replay is not None:
-        history = play(chosen.replay, scenario_of(chosen.replay, features))
+        history = play(chosen.replay, scenario_by(chosen.replay, features, chosen.protocol))
         print(render(history))
         return 1 if history.violations else 0
     if chosen.seconds is None and chosen.histories is None:
@@ -168,14 +182,19 @@ def main(arguments: list[str] | None = None) -> int:
     start = first_seed(chosen.seed or str(secrets.randbelow(1 << 40)))
     print(f"seed {start}", flush=True)
     tally, seconds = explore(
-        start, histories=chosen.histories, seconds=chosen.seconds, workers=chosen.workers, features=features
+        start,
+        histories=chosen.histories,
+        seconds=chosen.seconds,
+        workers=chosen.workers,
+        features=features,
+        protocol=chosen.protocol,
     )
     if chosen.json:
         print(json.dumps({**tally.__dict__, "seconds": round(seconds, 1), "seed": start}))
     else:
         print(describe(tally, seconds, start))
     if tally.bad_seed is not None:
-        print(render(play(tally.bad_seed, scenario_of(tally.bad_seed, features))))
+        print(render(play(tally.bad_seed, scenario_by(tally.bad_seed, features, chosen.protocol))))
         if chosen.features:
             print(f"with --features {chosen.features!r}")
         return 1

@@ -15,24 +15,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from lockgate.engine import (
-    cleanup,
-    commit_once,
-    job_commit,
-    lost_versions,
-    move_files,
-    publish,
-    recover,
-    replaced_files,
-    roll_back,
-    task_commit,
-)
-from lockgate.engine.record_log import RecordLog
+from lockgate.engine import commit_once
+from lockgate.engine.job import cleanup, job_commit
+from lockgate.engine.record import lost_versions, replaced_lists, summaries
+from lockgate.engine.record.record_log import RecordLog
+from lockgate.engine.recovery import recover
+from lockgate.engine.renames import move_files, roll_back
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import Rename, Renamed, Unknown
 from lockgate.model.layout import JOBS, SUCCESS
 from lockgate.model.phases import Phase
 from lockgate.model.record import encode_record
+from lockgate.protocols.manifest import ManifestProtocol, protocol, task_commit
 from simworld import world
 from simworld.faults import Kind
 from simworld.features import Feature, scenario_of
@@ -229,8 +223,8 @@ def the_set_aside_list_is_written_after_the_move() -> Iterator[None]:
         )
         await move_files.move_files(run, plan, log.nonce)
         if plan.set_aside:
-            await replaced_files.write_replaced(run, plan, log.nonce)
-        return await publish.write_file_list(run, plan)
+            await replaced_lists.write_replaced(run, plan, log.nonce)
+        return await summaries.write_file_list(run, plan)
 
     with patch.object(job_commit, "_move", move):
         yield
@@ -242,11 +236,12 @@ def success_is_written_early() -> Iterator[None]:
     honest = move_files.move_files
 
     async def move(run: Any, plan: Any, nonce: str, *, again: bool = False) -> None:
-        await publish.write_summary(run, plan, await publish.write_file_list(run, plan), "early")
+        summary = summaries.success_summary(run, plan, await summaries.write_file_list(run, plan))
+        await run.protocol.wait_to_publish(run, summary, "early")
         await run.store.rename_files([Rename(run.layout.summary_temporary("early"), SUCCESS, replace=True)])
         await honest(run, plan, nonce, again=again)
 
-    with patch.object(job_commit, "move_files", move):
+    with patch.object(protocol, "move_files", move):
         yield
 
 
@@ -254,12 +249,12 @@ def success_is_written_early() -> Iterator[None]:
 def success_is_written_in_place() -> Iterator[None]:
     """`_SUCCESS` is written to its path, not renamed: the commit point can be passed twice, and undone never."""
 
-    async def publish_in_place(run: Any, nonce: str, waiting: Any = None) -> bool:
+    async def publish_in_place(self: Any, run: Any, nonce: str, waiting: Any = None) -> bool:
         (content,) = await run.store.read_files([run.layout.summary_temporary(nonce)], bytes_max=1 << 20)
         await run.store.write_file(SUCCESS, content or b"")
         return True
 
-    with patch.object(job_commit, "publish", publish_in_place):
+    with patch.object(ManifestProtocol, "publish", publish_in_place):
         yield
 
 
@@ -383,6 +378,10 @@ def cleanup_deletes_the_record_in_any_order() -> Iterator[None]:
 
 async def _false(*arguments: Any) -> bool:
     return False
+
+
+async def _true(*arguments: Any) -> bool:
+    return True
 
 
 @mutant(

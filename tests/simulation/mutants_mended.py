@@ -8,31 +8,18 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from lockgate.engine import (
-    answer_failure,
-    cleanup,
-    committed_tasks,
-    ended_jobs,
-    job_abort,
-    job_commit,
-    load_manifests,
-    lost_versions,
-    move_files,
-    publish,
-    record_log,
-    recover,
-    replaced_files,
-    restore_replaced,
-    roll_back,
-    setup,
-    transactions,
-)
-from lockgate.engine.record_log import RecordLog, read_record
-from lockgate.engine.recover import Recovery
+from lockgate.engine.job import answer_failure, cleanup, job_abort, job_commit, setup
+from lockgate.engine.manifests import committed_tasks, load_manifests
+from lockgate.engine.record import ended_jobs, lost_versions, record_log, replaced_lists, transactions
+from lockgate.engine.record.record_log import RecordLog, read_record
+from lockgate.engine.recovery import recover
+from lockgate.engine.recovery.recover import Recovery
+from lockgate.engine.renames import move_files, replaced_files, roll_back
 from lockgate.model.errors import CommitFailed
 from lockgate.model.layout import JobLayout, record_sequence
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
+from lockgate.protocols.manifest import publish
 from mutants import FAILING, REPLACING, _all, _crowd, _false, _nothing, _policy, mutant
 from simworld.faults import CRASHES, Kind
 from simworld.features import Feature
@@ -328,8 +315,7 @@ def recovery_without_a_record_finds_nothing_to_do() -> Iterator[None]:
 def cleanup_deletes_what_is_set_aside_whatever_became_of_the_job() -> Iterator[None]:
     """A record whose marker another committer has deleted passes for what a cleanup has left."""
     with (
-        patch.object(replaced_files, "lists_in_force", _no_names),
-        patch.object(restore_replaced, "lists_in_force", _no_names),
+        patch.object(replaced_lists, "lists_in_force", _no_names),
         patch.object(job_abort, "lists_in_force", _no_names),
     ):
         yield
@@ -349,7 +335,7 @@ def a_list_beside_which_nothing_waits_counts() -> Iterator[None]:
     async def waits(*arguments: Any) -> bool:
         return True
 
-    with patch.object(replaced_files, "_waits", waits):
+    with patch.object(replaced_lists, "_waits", waits):
         yield
 
 

@@ -7,13 +7,16 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from lockgate.engine import cleanup, job_commit, load_manifests, move_files, task_commit
-from lockgate.engine.setup import setup_job
+from lockgate.engine.job import cleanup, job_commit
+from lockgate.engine.job.setup import setup_job
+from lockgate.engine.manifests import load_manifests
+from lockgate.engine.renames import move_files
 from lockgate.model import urls
 from lockgate.model.errors import CommitFailed, UsageError
 from lockgate.model.files import Rename, Renamed
 from lockgate.model.layout import JOBS, MANIFEST_SUFFIX
 from lockgate.model.policies import POLICIES, append
+from lockgate.protocols.manifest import task_commit
 from mutants import REPLACING, _crowd, _nothing, _policy, mutant
 from simworld import world
 from simworld.scenario import Scenario
@@ -136,7 +139,7 @@ def all_manifests_are_held_at_once() -> Iterator[None]:
         await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
         return await honest(run, pins)
 
-    with patch.object(job_commit, "load_plan", load_plan):
+    with patch.object(load_manifests, "load_plan", load_plan):
         yield
 
 

@@ -10,7 +10,7 @@ from simworld.history import render
 from simworld.world import play
 
 QUICK_SEEDS = 3_000
-HISTORIES = int(os.environ.get("TEST_SIMULATION_HISTORIES", "15000"))
+HISTORIES = int(os.environ.get("TEST_SIMULATION_HISTORIES", "4000"))
 WORKERS = int(os.environ.get("TEST_SIMULATION_WORKERS", "2"))
 SEED = os.environ.get("TEST_SIMULATION_SEED", "2026")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
-import mutants_mended  # noqa: F401  # enters its mutants into the list
+import mutants_deferred  # noqa: F401  # enters its mutants into the list
+import mutants_mended  # noqa: F401
 import mutants_museum  # noqa: F401
 import pytest
 from mutants import MUTANTS, Mutant, hunt, seeds_of

@@ -8,18 +8,47 @@ import sys
 from pathlib import Path
 
 import pytest
-from simworld.features import Feature, scenario_of
+from lockgate.plugin import ManifestProtocol, Undone
+from simworld.features import ON, Feature, scenario_of
 from simworld.history import fingerprint, render
-from simworld.world import play
+from simworld.world import by_protocol, play
 
 HERE = Path(__file__).parent
 
 FINGERPRINTS = """
 import sys; sys.path.insert(0, {here!r})
 from simworld.history import fingerprint
-from simworld.world import play
+from simworld.world import by_protocol, play
 print([fingerprint(play(seed)) for seed in range(40)])
 """
+
+
+RENAMES = ON - {Feature.UPLOADS}
+"""The features of stores with renames."""
+
+
+class Another(ManifestProtocol):
+    """A third party's protocol: like the manifest protocol, under a name that operators do not give."""
+
+    name = "another"
+
+
+class UndoesNothing(Another):
+    async def undo(self, run, plan, record):
+        await self.discard(run, record)
+        return Undone()
+
+
+def test_a_third_partys_protocol_runs_here_and_the_same_judges_find_its_lies() -> None:
+    """A job whose protocol operators do not name is ended by its own all the same."""
+    committed = 0
+    for seed in range(300):
+        history = play(seed, by_protocol(scenario_of(seed, RENAMES), Another()))
+        assert not history.violations, render(history)
+        committed += history.committed
+    assert committed > 100
+    lies = (play(seed, by_protocol(scenario_of(seed, RENAMES), UndoesNothing())).violations for seed in range(600))
+    assert any(violation.guarantee in ("undoable", "exclusive") for violations in lies for violation in violations)
 
 
 def test_a_seed_replays_to_the_same_trace_in_this_process() -> None:
@@ -73,6 +102,7 @@ def test_histories_are_rich() -> None:
         (Feature.LONG_MOVES, "may be at work"),
         (Feature.NAMES, "finished from"),
         (Feature.COPIES, "undone from"),
+        (Feature.UPLOADS, "undone from"),
         (Feature.FINISHING, "finished from"),
     ],
 )

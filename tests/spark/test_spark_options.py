@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
+import lockgate
+import pyarrow as pa
 import pytest
-from lockgate.errors import DestinationConflict, OptionError, PathError
+from lockgate.errors import CommitFailed, DestinationConflict, JobNotFound, OptionError, PathError
 from lockgate.spark import write
 
 
@@ -91,7 +94,7 @@ def test_sparks_own_modes_work_through_the_data_source(spark, destination) -> No
         ({"format": "parqet"}, "did you mean parquet"),
         ({"compression": "snapy"}, "did you mean snappy"),
         ({"max_records_per_file": "many"}, "whole number"),
-        ({"partitionby_": "id", "partition_by": "id"}, "every column is a partition column|named twice"),
+        ({"partitionby_": "id", "partition_by": "id"}, "given twice"),
         ({"partition_by": "nope"}, "there is no column 'nope'"),
         ({"conflictt": "append"}, "did you mean conflict"),
         ({"header": "true"}, "belongs to csv"),
@@ -152,3 +155,161 @@ def test_a_transaction_id_takes_effect_once(spark, destination) -> None:
     assert [each.job_id for each in (second, third) if each] == [first.job_id] * 2, "the first summary, in any mode"
     assert spark.read.parquet(destination).count() == 10
     assert len(list(Path(destination).glob("*.parquet"))) == first.files
+
+
+def _marker_as_seen(destination: str):
+    """A function of Arrow batches that answers, for each task, with its job's marker as that task finds it."""
+
+    def look(batches):
+        for _ in batches:
+            (marker,) = Path(destination).glob("_lockgate/jobs/*/*/job.json")
+            schema = pa.schema([("marker", pa.string()), ("p", pa.int32())])
+            yield pa.RecordBatch.from_pylist([{"marker": marker.read_text(), "p": 1}], schema)
+
+    return look
+
+
+@pytest.mark.parametrize("how", ["format", "write"])
+def test_what_the_session_says_of_a_job_is_in_its_marker_before_a_task_commits(spark, destination, how) -> None:
+    """Who commits the job in the place of a driver that died goes by the marker: a table would be replaced whole."""
+    write(spark.createDataFrame([("old", 0), ("old", 1)], "marker string, p int"), destination, partition_by="p")
+    new = spark.range(1).mapInArrow(_marker_as_seen(destination), "marker string, p int")
+    settings = {
+        "spark.sql.sources.partitionOverwriteMode": "dynamic",
+        "spark.lockgate.txn_id": "tx1",
+        "spark.lockgate.on_failure": "leave",
+        "spark.lockgate.delete_success_at_setup": "true",
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        if how == "write":
+            write(new, destination, mode="overwrite", partition_by="p")
+        else:
+            new.write.format("lockgate").option("partitionBy", "p").mode("overwrite").save(destination)
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
+    found = spark.read.parquet(destination)
+    assert {row["p"] for row in found.collect()} == {0, 1}
+    (row,) = found.where("p = 1").collect()
+    options = json.loads(row["marker"])["options"]
+    assert options["conflict"] == "replace-partitions"
+    assert (options["txn_id"], options["on_failure"]) == ("tx1", "leave")
+
+
+@pytest.mark.parametrize("session", [False, True])
+def test_the_old_success_is_gone_while_tasks_are_at_work_where_the_session_asks_for_it(
+    spark, destination, session
+) -> None:
+    write(spark.range(1), destination)
+
+    def look(batches):
+        for _ in batches:
+            yield pa.RecordBatch.from_pylist([{"there": (Path(destination) / "_SUCCESS").exists()}])
+
+    if session:
+        spark.conf.set("spark.lockgate.delete_success_at_setup", "true")
+    try:
+        spark.range(1).mapInArrow(look, "there boolean").write.format("lockgate").mode("append").save(destination)
+    finally:
+        spark.conf.unset("spark.lockgate.delete_success_at_setup")
+    found = spark.read.option("mergeSchema", "true").parquet(destination)
+    seen = [row["there"] for row in found.collect() if row["there"] is not None]
+    assert seen == [not session]
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite", "error"])
+def test_a_job_id_that_has_committed_is_refused_and_not_told_as_this_writes_success(spark, destination, mode) -> None:
+    write(spark.range(5), destination, jobId="load-1")
+    with pytest.raises(JobNotFound, match="job load-1 has committed already"):
+        write(spark.range(100, 107), destination, mode=mode, jobId="load-1")
+    assert spark.read.parquet(destination).count() == 5
+
+
+def test_a_write_whose_tasks_fail_is_not_told_as_an_earlier_jobs_success(spark, destination) -> None:
+    write(spark.range(5), destination)
+    with pytest.raises(Exception, match="boom"):
+        write(
+            spark.range(2).selectExpr("cast(raise_error('boom') as bigint) as id"),
+            destination,
+            mode="append",
+            jobId="fails",
+        )
+    assert spark.read.parquet(destination).count() == 5
+
+
+def test_two_spellings_of_one_setting_that_differ_are_refused(spark, destination) -> None:
+    write(spark.range(5), destination)
+    spark.conf.set("spark.lockgate.conflict", "append")
+    spark.conf.set("spark.lockgate.CONFLICT", "replace")
+    try:
+        with pytest.raises(OptionError, match="conflict is given twice"):
+            write(spark.range(100, 102), destination, mode="append")
+    finally:
+        spark.conf.unset("spark.lockgate.conflict")
+        spark.conf.unset("spark.lockgate.CONFLICT")
+    with pytest.raises(Exception, match="given twice"):
+        save(spark.range(1), destination, **{"lockgate.conflict": "append", "conflict": "replace"})
+    assert spark.read.parquet(destination).count() == 5
+
+
+@pytest.mark.parametrize("by", ["a", "A"])
+def test_columns_that_differ_in_case_only_are_told_apart_where_the_session_does(spark, destination, by) -> None:
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        rows = spark.createDataFrame([(1, 10, "x"), (2, 20, "y")], "a int, A int, v string")
+        write(rows, destination, partition_by=by)
+        found = spark.read.parquet(destination).select("a", "A", "v").collect()
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert sorted(tuple(row) for row in found) == [(1, 10, "x"), (2, 20, "y")]
+    values = {"a": (1, 2), "A": (10, 20)}[by]
+    assert {path.name for path in Path(destination).glob("*=*")} == {f"{by}={value}" for value in values}
+
+
+def test_a_job_that_an_operator_commits_half_way_is_no_success_of_its_writer(spark, destination) -> None:
+    def commit_from_outside(batches):
+        for batch in batches:
+            if batch.column(0)[0].as_py() == 0:
+                yield batch
+                continue
+            manifests = "_lockgate/jobs/*/*/manifests/task_*-manifest.json"
+            # When the task is tried again, the job is over.
+            while not list(Path(destination).glob(manifests)) and not (Path(destination) / "_SUCCESS").exists():
+                time.sleep(0.05)
+            for job in Path(destination).glob("_lockgate/jobs/*"):
+                lockgate.commit(destination, job.name, force=True)
+            yield batch
+
+    halves = spark.range(0, 2, 1, 2).mapInArrow(commit_from_outside, "id long")
+    with pytest.raises(CommitFailed, match="committed by somebody else while it was at work"):
+        write(halves, destination)
+    assert spark.read.parquet(destination).count() == 1
+
+
+def test_what_the_environment_of_this_process_says_counts_in_a_running_session(spark, destination, monkeypatch) -> None:
+    """A job is planned in a process of Spark's, which was started before."""
+    write(spark.range(10), destination)
+    monkeypatch.setenv("LOCKGATE_CONFLICT", "fail")
+    with pytest.raises(DestinationConflict):
+        write(spark.range(5), destination, mode="append")
+    # What the write says itself comes first.
+    write(spark.range(5), destination, mode="append", conflict="append")
+    monkeypatch.delenv("LOCKGATE_CONFLICT")
+    monkeypatch.setenv("LOCKGATE_TXN_ID", "daily/1")
+    first = write(spark.range(5), destination, mode="append")
+    assert write(spark.range(5), destination, mode="append").job_id == first.job_id
+    assert spark.read.parquet(destination).count() == 20
+
+
+def test_hadoop_reads_the_success_that_follows_one_of_its_own(spark, destination) -> None:
+    """Its local file system keeps a checksum beside each file, and refuses one that does not fit."""
+    spark.range(3).write.parquet(destination)
+    assert Path(destination, "._SUCCESS.crc").exists()
+    write(spark.range(4), destination, mode="overwrite")
+    hadoop = spark.sparkContext._jvm.org.apache.hadoop
+    path = hadoop.fs.Path(f"{destination}/_SUCCESS")
+    stream = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).open(path)
+    assert stream.read() == ord("{")
+    stream.close()

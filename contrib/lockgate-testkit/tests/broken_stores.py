@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from lockgate.engine.store import OutputFile, Progress, no_progress
+from lockgate.engine.run.store import OutputFile, Progress, no_progress
 from lockgate.model.errors import FileExists, FileMissing, StoreError
 from lockgate.model.files import (
     Deleted,

@@ -9,6 +9,7 @@ from lockgate.api.destination import forget_transactions
 from lockgate.api.job import Job, TaskAttempt
 from lockgate.api.jobs import abort, collect_garbage, commit, doctor, jobs, plan, recover, verify
 from lockgate.api.outside import VERSION
+from lockgate.api.uploads import abort_uploads, uploads
 from lockgate.model.errors import LockgateError
 from lockgate.model.options import JobOptions
 from lockgate.model.receipt import Receipt
@@ -31,6 +32,7 @@ __all__ = [
     "TaskAttempt",
     "__version__",
     "abort",
+    "abort_uploads",
     "collect_garbage",
     "commit",
     "doctor",
@@ -38,5 +40,6 @@ __all__ = [
     "jobs",
     "plan",
     "recover",
+    "uploads",
     "verify",
 ]

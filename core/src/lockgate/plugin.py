@@ -12,17 +12,23 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from lockgate.engine.hooks import CleanupPlan
-from lockgate.engine.runtime import EVENTS, Event
-from lockgate.engine.store import OutputFile, Progress, Store, no_progress
+from lockgate.engine.job.conflicts import resolve as resolve_conflicts
+from lockgate.engine.run.hooks import CleanupPlan
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.protocol import ATTRIBUTE_MEANING, Attributes, Protocol
+from lockgate.engine.run.runtime import EVENTS, Event
+from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.capabilities import MEANING, WEAKENING, Capability
 from lockgate.model.errors import (
     AccessDenied,
     AnswerLost,
+    CommitFailed,
+    CommitRefused,
     DestinationConflict,
     FileExists,
     FileMissing,
     LockgateError,
+    ManifestInvalid,
     OptionError,
     PathError,
     PluginError,
@@ -42,14 +48,20 @@ from lockgate.model.files import (
     RenameOutcome,
     Unknown,
 )
-from lockgate.model.layout import is_reserved
+from lockgate.model.layout import JobLayout, TaskAttempt, is_reserved
+from lockgate.model.manifest import Entry
 from lockgate.model.names import NameRules
 from lockgate.model.options import JobOptions
+from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan, Survey
-from lockgate.model.replaced import SetAside
+from lockgate.model.receipt import Pin, Receipt
+from lockgate.model.record import CommitRecord
+from lockgate.model.replaced import KeptList, SetAside
+from lockgate.model.summary import Summary
+from lockgate.model.undone import Undone
 from lockgate.model.urls import StoreUrl, check_relative, parent_of, parse_url
 from lockgate.plugins.hookspecs import StoreKind, hookimpl
-from lockgate.plugins.protocols import Protocol
+from lockgate.protocols.manifest import ManifestProtocol
 from lockgate.stores.aside_upload import PartWriter
 from lockgate.stores.real_directories import DirectoryNotEmpty, RealDirectoryStore
 
@@ -57,25 +69,36 @@ if TYPE_CHECKING:
     from lockgate.stores.fsspec_store import FsspecStore
 
 __all__ = [
+    "ATTRIBUTE_MEANING",
     "EVENTS",
     "MEANING",
     "WEAKENING",
     "AccessDenied",
     "AnswerLost",
+    "Attributes",
     "Capability",
     "CleanupPlan",
+    "CommitFailed",
     "CommitPlan",
+    "CommitRecord",
+    "CommitRefused",
     "Deleted",
     "DestinationConflict",
     "DirectoryNotEmpty",
     "DirectoryOutcome",
+    "Entry",
     "Event",
     "FileExists",
     "FileMissing",
     "FileStatus",
     "FsspecStore",
+    "JobLayout",
     "JobOptions",
+    "JobRun",
+    "KeptList",
     "LockgateError",
+    "ManifestInvalid",
+    "ManifestProtocol",
     "Mismatch",
     "NameRules",
     "NotRenamed",
@@ -83,10 +106,13 @@ __all__ = [
     "OutputFile",
     "PartWriter",
     "PathError",
+    "Phase",
+    "Pin",
     "PluginError",
     "Progress",
     "Protocol",
     "RealDirectoryStore",
+    "Receipt",
     "Refusal",
     "Rename",
     "RenameOutcome",
@@ -97,7 +123,10 @@ __all__ = [
     "StoreKind",
     "StoreUnavailable",
     "StoreUrl",
+    "Summary",
     "Survey",
+    "TaskAttempt",
+    "Undone",
     "Unknown",
     "UsageError",
     "check_relative",
@@ -106,6 +135,7 @@ __all__ = [
     "no_progress",
     "parent_of",
     "parse_url",
+    "resolve_conflicts",
 ]
 
 

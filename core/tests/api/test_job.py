@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import subprocess
@@ -10,9 +11,18 @@ from pathlib import Path
 
 import lockgate
 import pytest
+from faulty_store import make_faulty
 from lockgate import Job
 from lockgate.api.outside import real_runtime
-from lockgate.errors import CommitFailed, DestinationConflict, DuplicateTarget, JobNotFound, PathError, UsageError
+from lockgate.errors import (
+    CommitFailed,
+    DestinationConflict,
+    DuplicateTarget,
+    JobNotFound,
+    LockgateError,
+    PathError,
+    UsageError,
+)
 from lockgate.model.record import Holder
 
 
@@ -185,7 +195,7 @@ def test_a_forgotten_setup_of_an_attempt_says_so(table) -> None:
     with pytest.raises(UsageError, match="attempt_000003_0 is not set up") as caught:
         attempt.open("a")
     assert "call setup() on the task attempt" in caught.value.next_step
-    with pytest.raises(JobNotFound):
+    with pytest.raises(UsageError, match="attempt_000003_0 is not set up"):
         attempt.commit()
 
 
@@ -260,3 +270,48 @@ def test_an_empty_destination_is_not_the_current_directory(tmp_path, monkeypatch
 def test_no_destination_is_where_committers_delete(tmp_path, below) -> None:
     with pytest.raises(PathError, match="a name that committers keep for themselves"):
         Job(tmp_path / below)
+
+
+def test_a_setup_that_is_repeated_with_other_options_corrects_the_marker(table) -> None:
+    """Who sets a job up first may not know all of its options, as Spark's planner does not."""
+    table.write({"p=0/old": b"old", "p=1/old": b"old"})
+    first = Job(table.root, conflict="replace", nonce="same", job_id="job")
+    first.setup()
+    knows_more = Job(table.root, conflict="replace-partitions", nonce="same", job_id="job")
+    knows_more.setup()
+    table.task(knows_more, {"p=1/new": b"new"})
+    lockgate.commit(str(table.root), "job", force=True)
+    assert table.read() == {"p=0/old": b"old", "p=1/new": b"new"}
+
+
+def test_a_job_of_the_same_id_and_another_nonce_corrects_nothing(table) -> None:
+    job = table.job("job", conflict="append")
+    before = table.everything()
+    with pytest.raises(UsageError, match="another job has the id"):
+        Job(table.root, conflict="replace", job_id="job").setup()
+    assert table.everything() == before
+    job.abort()
+
+
+def test_a_late_setup_does_not_delete_the_success_of_its_own_committed_job(table) -> None:
+    """A task that sets its job up again looks at the old `_SUCCESS`, and sleeps until the job has committed."""
+    table.write({"old": b"old"})
+    job = table.job(delete_success_at_setup=True)
+    (table.root / "_SUCCESS").write_bytes(b"")  # another committer's, come since
+    late = pickle.loads(pickle.dumps(job))
+    store = make_faulty(late)
+    told = pickle.dumps((job, table.task(job, {"new": b"new"})))
+
+    def commit_meanwhile(name: str, subject: object) -> None:
+        if name == "rename_files":
+            store.before = lambda name, subject: None
+            subprocess.run([sys.executable, "-c", COMMIT], input=told, check=True)
+
+    store.before = commit_meanwhile
+    with contextlib.suppress(LockgateError):
+        late.setup()
+    assert lockgate.verify(table.root).findings == []
+    assert table.read() == {"old": b"old", "new": b"new"}
+
+
+COMMIT = "import pickle, sys; job, receipt = pickle.load(sys.stdin.buffer); job.commit([receipt])"

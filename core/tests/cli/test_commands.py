@@ -178,7 +178,6 @@ def test_verify_tells_missing_changed_swapped_moved_and_extra(table) -> None:
         "c": "swapped",
         "d": "swapped",
         "e": "moved",
-        "elsewhere": "extra",
         "new": "extra",
     }
 

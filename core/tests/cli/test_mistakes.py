@@ -217,3 +217,10 @@ def test_recovery_is_no_success_where_something_is_missing(table) -> None:
     assert out == f"job\tfile\n{dead}\tp=2/old\n"
     assert "but for 1 file to be replaced" in err
     assert table.read() == {"p=1/old": b"1"}
+
+
+def test_an_option_that_is_given_twice_and_differently_is_refused(tmp_path) -> None:
+    status, _, err = run("jobs", str(tmp_path), "-o", "conflict=fail", "-o", "conflict=replace")
+    assert status == 2 and "given twice" in err
+    status, _, err = run("jobs", str(tmp_path), "-o", "jobId=3")
+    assert "job_id is an argument of Job" in err

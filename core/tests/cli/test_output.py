@@ -140,3 +140,11 @@ def test_the_number_of_replaced_files_is_one_wherever_it_is_told(table) -> None:
     _, shown, _ = run("show", str(table.root))
     assert "files replaced\t2\n" in shown
     assert "files_set_aside\t2\n" in shown
+
+
+@pytest.mark.parametrize("more", [["plugins"], ["plugins", "--json"], ["show", "none://here", "--json"]])
+def test_an_answer_that_cannot_be_written_is_told_and_is_no_traceback(more):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([sys.executable, "-m", "lockgate", *more], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert "could not be written to standard output" in done.stderr and "Traceback" not in done.stderr, done.stderr

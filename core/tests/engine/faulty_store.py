@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lockgate import Job
-from lockgate.engine.store import no_progress
+from lockgate.engine.run.store import no_progress
 from lockgate.model.files import Unknown
 from lockgate.stores.local import LocalStore
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from lockgate import Job
-from lockgate.engine.store import no_progress
+from lockgate.engine.run.store import no_progress
 from lockgate.stores.local import LocalStore
 
 Moment = Callable[[str, Any], Awaitable[None]]

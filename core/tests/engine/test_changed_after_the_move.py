@@ -11,7 +11,7 @@ import pytest
 from faulty_store import FaultyStore, Stop, make_faulty
 from lockgate import Job, JobOptions, collect_garbage, recover
 from lockgate.cli.tables import recovery_answer
-from lockgate.engine.recover import recover_job
+from lockgate.engine.recovery.recover import recover_job
 from lockgate.errors import CommitFailed, LockgateError
 
 POLICIES = ["append", "replace", "replace-partitions"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from lockgate.api.destination import holds_files
-from lockgate.engine.conflicts import is_hidden
+from lockgate.engine.job.conflicts import is_hidden
 from lockgate.errors import DestinationConflict
 
 HIDDEN = ["_notes.txt", ".crc", "p=1/_checkpoint/0", "p=1/.part.crc", "_drafts/p=1/x.parquet", ".hidden/deep/file"]
@@ -72,7 +72,7 @@ def test_a_destination_of_hidden_files_only_holds_no_data(table) -> None:
 )
 def test_a_table_with_a_log_is_not_replaced(table, policy: str, log: str, table_format: str) -> None:
     lay(table.root, [log, "part-0.parquet"])
-    with pytest.raises(DestinationConflict, match=f"is a {table_format} table"):
+    with pytest.raises(DestinationConflict, match=f"is an? {table_format} table"):
         table.job(conflict=policy)
     assert table.everything().keys() == {log, "part-0.parquet"}
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 from faulty_store import Stop, make_faulty
 from lockgate import Job, JobOptions, collect_garbage, commit, jobs, plan, recover
-from lockgate.engine.setup import setup_job
+from lockgate.api.destination import last_summary
+from lockgate.engine.job.setup import setup_job
 from lockgate.errors import CommitFailed, FileMissing, JobNotFound, LockgateError, OutcomeUnknown
 
 
@@ -176,11 +177,30 @@ def test_exactly_once_where_only_success_tells_of_the_transaction(table) -> None
 def test_a_setup_that_is_repeated_after_a_crash_deletes_the_old_success_too(table) -> None:
     table.write({"old": b"old"})
     job = Job(str(table.root), JobOptions(delete_success_at_setup=True))
-    make_faulty(job).fail_at = lambda name, subject: name == "delete_files"
+    make_faulty(job).fail_at = lambda name, subject: name == "rename_files"
     with pytest.raises(Stop):
         job.setup()
     pickle.loads(pickle.dumps(job)).setup()
     assert not (table.root / "_SUCCESS").exists()
+
+
+@pytest.mark.parametrize("directories_stay", [True, False])
+def test_a_repeated_setup_that_pauses_until_its_job_has_committed_leaves_the_jobs_success(
+    table, directories_stay: bool
+) -> None:
+    table.write({"old": b"old"})
+    job = Job(str(table.root), JobOptions(delete_success_at_setup=True, cleanup_skip=directories_stay))
+    twin = pickle.loads(pickle.dumps(job))
+    make_faulty(job).fail_at = lambda name, subject: name == "rename_files"
+    with pytest.raises(Stop):
+        job.setup()
+    job._store = None
+    receipt = table.task(job, {"f": b"x"})
+    make_faulty(twin).before = once(lambda name, _: name == "rename_files", lambda: job.commit([receipt]))
+    with pytest.raises(JobNotFound, match="is over"):
+        asyncio.run(setup_job(twin._run()))
+    assert last_summary(str(table.root), JobOptions()).job_id == job.job_id
+    assert table.read() == {"old": b"old", "f": b"x"}
 
 
 def test_a_setup_that_comes_when_its_job_has_committed_leaves_the_success_of_another(table) -> None:

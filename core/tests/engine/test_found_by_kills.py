@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from faulty_store import Stop, make_faulty
 from lockgate import Job, jobs
-from lockgate.engine.collect_garbage import collect_garbage
 from lockgate.engine.commit_once import commit_once
-from lockgate.engine.recover import Recovery, recover_job
+from lockgate.engine.recovery.collect_garbage import collect_garbage
+from lockgate.engine.recovery.recover import Recovery, recover_job
 from lockgate.errors import CommitFailed
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from faulty_store import FaultyStore, Stop, make_faulty
 from lockgate import Job
-from lockgate.engine.collect_garbage import collect_garbage
 from lockgate.engine.commit_once import commit_once
-from lockgate.engine.committed_tasks import committed_tasks
-from lockgate.engine.record_log import RecordLog
-from lockgate.engine.recover import Recovery, recover_job
+from lockgate.engine.manifests.committed_tasks import committed_tasks
+from lockgate.engine.record.record_log import RecordLog
+from lockgate.engine.recovery.collect_garbage import collect_garbage
+from lockgate.engine.recovery.recover import Recovery, recover_job
 from lockgate.errors import CommitFailed, CommitFenced, LockgateError, OutcomeUnknown, StoreUnavailable
 from lockgate.model.phases import Phase
 

@@ -63,6 +63,24 @@ def _crashed(table, name: str) -> Job:
     return job
 
 
+def test_a_younger_job_whose_driver_is_known_to_be_gone_is_not_waited_for(table) -> None:
+    """The older one waited for `alive_seconds`, and was then told that the other had come first."""
+    younger, older = table.job(conflict="replace-partitions"), table.job(conflict="replace-partitions")
+    receipts = [table.task(younger, {"p=1/y": b"y"}), table.task(older, {"p=1/o": b"o"})]
+    store = make_faulty(younger)
+    store.fail_at = lambda call, subject: call == "create_file" and str(subject).endswith("commit-0001.json")
+    with pytest.raises((Stop, CommitFailed)):
+        younger.commit(receipts[:1])
+    (path,) = (Path(table.root) / younger.layout.job_directory).glob("commit.json")
+    record = json.loads(path.read_text())
+    record["holder"]["process"] = 2**22 - 1
+    record["holder"]["since"] += 10_000
+    path.write_text(json.dumps(record))
+    with pytest.raises(DestinationConflict, match="its driver is gone") as caught:
+        older.commit(receipts[1:])
+    assert f"lockgate recover file://{table.root} {younger.job_id}" in caught.value.next_step
+
+
 def test_resumable_one_job_that_cannot_be_recovered_does_not_keep_the_others_from_it(table) -> None:
     jobs = [_crashed(table, f"f{number}") for number in range(3)]
     bad = jobs[1]

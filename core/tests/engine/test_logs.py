@@ -6,7 +6,7 @@ import logging
 import subprocess
 import sys
 
-from lockgate.engine.logs import get_log
+from lockgate.engine.run.logs import get_log
 
 
 def test_quiet_as_a_library(tmp_path) -> None:

@@ -10,8 +10,8 @@ import shutil
 import pytest
 from faulty_store import Stop, make_faulty
 from lockgate import collect_garbage, commit, jobs, recover
-from lockgate.engine.list_jobs import JobStatus
-from lockgate.engine.recover import recover_job
+from lockgate.engine.inspection.list_jobs import JobStatus
+from lockgate.engine.recovery.recover import recover_job
 from lockgate.errors import CommitFenced, JobNotFound, LockgateError, OutcomeUnknown, StoreUnavailable
 from lockgate.model.layout import JobLayout
 

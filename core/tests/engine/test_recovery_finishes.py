@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from faulty_store import make_faulty
 from lockgate import Job, jobs, recover
-from lockgate.engine.list_jobs import JobStatus
+from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.errors import FileChanged, LockgateError
 
 

@@ -15,10 +15,11 @@ from lockgate import Job, collect_garbage
 from lockgate.api import outside
 from lockgate.api.jobs import abort, commit, jobs
 from lockgate.api.sign_of_life import SignOfLife
-from lockgate.engine.list_jobs import JobStatus
-from lockgate.engine.signs_of_life import SILENCE, show_life
+from lockgate.engine.inspection.list_jobs import JobStatus
+from lockgate.engine.record.signs_of_life import SILENCE, show_life
 from lockgate.errors import CommitFenced, DestinationConflict
 from lockgate.model.capabilities import Capability
+from lockgate.model.files import FileStatus
 from lockgate.model.options import JobOptions
 from lockgate.stores.local import LocalStore
 
@@ -27,12 +28,20 @@ GONE = 2**22 - 1
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """It is so many seconds later, on the clock of whoever looks from now on."""
+def later(table, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """It is so many seconds later, on the clock of whoever looks from now on, and on that of the store."""
+    write_file = LocalStore.write_file
 
     def shift(seconds: float) -> None:
+        async def write_later(store: LocalStore, path: str, content: bytes) -> FileStatus:
+            status = await write_file(store, path, content)
+            now = time.time() + seconds
+            os.utime(table.root / path, (now, now))
+            return status
+
         clock = SimpleNamespace(time=lambda: time.time() + seconds, monotonic=time.monotonic)
         monkeypatch.setattr(outside, "time", clock)
+        monkeypatch.setattr(LocalStore, "write_file", write_later)
 
     return shift
 
@@ -224,3 +233,24 @@ def test_what_a_driver_that_is_gone_showed_last_counts_for_its_tasks_where_they_
     capabilities = job._run().store.capabilities - {Capability.REAL_DIRECTORIES}
     monkeypatch.setattr(LocalStore, "capabilities", capabilities)
     assert jobs(str(table.root))[0].status is JobStatus.RUNNING
+
+
+def test_a_job_at_work_is_not_ended_by_somebody_whose_clock_is_days_ahead(table, monkeypatch) -> None:
+    """Half of a job was committed in the name of a driver that lived, since it looked silent for days."""
+    url = str(table.root)
+    table.write({"old": b"1"})
+    job = table.job(conflict="replace")
+    receipts = [table.task(job, {"first": b"1"}, 0)]
+    _driven_by(table, job, host="elsewhere")
+    clock = SimpleNamespace(time=lambda: time.time() + 3 * 86400.0, monotonic=time.monotonic)
+    with monkeypatch.context() as patched:
+        patched.setattr(outside, "time", clock)
+        with pytest.raises(CommitFenced, match="may be at work"):
+            commit(url, job.job_id)
+        with pytest.raises(CommitFenced, match="may be at work"):
+            abort(url, job.job_id)
+        assert _gc(table) == ["kept"]
+        assert [path for path in table.everything() if "probe" in path] == []
+    receipts.append(table.task(job, {"second": b"2"}, 1))
+    job.commit(receipts)
+    assert table.read() == {"first": b"1", "second": b"2"}

@@ -12,9 +12,9 @@ from interleaved_store import interleave
 from lockgate import Job, JobOptions
 from lockgate.api.destination import forget_transactions
 from lockgate.api.jobs import recover
-from lockgate.engine import transactions
 from lockgate.engine.commit_once import commit_once
-from lockgate.engine.runtime import Event
+from lockgate.engine.record import transactions
+from lockgate.engine.run.runtime import Event
 from lockgate.errors import CommitFailed, CommitFenced, CommitRefused, LockgateError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from lockgate import Job, collect_garbage, jobs, recover
-from lockgate.engine.list_jobs import JobStatus
+from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.errors import LockgateError
 from lockgate.model.layout import JobLayout, transaction_claim, transaction_outcome
 from lockgate.model.record import digest_of

@@ -24,3 +24,25 @@ def test_what_readers_see_and_no_commit_has_put_there_is_extra(table) -> None:
         (table.root / path).write_bytes(b"late")
     extra = [finding.path for finding in lockgate.verify(table.root).findings]
     assert extra == ["_c=2/_metadata", "_c=2/late", "p=1/late"]
+
+
+def test_where_the_last_job_left_no_success_an_older_one_is_not_compared_with(table) -> None:
+    table.write({"a": b"a"}, conflict="replace")
+    table.write({"b": b"b"}, mark_success=False)
+    with pytest.raises(lockgate.LockgateError, match="nothing to compare with"):
+        lockgate.verify(table.root)
+    table.write({"c": b"c"})
+    assert lockgate.verify(table.root).findings == []
+
+
+def test_a_committed_file_that_was_renamed_is_told_once(table) -> None:
+    table.write({"p=1/a": b"a", "p=1/b": b"bb", "p=1/c": b"ccc", "p=1/d": b"dddd"}, conflict="replace")
+    place = table.root / "p=1"
+    (place / "a").unlink()
+    (place / "b").write_bytes(b"other")
+    (place / "c").rename(place / "renamed")
+    (place / "more").write_bytes(b"more")
+    found = lockgate.verify(table.root)
+    told = [(each.path, each.fault) for each in found.findings]
+    assert told == [("p=1/a", "missing"), ("p=1/b", "changed"), ("p=1/c", "moved"), ("p=1/more", "extra")]
+    assert found.others == 0

@@ -71,7 +71,7 @@ def test_a_duplicate_target_is_found_wherever_it_is(tasks: list[list[str]], data
 
 
 def test_a_file_where_another_task_needs_a_directory_is_refused() -> None:
-    with pytest.raises(DuplicateTarget, match="needs a directory"):
+    with pytest.raises(DuplicateTarget, match="the name of a directory"):
         plan_of(["a"], ["a/b"])
 
 

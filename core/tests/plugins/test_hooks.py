@@ -6,15 +6,13 @@ import pytest
 from faulty_store import make_faulty
 from lockgate.api.job_runs import registry_of
 from lockgate.api.jobs import abort, jobs
-from lockgate.engine.hooks import CleanupPlan
-from lockgate.engine.list_jobs import JobStatus
-from lockgate.errors import CommitFailed, DestinationConflict, OptionError
-from lockgate.model.capabilities import Capability
+from lockgate.engine.inspection.list_jobs import JobStatus
+from lockgate.engine.run.hooks import CleanupPlan
+from lockgate.errors import CommitFailed, DestinationConflict
 from lockgate.model.files import FileStatus, Mismatch, NotRenamed, Refusal, Rename, Renamed
 from lockgate.model.options import JobOptions
 from lockgate.model.plan import CommitPlan
 from lockgate.plugins.hookspecs import hookimpl
-from lockgate.plugins.protocols import Protocol
 from lockgate.plugins.registry import PluginRegistry
 
 
@@ -84,19 +82,6 @@ def test_hook_lockgate_recover_rename_answers_before_the_built_in_rule() -> None
     assert mine == Renamed(recovered=True)
     other = registry.recover_rename(store, Rename("s", "other", 1, "x"), doubt, None, None)
     assert not isinstance(other, Renamed)
-
-
-def test_hook_lockgate_protocols_offers_protocols_by_name() -> None:
-    class Other:
-        @hookimpl
-        def lockgate_protocols(self) -> list[Protocol]:
-            return [Protocol("other", "for a test", frozenset({Capability.DEFERRED_UPLOAD}), "nothing else")]
-
-    registry = PluginRegistry()
-    with pytest.raises(OptionError, match="no protocol 'other'"):
-        registry.open_destination("/tmp/x", JobOptions(protocol="other"))
-    registry.register(Other(), "other")
-    assert sorted(registry.protocols()) == ["manifest", "other"]
 
 
 @pytest.mark.parametrize("error", [DestinationConflict("too much"), ZeroDivisionError("of the policy's own")])

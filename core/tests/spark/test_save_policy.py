@@ -88,3 +88,9 @@ def test_two_ways_to_say_what_overwrite_means_must_agree(arguments) -> None:
 def test_a_stream_replaces_only_where_the_write_itself_says_so() -> None:
     with pytest.raises(OptionError, match="contradicts"):
         chosen("stream", session="replace")
+
+
+def test_complete_replaces_all_whatever_the_session_says_of_partitions() -> None:
+    conf = {"spark.sql.sources.partitionOverwriteMode": "dynamic"}
+    told = policy_of("complete", write={}, overwrite_mode="", partitioned=True, spark_conf=conf, environment={})
+    assert told == "replace", "the whole result each time"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from lockgate.errors import OptionError, UsageError
 from lockgate.spark import write
-from lockgate.spark.check_schema import refuse_duplicates
+from lockgate.spark.check_schema import check_schema, refuse_duplicates
 from lockgate.spark.save import _names
-from lockgate.spark.write_options import is_given
+from lockgate.spark.write_options import WriteOptions, is_given
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 
@@ -41,3 +43,39 @@ def test_an_option_is_found_however_it_is_spelled() -> None:
     assert is_given("jobId", {"job_id": "a"})
     assert is_given("jobId", {"lockgate.JOB-ID": "a"})
     assert not is_given("jobId", {"job_attempt": "1"})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"partitionOverwriteMode": "dynamic"}, {"partition_overwrite_mode": "static"}),
+        ({"jobId": "a"}, {"lockgate.job_id": "b"}),
+        ({"nullValue": "-"}, {"null_value": "none"}),
+        ({"conflict": "fail"}, {"lockgate.conflict": "append"}),
+    ],
+)
+def test_one_option_in_two_spellings_is_refused_where_the_values_differ(first, second) -> None:
+    path = {"path": "/t", "format": "csv"}
+    with pytest.raises(OptionError, match="given twice"):
+        WriteOptions.parse(path | first | second)
+    WriteOptions.parse(path | first | dict.fromkeys(second, *first.values()))
+
+
+@pytest.mark.parametrize("name", ["jobId", "txn_id", "lockgate.txn_id", "compression", "maxOpenFiles"])
+def test_an_empty_value_is_told_as_one_that_was_forgotten(name) -> None:
+    with pytest.raises(OptionError, match="is empty"):
+        WriteOptions.parse({"path": "/t", name: " " if name == "jobId" else ""})
+
+
+def test_two_names_of_one_option_with_two_values_are_refused() -> None:
+    given = {"path": "/t", "format": "csv", "sep": ";", "delimiter": "|"}
+    with pytest.raises(OptionError, match="two names of one option"):
+        check_schema(StructType([StructField("a", LongType())]), WriteOptions.parse(given))
+    check_schema(StructType([StructField("a", LongType())]), WriteOptions.parse(given | {"delimiter": ";"}))
+
+
+@pytest.mark.parametrize("name", [".h", "..", ""])
+def test_a_partition_column_whose_rows_no_reader_would_see_is_refused(name) -> None:
+    schema = StructType([StructField(name, LongType()), StructField("a", LongType())])
+    with pytest.raises(OptionError, match="a column to partition by has"):
+        check_schema(schema, WriteOptions.parse({"path": "/t", "partitionBy": json.dumps([name])}))

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from lockgate import Job, LockgateError
-from lockgate.engine.spool import DiskSpool
+from lockgate.engine.run.spool import DiskSpool
 
 mode, root = sys.argv[1:]
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", root], check=True)

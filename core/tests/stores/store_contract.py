@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import FileExists, FileMissing, PathError
 from lockgate.model.files import Deleted, FileStatus, NotRenamed, Refusal, Rename, Renamed

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from aiohttp import web
 from lockgate import LockgateError
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.errors import CommitFailed
 from lockgate.model.files import NotRenamed, Refusal, Rename, Renamed, Unknown
 from lockgate_abfs.store import AbfsStore

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from lockgate import LockgateError
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
 from lockgate_lab.azure import AzureLab
@@ -51,7 +51,9 @@ def test_a_repeated_task_commit_saves_the_same_manifest(azure: AzureLab, abfs_ta
     first = work.commit()
     azure.control.fault("error-before", "GetPathStatus", status=503)
     assert work.commit() == first
-    assert dict(first.counters) == {"store_io_throttled": 1, "store_io_retry": 1}
+    # Whether a request was held back as well depends on how fast this machine is.
+    counted = {name: count for name, count in first.counters.items() if name != "store_io_rate_limited"}
+    assert counted == {"store_io_throttled": 1, "store_io_retry": 1}
 
 
 def test_a_ceiling_over_the_pace_holds(azure: AzureLab, make_abfs: Callable[..., Store]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
 from lockgate_lab.gcs import GcsLab
@@ -52,17 +52,18 @@ def gcs(renames_by: str, batches: int) -> Iterator[GcsLab]:
 
 
 @pytest.fixture
-def gcs_table(gcs: GcsLab) -> RemoteTable:
+def gcs_table(gcs: GcsLab, renames_by: str) -> RemoteTable:
     """An empty destination in the emulator."""
-    return RemoteTable(URL, {"endpoint_url": gcs.url, "chunk_bytes": "262144"}, lambda: files_in(gcs))
+    store = {"endpoint_url": gcs.url, "chunk_bytes": "262144", "rename": renames_by}
+    return RemoteTable(URL, store, lambda: files_in(gcs))
 
 
 @pytest.fixture
-def make_gcs(gcs: GcsLab) -> Callable[..., Store]:
+def make_gcs(gcs: GcsLab, renames_by: str) -> Callable[..., Store]:
     """Opens the store at the destination, with more store options."""
 
     def make(**store: str) -> Store:
-        chosen = {"endpoint_url": gcs.url, "chunk_bytes": "262144", **store}
+        chosen = {"endpoint_url": gcs.url, "chunk_bytes": "262144", "rename": renames_by, **store}
         return registry_for((), ()).open_store(URL, JobOptions(store=chosen, timeout_seconds=10.0))
 
     return make

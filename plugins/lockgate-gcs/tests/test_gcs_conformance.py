@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
 from lockgate_gcs.store import COPY_CAPABILITIES, MOVE_CAPABILITIES

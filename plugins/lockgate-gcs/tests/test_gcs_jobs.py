@@ -10,12 +10,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import pytest
 from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after, refuse_names
 from lockgate import Job, recover
-from lockgate.engine.job_commit import plan_job
-from lockgate.engine.job_run import JobRun
-from lockgate.engine.recover import recover_job
-from lockgate.engine.rename_files import TRIES
-from lockgate.engine.store import Progress, no_progress
-from lockgate.engine.task_commit import abort_task
+from lockgate.engine.job.job_commit import plan_job
+from lockgate.engine.recovery.recover import recover_job
+from lockgate.engine.renames.rename_files import TRIES
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import Progress, no_progress
 from lockgate.errors import (
     CommitFailed,
     CommitFenced,
@@ -28,6 +27,7 @@ from lockgate.errors import (
 )
 from lockgate.model.files import FileStatus, Rename, RenameOutcome
 from lockgate.model.layout import TaskAttempt
+from lockgate.protocols.manifest.task_commit import abort_task
 from lockgate_lab.dialects import GCS
 from lockgate_lab.fault_kinds import FaultRates, FaultSizes
 from lockgate_lab.fault_proxy import FaultProxyLab
@@ -296,8 +296,8 @@ NO_BATCHES = pytest.mark.parametrize("batches", [501, 404, 405])
 def test_where_no_batches_are_taken_large_jobs_commit_by_single_calls(
     batches: int, gcs: GcsLab, gcs_table: RemoteTable
 ) -> None:
-    old = {f"p={n}/old-{n}.bin": b"old" for n in range(200)}
-    new = {f"p={n}/new-{n}.bin": b"new" for n in range(200)}
+    old = {f"p={n}/old-{n}.bin": b"old" for n in range(110)}
+    new = {f"p={n}/new-{n}.bin": b"new" for n in range(110)}
     gcs_table.write(old)
     gcs_table.write(new, conflict="replace")
     assert gcs_table.read() == new
@@ -308,12 +308,12 @@ def test_where_no_batches_are_taken_large_jobs_commit_by_single_calls(
 @NO_BATCHES
 @pytest.mark.parametrize("renames_by", ["move", "copy"], indirect=True)
 def test_undoable_where_no_batches_are_taken(batches: int, gcs: GcsLab, gcs_table: RemoteTable) -> None:
-    old = {f"p={n}/old-{n}.bin": b"old" for n in range(100)}
+    old = {f"p={n}/old-{n}.bin": b"old" for n in range(40)}
     gcs_table.write(old)
     job = gcs_table.job(conflict="replace", patience_seconds=0.2)
-    receipt = gcs_table.task(job, {f"p={n}/new-{n}.bin": b"new" for n in range(100)})
+    receipt = gcs_table.task(job, {f"p={n}/new-{n}.bin": b"new" for n in range(40)})
     operation = "objects.move" if gcs.service.settings.move else "objects.rewrite"
-    gcs.control.fault("error-before", operation, target="*/tasks/*", skip=60, times=10_000, status=403)
+    gcs.control.fault("error-before", operation, target="*/tasks/*", skip=25, times=10_000, status=403)
     with pytest.raises(CommitFailed, match="restored"):
         job.commit([receipt])
     assert gcs_table.read() == old
@@ -348,14 +348,16 @@ def under_faults(lab: GcsLab, seed: int) -> FaultyRun:
         found = lab.service.buckets[name].objects.items()
         return {path.removeprefix("t/"): stored.content for path, stored in found}
 
-    direct = RemoteTable(f"gs://{name}/t", {"endpoint_url": lab.url}, lambda: lab.on_loop(look))
+    rename = "move" if lab.service.settings.move else "copy"
+    direct = RemoteTable(f"gs://{name}/t", {"endpoint_url": lab.url, "rename": rename}, lambda: lab.on_loop(look))
     schedule = SeededFaults(seed, FaultRates.each(0.05))
     # To wait out a second at one request in twenty is most of a run; one seed in ten does.
     sizes = FaultSizes(delay_ms_max=100, retry_after_s=int(seed % 10 == 0))
     with FaultProxyLab(lab.url, schedule, dialect=GCS, normalise=without_ids, sizes=sizes) as proxy:
         # Batches are few, so that many renames meet faults only when each is sent by itself.
         batch_calls = "1" if seed % 2 else "100"
-        through = direct.through(f"gs://{name}/t", {"endpoint_url": proxy.url, "batch_calls": batch_calls})
+        options = {"endpoint_url": proxy.url, "batch_calls": batch_calls, "rename": rename}
+        through = direct.through(f"gs://{name}/t", options)
         return run_job_under_faults(through, direct, seed)
 
 
@@ -365,7 +367,7 @@ def under_faults(lab: GcsLab, seed: int) -> FaultyRun:
 def test_complete_and_exclusive_or_nothing_under_five_percent_of_every_fault(move: bool) -> None:
     with GcsLab() as lab:
         lab.service.settings.move = move
-        seeds = seeds_of_faults(20 if move else 10)
+        seeds = seeds_of_faults(8 if move else 4)
         runs = run_seeds(seeds, lambda seed: under_faults(lab, seed))
     # A copy whose answer was lost is known by its proof at once, before the engine has to recover it.
     assert not move or sum(run.recovered for run in runs) > 0

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable
 
 import pytest
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import FileExists, OptionError
 from lockgate.model.files import Deleted, FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
@@ -38,15 +38,17 @@ def test_contract(check: Check, make_gcs: Callable[..., Store]) -> None:
 
 
 @pytest.mark.parametrize("batch_calls", ["1", "100"])
-def test_many_renames_alone_and_in_batches(batch_calls: str, gcs: GcsLab, make_gcs: Callable[..., Store]) -> None:
+def test_many_renames_alone_and_in_batches(
+    batch_calls: str, renames_by: str, gcs: GcsLab, make_gcs: Callable[..., Store]
+) -> None:
     run_check(many_renames_answer_in_order, lambda: make_gcs(batch_calls=batch_calls))
     counted = gcs.server.log.operations
-    assert (counted["batch"] > 0) == (batch_calls == "100")
+    assert (counted["batch"] > 0) == (batch_calls == "100" and renames_by == "move")
 
 
 @pytest.mark.parametrize("batches", [501, 404, 405])
 def test_a_service_that_takes_no_batches_is_asked_once_and_then_by_single_calls(
-    batches: int, gcs: GcsLab, make_gcs: Callable[..., Store]
+    batches: int, renames_by: str, gcs: GcsLab, make_gcs: Callable[..., Store]
 ) -> None:
     async def work(store: Store) -> None:
         names = [f"{n}" for n in range(200)]
@@ -59,33 +61,34 @@ def test_a_service_that_takes_no_batches_is_asked_once_and_then_by_single_calls(
             *[Deleted.DELETED] * 200,
             Deleted.MISSING,
         ]
-        # Those of the first call were on their way together; none has followed.
-        assert gcs.server.log.operations["batch"] == asked <= 8
+        # Those of the first call that has batches were on their way together; none has followed. A copy has none.
+        assert gcs.server.log.operations["batch"] == asked or renames_by == "copy"
+        assert asked > 0 if renames_by == "move" else asked == 0
+        assert gcs.server.log.operations["batch"] <= 8
 
     run_check(work, make_gcs)
 
 
-@pytest.mark.parametrize("renames_by", ["copy"], indirect=True)
-def test_renames_by_copy_are_a_weaker_capability_that_shows(make_gcs: Callable[..., Store]) -> None:
-    async def work(store: Store) -> None:
-        assert Capability.ATOMIC_RENAME in store.capabilities
-        written = await store.write_file("f", b"x")
-        (outcome,) = await store.rename_files([Rename("f", "g", 1, written.identity)])
-        assert isinstance(outcome, Renamed)
-        assert Capability.RENAME_BY_COPY in store.capabilities
-        assert Capability.ATOMIC_RENAME not in store.capabilities
-
-    run_check(work, make_gcs)
-    assert Capability.RENAME_BY_COPY in make_gcs(rename="copy").capabilities
+@pytest.mark.parametrize("renames_by", ["move", "copy"], indirect=True)
+def test_renames_by_copy_are_a_weaker_capability_that_shows(renames_by: str, make_gcs: Callable[..., Store]) -> None:
+    capabilities = make_gcs().capabilities
+    assert (Capability.RENAME_BY_COPY in capabilities) == (renames_by == "copy")
+    assert (Capability.ATOMIC_RENAME in capabilities) == (renames_by == "move")
 
 
 @pytest.mark.parametrize("renames_by", ["copy"], indirect=True)
-def test_moves_that_were_asked_for_are_not_replaced_by_copies(make_gcs: Callable[..., Store]) -> None:
+@pytest.mark.parametrize("renames", [1, 30])
+def test_copies_are_taken_by_choice_only(gcs: GcsLab, make_gcs: Callable[..., Store], renames: int) -> None:
+    """Where a service knows no moves, a rename is refused, and the refusal names the choice."""
+
     async def work(store: Store) -> None:
-        await store.write_file("f", b"x")
-        (outcome,) = await store.rename_files([Rename("f", "g")])
-        assert isinstance(outcome, NotRenamed)
-        assert await store.read_files(["f", "g"], bytes_max=9) == [b"x", None]
+        for number in range(renames):
+            await store.write_file(f"f{number}", b"x")
+        outcomes = await store.rename_files([Rename(f"f{number}", f"g{number}") for number in range(renames)])
+        for outcome in outcomes:
+            assert isinstance(outcome, NotRenamed)
+            assert "store.rename=copy" in outcome.detail
+        assert await store.read_files(["f0", "g0"], bytes_max=9) == [b"x", None]
 
     run_check(work, lambda: make_gcs(rename="move"))
 
@@ -219,5 +222,5 @@ def test_fake_gcs_server(check: Check, fake_gcs: FakeGcsServer) -> None:
     body = json.dumps({"name": bucket}).encode()
     asked = urllib.request.Request(f"{fake_gcs.url}/storage/v1/b", body, {"Content-Type": "application/json"})
     urllib.request.urlopen(asked, timeout=10).close()
-    options = JobOptions(store={"endpoint_url": fake_gcs.url, "chunk_bytes": "262144"})
+    options = JobOptions(store={"endpoint_url": fake_gcs.url, "chunk_bytes": "262144", "rename": "copy"})
     run_check(check, lambda: registry_for((), ()).open_store(f"gs://{bucket}/t", options))

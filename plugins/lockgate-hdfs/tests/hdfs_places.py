@@ -11,7 +11,7 @@ from typing import Any
 
 import hdfs_native
 from lockgate import JobOptions
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.urls import parse_url
 from lockgate_hdfs.plugin import lockgate_open_store
 

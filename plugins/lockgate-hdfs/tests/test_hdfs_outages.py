@@ -13,7 +13,7 @@ from hdfs_tables import HdfsTable
 from lockgate import Job, LockgateError, Receipt, recover
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import registry_of
-from lockgate.engine.runtime import Event
+from lockgate.engine.run.runtime import Event
 from lockgate.model.errors import OutcomeUnknown, StoreUnavailable
 from lockgate.plugins.hookspecs import hookimpl
 from lockgate_lab.servers import MiniHdfs, start_or_skip

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lockgate.engine.collect_garbage import Garbage
-from lockgate.engine.recover import Recovery
+from lockgate.engine.recovery.collect_garbage import Garbage
+from lockgate.engine.recovery.recover import Recovery
 from lockgate.model.errors import CleanupFailed, CommitFailed, CommitFenced, CommitRefused, LockgateError
 from lockgate.model.files import Refusal
 from lockgate.model.layout import JobLayout
@@ -82,7 +82,7 @@ def judge_offer(judges: Judges, actor: str, layout: JobLayout, offered: Sequence
     if job is None or job.robbed or any(_is_record(layout, path) for path in judges.disk.files):
         # Somebody has the job, or is ending it: the driver is refused when it comes to commit.
         return
-    there = {stored.label for stored in judges.disk.files.values() if _is_label(stored)}
+    there = {stored.label for stored in judges.disk.files.values() if _is_label(stored)} | _pending_labels(judges)
     for receipt in offered:
         manifest = judges.manifests.get(receipt.digest)
         gone = [target for target in (manifest.files if manifest else ()) if not _is_there(there, manifest, target)]
@@ -134,6 +134,9 @@ def _judge_undone(judges: Judges, actor: str, job: JobTruth, what: str) -> None:
         if job.owns(path, judges.visible.get(path)):
             judges.accuse(TOLD, f"{actor} was told {what}, and {path} of {job.directory} is there")
             return
+    for path in judges.left_uploads(job):
+        judges.accuse(TOLD, f"{actor} was told {what}, and the upload of {path} can still be completed")
+        return
 
 
 def _judge_not_withheld(judges: Judges, actor: str, job: JobTruth, what: str) -> None:
@@ -175,11 +178,14 @@ def why_finishable(judges: Judges, layout: JobLayout) -> str:
     if sum(len(m.files) for m in pinned if m is not None) != len(owners):
         return ""
     sources = {tuple(stored.label) for path, stored in disk.files.items() if is_internal(path) and _is_label(stored)}
+    sources |= {tuple(label) for label in _pending_labels(judges)}
     replaceable = _replaceable(judges, job)
     if replaceable is None:
         return ""
     for target, owner in owners.items():
         there = judges.visible.get(target)
+        if there is not None and job.replaces_afterwards and not job.owns(target, there):
+            return ""
         in_place = there is not None and _is_label(there) and tuple(there.label) == owner
         if not in_place and (owner not in sources or (there is not None and target not in replaceable)):
             return ""
@@ -189,7 +195,9 @@ def why_finishable(judges: Judges, layout: JobLayout) -> str:
                 return ""
         if disk.real_directories and target in disk.directories and not _gives_way(judges, job, target, replaceable):
             return ""
-    if phase is Phase.CLAIMED and (_others_at_work(judges, job) or (record.policy == "fail" and judges.visible)):
+    if phase is Phase.CLAIMED and (
+        _others_at_work(judges, job) or (record.policy.startswith("fail") and judges.visible)
+    ):
         return ""
     return f"its {len(pinned)} manifests and {len(owners)} files are there"
 
@@ -204,6 +212,11 @@ def _gives_way(judges: Judges, job: JobTruth, directory: str, replaceable: set[s
     return all(path in replaceable for path in below) and all(
         any(path.startswith(above + "/") for path in replaced) for above in directories
     )
+
+
+def _pending_labels(judges: Judges) -> set[Written]:
+    labels = (upload.stored.label for upload in judges.disk.pending.values())
+    return {label for label in labels if isinstance(label, Written)}
 
 
 def _is_label(stored: object) -> bool:

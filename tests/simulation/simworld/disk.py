@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
+from zlib import crc32
 
 from lockgate.model.files import FileStatus
 from lockgate.model.urls import check_relative
@@ -32,6 +33,19 @@ class Stored:
         """Whose data it is: set for task output and for data that was there before, None for bookkeeping."""
 
 
+class Pending:
+    """One deferred upload: begun, neither completed nor given up. Nobody sees it."""
+
+    __slots__ = ("begun", "path", "stored", "token")
+
+    def __init__(self, path: str, token: str, stored: Stored, begun: float) -> None:
+        self.path = path
+        self.token = token
+        self.stored = stored
+        """What it becomes, with its mark as the proof."""
+        self.begun = begun
+
+
 class Observer(Protocol):
     """Told of every change, after it was made."""
 
@@ -47,6 +61,12 @@ class Observer(Protocol):
     def saw_removal(self, actor: str, path: str, gone: Stored) -> None:
         """A file was deleted."""
 
+    def saw_completion(self, actor: str, path: str, new: Stored, old: Stored | None) -> None:
+        """A deferred upload became a file, in the place of `old` if that is not None."""
+
+    def saw_given_up(self, actor: str, upload: Pending) -> None:
+        """A deferred upload was given up."""
+
 
 @dataclass
 class Disk:
@@ -60,16 +80,20 @@ class Disk:
     files: dict[str, Stored] = field(default_factory=dict)
     directories: dict[str, float] = field(default_factory=lambda: {"": 0.0})
     """When each was changed last, in seconds since 1970."""
+    pending: dict[str, Pending] = field(default_factory=dict)
+    """Deferred uploads by their tokens."""
     _serial: int = 0
 
-    def make(self, content: bytes, label: object = None) -> Stored:
+    def make(self, content: bytes, label: object = None, proof: str = "") -> Stored:
         """A new file, not yet anywhere."""
         self._serial += 1
-        return Stored(content, self._serial, self._identity(content, self._serial), label, self.clock())
+        return Stored(content, self._serial, self._identity(content, self._serial), label, self.clock(), proof)
 
     def _identity(self, content: bytes, serial: int) -> str:
         if self.identity_kind == "content+version":
             return f"{hash_of(content):x}-{len(content)}#{serial}"
+        if self.identity_kind == "content":
+            return f"{crc32(content):x}-{len(content)}"
         if self.identity_kind == "length+time":
             return f"{len(content)}@{self.clock():.0f}"
         return f"{serial:x}-{len(content)}"
@@ -100,6 +124,25 @@ class Disk:
         old = self.files.get(path)
         self.files[path] = stored
         self.observer.saw_put(actor, path, stored, old)
+
+    def begin_upload(self, path: str, stored: Stored) -> str:
+        """Begin a deferred upload, all of it; its token."""
+        check_relative(path)
+        token = f"upload-{stored.serial}"
+        self.pending[token] = Pending(path, token, stored, self.clock())
+        return token
+
+    def complete_upload(self, actor: str, token: str) -> None:
+        """Make a file of a deferred upload, replacing what is there."""
+        upload = self.pending.pop(token)
+        old = self.files.get(upload.path)
+        upload.stored.modified = self.clock()
+        self.files[upload.path] = upload.stored
+        self.observer.saw_completion(actor, upload.path, upload.stored, old)
+
+    def give_up_upload(self, actor: str, token: str) -> None:
+        """End a deferred upload; nothing comes of it."""
+        self.observer.saw_given_up(actor, self.pending.pop(token))
 
     def move(self, actor: str, source: str, target: str) -> None:
         """Rename a file, replacing what is there."""

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import StrEnum
 from random import Random
+from uuid import UUID
 from zlib import crc32
 
 from simworld.faults import CRASHES, SLEEPS, Kind
-from simworld.scenario import AttemptPlan, JobPlan, Scenario, Stranger, Visitor, changed, draw_scenario
-from simworld.store import COPYING, NAMES
+from simworld.scenario import AttemptPlan, JobPlan, Scenario, Stranger, Visitor, changed, draw_scenario, options_on
+from simworld.store import BUCKET, COPYING, NAMES
 
 
 class Feature(StrEnum):
@@ -31,6 +32,7 @@ class Feature(StrEnum):
     COPIES = "a rename is two acts"
     SHAPES = "files where directories were"
     AGAIN = "a job that was undone is run again"
+    UPLOADS = "uploads instead of renames"
     FINISHING = "recovery finishes what it can"
 
 
@@ -279,6 +281,31 @@ def _again(scenario: Scenario, random: Random) -> Scenario:
     )
 
 
+def _uploads(scenario: Scenario, random: Random) -> Scenario:
+    """All of it on a bucket: nobody renames, so no other committer comes by, and no file takes the place of one of its
+    name. Most names are new, and hold the job's id, which may be one that was made."""
+    chance = random.random
+    new_names, made, fails_in_partitions = chance() < 0.85, chance() < 0.5, chance() < 0.3
+    ids = {job.job_id: str(UUID(int=random.getrandbits(128))) if made else job.job_id for job in scenario.jobs}
+    jobs = []
+    for job in scenario.jobs:
+        chosen = options_on(BUCKET.name, job.options)
+        if chosen.conflict == "fail" and fails_in_partitions:
+            chosen = changed(chosen, conflict="fail-partitions")
+        suffix = f"-{ids[job.job_id]}" if new_names else ""
+        attempts = tuple(
+            replace(plan, scans=False, targets=tuple(f"{target}{suffix}" for target in plan.targets))
+            for plan in job.attempts
+        )
+        jobs.append(replace(job, job_id=ids[job.job_id], options=chosen, attempts=attempts))
+    return replace(scenario, store=BUCKET.name, jobs=tuple(jobs), strangers=())
+
+
+def scenario_on_a_bucket(seed: int) -> Scenario:
+    """The scenario of a seed as it is on the other stores, taken to a bucket."""
+    return _uploads(scenario_of(seed, ON - {Feature.UPLOADS}), Random(f"{Feature.UPLOADS.value} {seed}"))
+
+
 _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.EQUAL: (0.3, _equal),
     Feature.STRANGERS: (0.15, _strangers),
@@ -291,4 +318,5 @@ _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.COPIES: (0.1, _copies),
     Feature.SHAPES: (0.15, _shapes),
     Feature.AGAIN: (0.15, _again),
+    Feature.UPLOADS: (0.15, _uploads),
 }

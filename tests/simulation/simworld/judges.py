@@ -22,11 +22,13 @@ What they do not check: times, counters, and what is logged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
+from lockgate.engine.run.protocol import Protocol
 from lockgate.model.layout import (
     BOOKKEEPING,
     JOBS,
@@ -42,10 +44,13 @@ from lockgate.model.record import CommitRecord, Predecessor, digest_of
 from lockgate.model.replaced import decode_replaced
 from lockgate.model.summary import Summary, decode_file_list, decode_summary
 
-from simworld.disk import Disk, Stored
+from simworld.disk import Disk, Pending, Stored
 
 MOMENT = 60.0
 """Seconds: what happens within them may go unseen by somebody who looks at one thing after the other."""
+
+IS_MADE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""A job id that was made, and not given."""
 
 _record = msgspec.json.Decoder(CommitRecord).decode
 
@@ -113,6 +118,18 @@ class JobTruth:
     """Whether another committer has deleted something of its directory."""
     blocks: bool = True
     """Whether a file can stand where a directory must be, on this store."""
+    protocol: Protocol | None = None
+    """Its commit protocol, once its record says it."""
+
+    @property
+    def replaces_afterwards(self) -> bool:
+        """Whether its record is its commit point, `_SUCCESS` or not, and what it replaces goes after that."""
+        return self.protocol is not None and not self.protocol.commits_by_success
+
+    @property
+    def commits_by_success(self) -> bool:
+        """Whether it is committed by its `_SUCCESS`."""
+        return self.record is not None and self.record.marks_success and not self.replaces_afterwards
 
     @property
     def phase(self) -> Phase | None:
@@ -126,7 +143,9 @@ class JobTruth:
     def moves_in_order(self, order: str) -> bool:
         """Whether it is moving, and is to keep this order."""
         record = self.record
-        return record is not None and record.phase is Phase.MOVING and record.options.get("replace_order") == order
+        if record is None or self.replaces_afterwards:
+            return False
+        return record.phase is Phase.MOVING and record.options.get("replace_order") == order
 
     def replaces(self, path: str) -> bool:
         """Whether its policy allows it to set this visible file aside."""
@@ -165,6 +184,16 @@ class Judges:
         """What each task attempt's actor writes: run, task, attempt id, target to content."""
         self.offered: dict[str, list[frozenset[tuple[str, str]] | None]] = {}
         """For each job id, the receipts that a driver committed with (attempt and digest); None: those found."""
+        self.protocols: Mapping[str, Protocol] = {}
+        """What a record's name of a protocol stands for."""
+        self.id_of_run: dict[str, str] = {}
+        self.doomed: dict[str, tuple[Stored, set[str]]] = {}
+        """What committed jobs are to delete yet, and which: of protocols that replace after their commit point."""
+        self.saved: dict[str, frozenset[Written]] = {}
+        """The manifests that are there, and whose files each names, so that others know of their uploads."""
+        self.due: set[str] = set()
+        """The tokens of the uploads that were pending, and known, when their job was committed, or began to be undone:
+        that those do not stay which it did not commit is for those who end it."""
         self.job_of_run: dict[str, str] = {}
         """Which run began the job that a run is an attempt at: itself, mostly."""
         self.reported: dict[str, dict[int, str]] = {}
@@ -270,11 +299,12 @@ class Judges:
                 self._find_record(self.jobs[job.directory])
             elif "-manifest.json" in name and actor in self.attempts:
                 run, task, attempt, files = self.attempts[actor]
+                self._saved(path, frozenset(Written(run, attempt, target) for target in files))
                 self.manifests.setdefault(digest_of(new.content), ManifestTruth(run, task, attempt, files))
         elif top in (TEMPORARY, BOOKKEEPING):
             self._within(actor, path)
         elif top == "_SUCCESS":
-            self.accuse("complete", f"_SUCCESS was written in place by {actor}, not renamed")
+            self._mark_written(actor, new)
         else:
             self.accuse("abortable", f"{path} was written in place by {actor}")
 
@@ -317,6 +347,57 @@ class Judges:
         else:
             self._appears(actor, source, target, copied, old)
 
+    def saw_completion(self, actor: str, path: str, new: Stored, old: Stored | None) -> None:
+        self.changes += 1
+        if old is not None:
+            self.accuse("undoable", f"{actor} overwrote {path}")
+            return
+        self.visible[path] = new
+        job = self._job_of(new)
+        if job is None:
+            self.accuse("abortable", f"{actor} made {path} visible, of a job that has not begun: {new.label}")
+        else:
+            self._shows(actor, job, path, new)
+
+    def saw_given_up(self, actor: str, upload: Pending) -> None:
+        self.changes += 1
+        label = upload.stored.label
+        if not isinstance(label, Written):
+            return
+        job_id = self.id_of_run[label.run]
+        self._within(actor, f"{JobLayout(job_id).job_directory}/{upload.path}")
+        job = self.jobs.get(job_id)
+        counts = job is not None and job.owners.get(upload.path) == label
+        if job is not None and counts and job.phase in (Phase.MOVING, Phase.PUBLISHING):
+            self.accuse("complete", f"{actor} gave up {upload.path} of {job_id}, which is committing it")
+
+    def _job_of(self, stored: Stored) -> JobTruth | None:
+        """The job whose task attempt wrote a file, or another of its id."""
+        label = stored.label
+        return self.jobs.get(self.id_of_run[label.run]) if isinstance(label, Written) else None
+
+    def _may_delete(self, actor: str, path: str, gone: Stored) -> bool:
+        """Whether what a reader could see was to go: a committed job has replaced it, or a job that is being undone had
+        completed it. It is known by what it is, not by its name or content."""
+        doomed = self.doomed.get(path)
+        allowed = self.allowed.get(actor)
+        if doomed is not None and doomed[0] is gone:
+            del self.doomed[path]
+            return allowed is None or bool(allowed & doomed[1])
+        job = self._job_of(gone)
+        if job is None or job.committed or not job.replaces_afterwards or not job.owns(path, gone):
+            return False
+        return job.phase is Phase.ROLLING_BACK and (allowed is None or job.directory in allowed)
+
+    def _may_withdraw(self, actor: str) -> bool:
+        """Whether somebody may delete `_SUCCESS`: on behalf of a committed job that replaces something."""
+        allowed = self.allowed.get(actor)
+        return any(
+            job.committed and job.replaces_afterwards and job.set_aside
+            for job in self.jobs.values()
+            if allowed is None or job.directory in allowed
+        )
+
     def _is_back(self, path: str, gone: Stored) -> bool:
         back = self.disk.files.get(path)
         return back is not None and back.serial == gone.serial
@@ -340,6 +421,7 @@ class Judges:
         if is_internal(path):
             job = self.truth(path)
             self._within(actor, path)
+            self.saved.pop(path, None)
             if actor in self.strangers and job is not None:
                 job.robbed = True
             waiting = self.asides.pop(path, None)
@@ -349,11 +431,15 @@ class Judges:
             if waiting is not None and not waiting[1].committed and not superseded:
                 self.accuse("undoable", f"{actor} deleted {path}, set aside by a job that is not committed")
         elif path == "_SUCCESS":
-            self.accuse("undoable", f"{actor} deleted _SUCCESS")
+            self.marked = None
+            if not self._may_withdraw(actor):
+                self.accuse("undoable", f"{actor} deleted _SUCCESS")
         elif not is_reserved(path):
             # Nobody deletes by name what a reader can see: between a look and the deletion it may become another's.
             self.visible.pop(path, None)
-            self.accuse("undoable", f"{actor} deleted {path}: {gone.label}")
+            if not self._may_delete(actor, path, gone):
+                self.accuse("undoable", f"{actor} deleted {path}: {gone.label}")
+            self._check_mark(f"{actor} deleted {path}")
 
     def _find_record(self, job: JobTruth) -> None:
         """What a late driver has begun where the job's directory had been, before the id was used again."""
@@ -406,6 +492,9 @@ class Judges:
         if before is not None and actor in self.unforced and before.holder.nonce != record.holder.nonce:
             self._took_over(actor, job, before)
         job.sequence, job.record = record.sequence, record
+        job.protocol = self.protocols.get(record.options.get("protocol", ""))
+        if record.phase in (Phase.COMMITTED, Phase.ROLLING_BACK):
+            self._must_give_up(record.job_id)
         job.holders.add(actor)
         if record.phase is Phase.MOVING and not job.pinned:
             self._pin(job, record)
@@ -413,7 +502,7 @@ class Judges:
             self._read_set_aside(job, record)
         if record.phase is Phase.COMMITTED:
             # Where another committer has deleted the waiting summary, the record alone can say it; the data is there.
-            if not job.committed and (not record.marks_success or job.robbed):
+            if not job.committed and (not job.commits_by_success or job.robbed):
                 self._commit_point(actor, job, None)
             elif not job.committed:
                 self.accuse("complete", f"{actor} recorded {job.directory} as committed before its commit point")
@@ -484,6 +573,10 @@ class Judges:
             elif job.robbed:
                 self.came_back_late.add(target)
             return
+        self._shows(actor, job, target, moved)
+
+    def _shows(self, actor: str, job: JobTruth, target: str, moved: Stored) -> None:
+        """A job's own file has become visible."""
         label = moved.label
         if job.over:
             self.accuse("continuity", f"{actor} added {target} after {job.directory} was over")
@@ -588,6 +681,26 @@ class Judges:
         self.mark_holds = True
         self._commit_point(actor, job, summary)
 
+    def _mark_written(self, actor: str, new: Stored) -> None:
+        """`_SUCCESS` is written in place: what only a protocol does whose commit point is another."""
+        summary = decode_summary(new.content, name="_SUCCESS")
+        known = [job for job in (*self.ended, *self.jobs.values()) if job.directory == summary.job_id]
+        committed = [job for job in known if job.committed]
+        if not any(job.replaces_afterwards for job in known):
+            self.accuse("complete", f"_SUCCESS was written in place by {actor}, not renamed")
+            return
+        if not committed:
+            self.accuse("complete", f"{actor} wrote _SUCCESS of {summary.job_id}, which is not committed")
+            return
+        allowed = self.allowed.get(actor)
+        if allowed is not None and summary.job_id not in allowed:
+            self.accuse("contained", f"{actor} wrote _SUCCESS of another job, {summary.job_id}")
+        listed, files = self._listed(summary), committed[-1].files
+        if listed != files:
+            self.accuse("complete", f"_SUCCESS of {summary.job_id} lists {listed}, committed were {sorted(files)}")
+        self.marked_before = self.job_of_mark if self.marked is not None else ""
+        self.marked, self.job_of_mark, self.mark_holds = dict(files), summary.job_id, True
+
     def _listed(self, summary: Summary) -> dict[str, bytes]:
         """What a summary lists: each file's content where it is in place with the length and identity it states."""
         ours = summary.lockgate
@@ -625,8 +738,10 @@ class Judges:
             other = self.same_txn.setdefault(record.txn_id, record.job_id)
             if other != record.job_id and not self._is_past_finding_out(other, record.txn_id):
                 self.accuse("exactly once", f"{other} and {record.job_id} committed the transaction {record.txn_id}")
-        if summary is not None:
+        if summary is not None or (job.replaces_afterwards and record.marks_success):
             self.expected_mark = record.job_id
+        elif job.replaces_afterwards:
+            self.expected_mark = "" if job.set_aside else self.expected_mark
         else:
             self.expected_mark = self.job_of_mark if self.marked is not None else ""
         replaced = [path for path in self.expected if path not in job.files and self._is_replaced_by(job, path)]
@@ -641,10 +756,24 @@ class Judges:
             if found is None or found.content != content:
                 self.accuse("complete", f"{job.directory} is committed and {path} is {found and found.label}")
                 return
+        if job.replaces_afterwards:
+            self._doom(job)
+            return
         for path in replaced:
             if path not in job.files and path in self.visible:
                 self.accuse("complete", f"{job.directory} is committed and {path}, which it replaces, is still there")
                 return
+
+    def _doom(self, job: JobTruth) -> None:
+        """From its commit point on, what the job replaces may be deleted on its behalf."""
+        for path in job.set_aside:
+            if path not in job.files and not job.replaces(path):
+                self.accuse("contained", f"{job.directory} is to delete {path}, out of the scope of its policy")
+            stored = self.visible.get(path)
+            if stored is not None:
+                before = self.doomed.get(path)
+                others = before[1] if before is not None and before[0] is stored else set()
+                self.doomed[path] = (stored, {job.directory, *others})
 
     def _is_past_finding_out(self, job_id: str, txn_id: str) -> bool:
         """Whether nothing said any more that this job has committed its transaction: its driver died at the commit
@@ -698,6 +827,36 @@ class Judges:
         aside = self.withheld().get(path)
         return aside is not None and aside.robbed
 
+    def _is_of_another_that_committed(self, job_id: str) -> bool:
+        """Where the record is the commit point, `_SUCCESS` comes after it: of jobs that did not meet, another's may
+        come last. What it lists is there, or it would have been accused."""
+        known = [*self.ended, *self.jobs.values()]
+        return any(job.directory == job_id and job.committed and job.replaces_afterwards for job in known)
+
+    def left_uploads(self, of: JobTruth | None = None) -> list[str]:
+        """Uploads that are pending although their job is over, and those who ended it could know of them. `of`: those
+        that this job had pinned."""
+        uploads = self.disk.pending.values()
+        if of is not None:
+            return [each.path for each in uploads if of.owns(each.path, each.stored)]
+        return [each.path for each in uploads if each.token in self.due]
+
+    def _saved(self, path: str, labels: frozenset[Written]) -> None:
+        """A manifest. Where it takes the place of an earlier run's, nothing names that one's uploads any more."""
+        gone = self.saved.get(path, labels) - labels
+        self.due -= {upload.token for upload in self.disk.pending.values() if upload.stored.label in gone}
+        self.saved[path] = labels
+
+    def _must_give_up(self, job_id: str) -> None:
+        """A job has come to its end. Uploads of it are known that a manifest names, and those whose names tell whose
+        they are."""
+        below = f"{JobLayout(job_id).job_directory}/"
+        known = {label for path, labels in self.saved.items() if path.startswith(below) for label in labels}
+        made = IS_MADE.fullmatch(job_id)
+        for upload in self.disk.pending.values():
+            if upload.stored.label in known or (made and job_id in upload.path.rpartition("/")[2]):
+                self.due.add(upload.token)
+
     def judge_end(self, *, settled: bool) -> None:
         """Nothing is at work any more: the destination is the serial result of the committed jobs, byte for byte."""
         seen = {path: stored.content for path, stored in self.disk.files.items() if not is_reserved(path)}
@@ -720,8 +879,12 @@ class Judges:
         # three jobs, or if another has committed without leaving one.
         marks = all(job.record is None or job.record.marks_success for job in self.jobs.values())
         certain = len(self.jobs) < 2 or (len(self.jobs) == 2 and marks)
+        if certain and found != self.expected_mark and self._is_of_another_that_committed(found):
+            return
         if found != self.expected_mark and certain:
             self.accuse("complete", f"in the end _SUCCESS is of {found!r}, and should be of {self.expected_mark!r}")
+        if settled and (uploads := self.left_uploads()):
+            self.accuse("cleaned up", f"after recovery these uploads are pending: {uploads[:3]}")
         if settled:
             left = [*self.disk.below(JOBS), *self.disk.below(REPLACED)]
             # Where somebody has deleted a manifest, and not the record, nobody can tell what was moved.

@@ -10,7 +10,7 @@ from lockgate.model.layout import JobLayout
 from lockgate.model.options import JobOptions
 
 from simworld.faults import Kind
-from simworld.store import PROFILES
+from simworld.store import PROFILES, profile_of
 
 POLICIES = ("append", "fail", "replace", "replace-partitions")
 
@@ -151,7 +151,8 @@ def options(**given: object) -> JobOptions:
     key = tuple(sorted(given.items()))
     found = _OPTIONS.get(key)
     if found is None:
-        found = _OPTIONS[key] = JobOptions(**given)  # type: ignore[arg-type]
+        # Most stores here have renames, for which `auto` stands for this protocol.
+        found = _OPTIONS[key] = JobOptions(**{"protocol": "manifest", **given})  # type: ignore[arg-type]
         _GIVEN[id(found)] = given
     return found
 
@@ -167,6 +168,12 @@ def changed(given: JobOptions, **one: object) -> JobOptions:
     if found is None:
         found = _CHANGED[key] = options(**{**_GIVEN[id(given)], name: value})
     return found
+
+
+def options_on(store: str, given: JobOptions) -> JobOptions:
+    """Options that `options` has made, with the protocol that `auto` stands for on a kind of store."""
+    protocol = profile_of(store).protocol
+    return given if protocol == given.protocol else changed(given, protocol=protocol)
 
 
 def draw_scenario(random: Random) -> Scenario:

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, ClassVar
 
-from lockgate.engine.store import OutputFile, Progress, Store, no_progress
+from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AnswerLost, FileExists, FileMissing, StoreError, StoreUnavailable
+from lockgate.model.errors import AnswerLost, FileChanged, FileExists, FileMissing, StoreError, StoreUnavailable
 from lockgate.model.files import (
     RENAMED,
     Deleted,
@@ -29,6 +29,7 @@ from lockgate.model.files import (
     Unknown,
 )
 from lockgate.model.layout import doomed
+from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
 from lockgate.model.urls import StoreUrl
 from msgspec import structs
 
@@ -67,6 +68,8 @@ class StoreProfile:
     identity_kind: str = "serial"
     remote: bool = True
     data_makes_directories: bool = False
+    protocol: str = "manifest"
+    """What `protocol=auto` stands for there."""
 
     @property
     def real_directories(self) -> bool:
@@ -103,10 +106,35 @@ COPYING = StoreProfile(
 )
 """GCS where it has no moves: a rename is a copy and a deletion, each pinned, and says so."""
 
+BUCKET = StoreProfile(
+    "bucket",
+    frozenset(
+        {
+            Capability.CREATE_IF_ABSENT,
+            Capability.ATOMIC_WRITE,
+            Capability.CONSISTENT_LISTING,
+            Capability.BULK_DELETE,
+            Capability.DURABLE_WRITE,
+            Capability.DEFERRED_UPLOAD,
+            Capability.CONDITIONAL_WRITE,
+        }
+    ),
+    identity_kind="content",
+    protocol="deferred",
+)
+"""S3: no renames and no directories, but uploads that are completed later, and conditions. The identity of a file is
+that of its content."""
+
+EVERY_STORE = (*PROFILES, BUCKET.name)
+"""Every kind that is enumerated."""
+
+REMEMBERED_SECONDS = 300.0
+"""For how long a bucket answers a repeated completion as it answered the first, whatever has become of the file."""
+
 
 def profile_of(name: str) -> StoreProfile:
     """The kind of store of that name."""
-    return COPYING if name == COPYING.name else PROFILES[name]
+    return {COPYING.name: COPYING, BUCKET.name: BUCKET}.get(name) or PROFILES[name]
 
 
 @types.coroutine
@@ -147,6 +175,8 @@ class Ether:
     reads_at_once_max: int = 0
     split_listings: bool = False
     renames_away: bool = False
+    completed: dict[str, float] = field(default_factory=dict)
+    """When each deferred upload was completed, by its token."""
 
 
 class SimulatedStore(Store):
@@ -164,6 +194,8 @@ class SimulatedStore(Store):
         seconds_per_rename: float = 0.0,
     ) -> None:
         self.seconds_per_rename = seconds_per_rename
+        self.writes: object = None
+        """Whose data is written now, for the judges."""
         self.shows_identities = shows_identities
         self.url = url
         self.ether = ether
@@ -282,6 +314,8 @@ class SimulatedStore(Store):
     async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
         if Capability.RENAME_BY_COPY in self.capabilities:
             return await self._copy_and_delete(renames)
+        if Capability.ATOMIC_RENAME not in self.capabilities:
+            return [NotRenamed(Refusal.FAILED, "this store has no renames") for _ in renames]
         fault = await self._begin("rename", renames, len(renames))
         outcomes: list[RenameOutcome] = []
         for index, rename in enumerate(renames):
@@ -574,8 +608,128 @@ class SimulatedStore(Store):
         disk.put(self.actor.name, path, stored)
         return FileStatus(path, len(content), stored.identity)
 
+    async def replace_file(self, path: str, content: bytes, identity: str) -> FileStatus:
+        fault = await self._begin("replace", path)
+
+        def effect() -> FileStatus:
+            found = self._disk.files.get(path)
+            if found is None or found.identity != identity:
+                raise FileChanged("another is there by now", where=path)
+            return self._put(path, content, replace=True)
+
+        self._lost(fault, "replace", path, effect)
+        try:
+            status = effect()
+        except FileChanged as error:
+            self._note("replace", path, type(error).__name__)
+            raise
+        await self._end(fault, "replace", path, status.identity)
+        return status
+
+    async def delete_if_same(self, files: Sequence[FileStatus], progress: Progress = no_progress) -> list[Deleted]:
+        paths = [file.path for file in files]
+        fault = await self._begin("delete same", paths, len(files))
+        self._lost(fault, "delete same", paths, lambda: [self._delete_same(file) for file in files])
+        outcomes = []
+        for index, file in enumerate(files):
+            if index:
+                await self._between(fault, index, "delete same")
+            outcomes.append(self._delete_same(file))
+        progress(len(files))
+        await self._end(fault, "delete same", paths, outcomes)
+        return outcomes
+
+    def _delete_same(self, file: FileStatus) -> Deleted:
+        found = self._disk.files.get(file.path)
+        if found is not None and found.identity != file.identity:
+            return Deleted.CHANGED
+        return self._delete(file.path)
+
+    # Deferred uploads.
+
+    def open_deferred(self, path: str, mark: str) -> OutputFile:
+        return _Output(self, path, self.writes, mark)
+
+    def write_deferred(self, path: str, mark: str, content: bytes, label: object) -> FileStatus:
+        """A task attempt's data, whole, at once, as an upload that nobody sees."""
+        stored = self._disk.make(content, label, proof=mark)
+        token = self._disk.begin_upload(path, stored)
+        self._note("upload", path, token)
+        status = FileStatus(path, len(content), stored.identity, proof=mark, upload=token)
+        return self._shown(status) or status
+
+    async def complete_uploads(
+        self, uploads: Sequence[Upload], progress: Progress = no_progress
+    ) -> list[CompletionOutcome]:
+        paths = [upload.path for upload in uploads]
+        fault = await self._begin("complete", paths, len(uploads))
+        outcomes: list[CompletionOutcome] = []
+        for index, upload in enumerate(uploads):
+            if index:
+                await self._between(fault, index, "complete")
+            await self._take_time()
+            struck = fault is not None and index >= fault.item
+            if struck and fault is not None and fault.kind is Kind.THROTTLED:
+                outcomes.append(NotCompleted(UploadRefusal.FAILED, "planned: throttled"))
+            elif struck and fault is not None and fault.kind is Kind.LATE:
+                self.ether.loop.call_later(fault.seconds, self._late_completion, upload)
+                outcomes.append(Unknown("planned: answer lost"))
+            elif struck and fault is not None and fault.kind is Kind.LOST:
+                self._complete(upload)
+                outcomes.append(Unknown("planned: answer lost"))
+            else:
+                outcomes.append(self._complete(upload))
+        progress(len(uploads))
+        await self._end(fault, "complete", paths, outcomes)
+        return outcomes
+
+    def _late_completion(self, upload: Upload) -> None:
+        self._note("late complete", upload.path, self._complete(upload))
+
+    def _complete(self, upload: Upload) -> CompletionOutcome:
+        disk, found = self._disk, self._disk.files.get(upload.path)
+        if upload.token not in disk.pending:
+            since = self.ether.loop.now - self.ether.completed.get(upload.token, -REMEMBERED_SECONDS)
+            known = found is not None and found.proof == upload.mark
+            if known or since < REMEMBERED_SECONDS:
+                return Completed(found.identity if found is not None and known else "")
+            return NotCompleted(UploadRefusal.UPLOAD_MISSING)
+        if found is not None and self.refuses_existing:
+            return NotCompleted(UploadRefusal.TARGET_EXISTS)
+        disk.complete_upload(self.actor.name, upload.token)
+        self.ether.completed[upload.token] = self.ether.loop.now
+        return Completed(disk.files[upload.path].identity)
+
+    refuses_existing: ClassVar[bool] = True
+    """Whether a completion is conditional."""
+
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
+        paths = [upload.path for upload in uploads]
+        fault = await self._begin("give up", paths, len(uploads))
+        self._lost(fault, "give up", paths, lambda: [self._give_up(upload) for upload in uploads])
+        for index, upload in enumerate(uploads):
+            if index:
+                await self._between(fault, index, "give up")
+            self._give_up(upload)
+        await self._end(fault, "give up", paths, "")
+
+    def _give_up(self, upload: Upload | BegunUpload) -> None:
+        if upload.token in self._disk.pending:
+            self._disk.give_up_upload(self.actor.name, upload.token)
+
+    async def list_uploads(self) -> AsyncIterator[Sequence[BegunUpload]]:
+        fault = await self._begin("list uploads", "")
+        found = [BegunUpload(each.path, each.token, each.begun) for each in self._disk.pending.values()]
+        await self._end(fault, "list uploads", "", [each.path for each in found])
+        if found and self.ether.split_listings:
+            for each in found:
+                yield [each]
+                await turn()
+        elif found:
+            yield found
+
     def open_output(self, path: str) -> OutputFile:
-        return _Output(self, path, None)
+        return _Output(self, path, self.writes)
 
     def write_output(self, path: str, content: bytes, label: object) -> FileStatus:
         """A task attempt's data, whole, at once; `label` says whose it is."""
@@ -595,7 +749,8 @@ class SimulatedStore(Store):
 
 
 class _Output(OutputFile):
-    def __init__(self, store: SimulatedStore, path: str, label: object) -> None:
+    def __init__(self, store: SimulatedStore, path: str, label: object, mark: str | None = None) -> None:
+        self._mark = mark
         self._store = store
         self._path = path
         self._label = label
@@ -607,7 +762,9 @@ class _Output(OutputFile):
         return self._stream
 
     def close(self) -> FileStatus:
-        if self._status is None:
+        if self._status is None and self._mark is not None:
+            self._status = self._store.write_deferred(self._path, self._mark, self._stream.getvalue(), self._label)
+        elif self._status is None:
             self._status = self._store.write_output(self._path, self._stream.getvalue(), self._label)
         return self._status
 
@@ -623,5 +780,5 @@ def proof_of_copy(rename: Rename, identity: str) -> str:
 def _quietly(effect: Callable[[], object]) -> object:
     try:
         return effect()
-    except StoreError as error:
+    except (StoreError, FileChanged) as error:
         return type(error).__name__

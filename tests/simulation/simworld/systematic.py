@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from random import Random
 
 from simworld.faults import Fault, Kind, PlannedFaults
-from simworld.scenario import POLICIES, AttemptPlan, JobPlan, Scenario, Visitor, options
-from simworld.store import PROFILES
+from simworld.scenario import POLICIES, AttemptPlan, JobPlan, Scenario, Visitor, options, options_on
+from simworld.store import BUCKET, EVERY_STORE
 from simworld.world import History, World
 
 DRIVER = "job0.driver"
@@ -44,19 +45,18 @@ def small_job(store: str, policy: str, order: str = "old-first", *, undo: bool =
         "p=2/old": b"before|p=2|old",
         "p=9/kept": b"before|p=9|kept",
     }
-    attempts = (
-        AttemptPlan(0, 0, ("p=1/part-0" if policy.startswith("replace") else "p=1/part-1", "p=3/part-0")),
-        AttemptPlan(1, 0, ("p=2/part-1",)),
+    # Where nothing is renamed, no file can take the place of one of its name.
+    first = "p=1/part-0" if policy.startswith("replace") and store != BUCKET.name else "p=1/part-1"
+    attempts = (AttemptPlan(0, 0, (first, "p=3/part-0")), AttemptPlan(1, 0, ("p=2/part-1",)))
+    chosen = options(
+        conflict=policy, replace_order=order, validate_output=True, requests_in_flight=2, alive_seconds=0.0
     )
-    job = JobPlan(
-        "job0",
-        "job1",
-        options(conflict=policy, replace_order=order, validate_output=True, requests_in_flight=2, alive_seconds=0.0),
-        attempts,
-    )
+    job = JobPlan("job0", "job1", options_on(store, chosen), attempts)
+    if policy.startswith("fail"):
+        before = {"p=9/kept": b"before|p=9|kept"} if policy == "fail-partitions" else {}
     return Scenario(
         store,
-        {} if policy == "fail" else before,
+        before,
         policy != "fail",
         (job,),
         settle_undoes=undo,
@@ -67,9 +67,10 @@ def small_job(store: str, policy: str, order: str = "old-first", *, undo: bool =
 
 def small_jobs() -> Iterator[Scenario]:
     """Every store, policy, order and outcome."""
-    for store in PROFILES:
-        for policy in POLICIES:
-            for order in ORDERS if policy.startswith("replace") else ORDERS[:1]:
+    for store in EVERY_STORE:
+        for policy in (*POLICIES, "fail-partitions") if store == BUCKET.name else POLICIES:
+            # Readers of a bucket see old and new together, whatever the order.
+            for order in ORDERS if policy.startswith("replace") and store != BUCKET.name else ORDERS[:1]:
                 for undo in (False, True):
                     yield small_job(store, policy, order, undo=undo)
 
@@ -83,6 +84,21 @@ def crash_points(items: list[int]) -> Iterator[tuple[int, Fault]]:
     yield len(items) - 1, Fault(Kind.CRASH_AFTER)
 
 
+Moments = list[tuple[int, Fault]]
+Sample = Callable[[Moments], Moments]
+"""Which of a second actor's moments are played, for each moment of the first."""
+
+
+def all_of_them(moments: Moments) -> Moments:
+    """Every moment."""
+    return moments
+
+
+def some_of_them(chance: Random, most: int) -> Sample:
+    """At most so many, others for each moment of the first actor."""
+    return lambda moments: chance.sample(moments, min(most, len(moments)))
+
+
 def every_crash(scenario: Scenario) -> Iterator[History]:
     """The driver dies at each of its crash points; an operator finishes or undoes."""
     recorder = Recorder()
@@ -91,8 +107,9 @@ def every_crash(scenario: Scenario) -> Iterator[History]:
         yield World(0, scenario, PlannedFaults({(DRIVER, number): fault})).play()
 
 
-def every_pair_of_crashes(scenario: Scenario) -> Iterator[History]:
-    """The driver dies at each of its crash points, and for each, a recoverer at each of its own; then an operator."""
+def every_pair_of_crashes(scenario: Scenario, sample: Sample = all_of_them) -> Iterator[History]:
+    """The driver dies at each of its crash points, and for each, a recoverer at each of its own, or at a sample of
+    them; then an operator comes."""
     errand = "undo" if scenario.settle_undoes else "recover"
     scenario = replace(scenario, visitors=(Visitor(errand, 0, RECOVERER_COMES),))
     recorder = Recorder()
@@ -100,7 +117,7 @@ def every_pair_of_crashes(scenario: Scenario) -> Iterator[History]:
     for number, fault in crash_points(recorder.seen[DRIVER]):
         first = Recorder({(DRIVER, number): fault})
         yield World(0, scenario, first).play()
-        for second, other in crash_points(first.seen.get(RECOVERER, [])):
+        for second, other in sample(list(crash_points(first.seen.get(RECOVERER, [])))):
             yield World(0, scenario, PlannedFaults({(DRIVER, number): fault, (RECOVERER, second): other})).play()
 
 
@@ -112,6 +129,9 @@ def and_then_another(scenario: Scenario, *, undo: bool) -> Scenario:
     first = scenario.jobs[0]
     attempts = tuple(replace(attempt, targets=attempt.targets[:1]) for attempt in first.attempts)
     chosen = options(conflict="replace-partitions", requests_in_flight=2, alive_seconds=0.0)
+    chosen = options_on(scenario.store, chosen)
+    if scenario.store == BUCKET.name:
+        attempts = tuple(replace(plan, targets=tuple(f"{path}.b" for path in plan.targets)) for plan in attempts)
     second = JobPlan("job1", "job10", chosen, attempts, start=2 * RECOVERER_COMES)
     visitors = tuple(Visitor("undo" if undo else "recover", 0, at * RECOVERER_COMES) for at in (1.0, 1.5))
     return replace(scenario, jobs=(first, second), visitors=visitors)
@@ -140,15 +160,15 @@ def every_sleeping_driver(scenario: Scenario, *, late_attempt: bool = False) -> 
         yield World(0, scenario, PlannedFaults({**asleep, (DRIVER, number): fault})).play()
 
 
-def every_sleeping_recoverer(scenario: Scenario) -> Iterator[History]:
-    """The driver dies at each of its operations; the first recoverer falls asleep at each of its own, a second ends the
-    job, another job follows, and then the first wakes up and goes on."""
+def every_sleeping_recoverer(scenario: Scenario, sample: Sample = all_of_them) -> Iterator[History]:
+    """The driver dies at each of its operations; the first recoverer falls asleep at each of its own, or at a sample of
+    them, a second ends the job, another job follows, and then the first wakes up and goes on."""
     recorder = Recorder()
     World(0, scenario, recorder).play()
     for number, fault in crash_points(recorder.seen[DRIVER]):
         first = Recorder({(DRIVER, number): fault})
         World(0, scenario, first).play()
-        for second, other in sleeping_points(first.seen.get(RECOVERER, [])):
+        for second, other in sample(list(sleeping_points(first.seen.get(RECOVERER, [])))):
             yield World(0, scenario, PlannedFaults({(DRIVER, number): fault, (RECOVERER, second): other})).play()
 
 
@@ -195,7 +215,7 @@ def two_attempts(
     job = JobPlan(
         "job0",
         "job1",
-        options(conflict="append", requests_in_flight=2),
+        options_on(store, options(conflict="append", requests_in_flight=2)),
         (
             AttemptPlan(0, 0, ("p=1/first",), report_lost=report_lost, given_up=given_up),
             AttemptPlan(0, 1, ("p=1/second",), start=5.0 if at_commit else 0.0),

@@ -7,49 +7,38 @@ import contextlib
 import contextvars
 import functools
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from lockgate.engine.collect_garbage import collect_garbage
 from lockgate.engine.commit_once import commit_once
-from lockgate.engine.committed_tasks import committed_tasks
-from lockgate.engine.hooks import CleanupPlan
-from lockgate.engine.job_abort import abort_job
-from lockgate.engine.job_run import JobRun
-from lockgate.engine.neighbours import job_layouts
-from lockgate.engine.recover import Recovery, recover_job
-from lockgate.engine.runtime import Event, Runtime
-from lockgate.engine.setup import setup_job, setup_task
-from lockgate.engine.store import Store
-from lockgate.engine.task_commit import abort_task, commit_task
-from lockgate.engine.transactions import forget_outcomes
+from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.job.setup import setup_job
+from lockgate.engine.manifests.committed_tasks import committed_tasks
+from lockgate.engine.record.neighbours import job_layouts
+from lockgate.engine.record.transactions import forget_outcomes
+from lockgate.engine.recovery.collect_garbage import collect_garbage
+from lockgate.engine.recovery.recover import Recovery, recover_job
+from lockgate.engine.run.hooks import CleanupPlan
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.protocol import Protocol
+from lockgate.engine.run.runtime import Event, Runtime
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import (
-    CommitFailed,
-    CommitRefused,
-    LockgateError,
-    OutcomeUnknown,
-    StoreError,
-    UsageError,
-)
+from lockgate.model.errors import CommitFailed, CommitRefused, LockgateError, OutcomeUnknown, StoreError, UsageError
 from lockgate.model.files import FileStatus, Mismatch, NotRenamed, Refusal, Rename, RenameOutcome
 from lockgate.model.layout import JobLayout, TaskAttempt
 from lockgate.model.options import JobOptions
 from lockgate.model.plan import CommitPlan, Survey
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import Holder
-from lockgate.model.summary import (
-    CommittedFile,
-    FileList,
-    LockgateSummary,
-    Summary,
-    encode_summary,
-)
+from lockgate.model.summary import CommittedFile, FileList, LockgateSummary, Summary, encode_summary
 from lockgate.plugins.builtin.conflict_policies import lockgate_resolve_conflicts
 from lockgate.plugins.builtin.file_validation import lockgate_validate_file
 from lockgate.plugins.builtin.job_cleanup import lockgate_cleanup
+from lockgate.plugins.builtin.manifest_protocol import MANIFEST
 from lockgate.plugins.builtin.rename_recovery import lockgate_recover_rename
+from lockgate.protocols.deferred import DeferredProtocol
 
 from simworld.answers import (
     judge_abort,
@@ -66,7 +55,7 @@ from simworld.event_loop import ACTOR, simulated_loop
 from simworld.faults import Faults, Kind, NoFaults, RandomFaults
 from simworld.features import same_bytes, scenario_of
 from simworld.judges import MOMENT, Before, Judges, Violation, Written
-from simworld.scenario import AttemptPlan, JobPlan, Scenario, Stranger, Visitor, options
+from simworld.scenario import AttemptPlan, JobPlan, Scenario, Stranger, Visitor, changed, options
 from simworld.store import NAMES, Actor, Ether, SimulatedStore, profile_of, proof_of_copy, turn
 from simworld.strangers import commit_or_abort
 
@@ -87,8 +76,23 @@ WAKE_BY = 20_000.0
 """Virtual seconds: when an operator may look after the jobs first, and when the last sleeper has woken."""
 
 
+PROTOCOLS: dict[str, Protocol] = {each.name: each for each in (MANIFEST, DeferredProtocol())}
+"""The protocols that jobs here may have."""
+
+
+def by_protocol(scenario: Scenario, protocol: Protocol) -> Scenario:
+    """The same scenario, its jobs by another protocol that commits by renames; the judges are those of such protocols.
+    Operators know nothing of it: they go by the jobs' own records."""
+    PROTOCOLS[protocol.name] = protocol
+    jobs = tuple(replace(job, options=changed(job.options, protocol=protocol.name)) for job in scenario.jobs)
+    return replace(scenario, jobs=jobs)
+
+
 class PlainHooks:
     """The engine's hooks, answered by the built-in plugins without a plugin manager."""
+
+    def protocol(self, name: str) -> Protocol:
+        return PROTOCOLS[name]
 
     def recover_rename(
         self, store: Store, rename: Rename, outcome: RenameOutcome, source: FileStatus | None, target: FileStatus | None
@@ -160,6 +164,7 @@ class World:
         self.judges = Judges()
         self.judges.stop = self._halt
         self.judges.is_at_work = self._is_at_work
+        self.judges.protocols = PROTOCOLS
         profile = profile_of(scenario.store)
         loop = self.loop
         identities = "length+time" if scenario.coarse_identities and profile.name == "hdfs" else profile.identity_kind
@@ -259,7 +264,7 @@ class World:
         )
         return JobRun(
             layout=layout,
-            options=job.options if job else options(requests_in_flight=2, alive_seconds=alive_seconds),
+            options=job.options if job else self._operators_options(alive_seconds),
             store=SimulatedStore(
                 self.ether,
                 actor,
@@ -273,6 +278,14 @@ class World:
             open_store=_elsewhere,
             marker=marker,
             task_attempt_id=attempt,
+        )
+
+    def _operators_options(self, alive_seconds: float) -> JobOptions:
+        protocol = self.ether.profile.protocol
+        return options(
+            requests_in_flight=2,
+            alive_seconds=alive_seconds,
+            **({} if protocol == MANIFEST.name else {"protocol": protocol}),
         )
 
     def _hear(self, actor: Actor, event: Event) -> None:
@@ -448,9 +461,18 @@ class World:
             recovery = await recover_job(run, undo=undo, force=force)
         finally:
             actor.busy = False
-        if self.scenario.judges_finishing:
+        slept_since = recovery.phase is None and self._began_commit_since_look(actor, run.layout)
+        if self.scenario.judges_finishing and not slept_since:
             judge_recovery(self.judges, actor.name, run.layout.job_id, recovery)
         return recovery
+
+    def _began_commit_since_look(self, actor: Actor, layout: JobLayout) -> bool:
+        """Whether the job's commit began only when the last request of this actor had been answered: who sleeps after
+        that tells what was so."""
+        requests = [each for each in self.ether.trace if each[2] not in ("told", "fault")]
+        looked = max((each[0] for each in requests if each[1] == actor.name), default=0.0)
+        records = [each[0] for each in requests if each[2] == "create" and each[3] == layout.commit_record(0)]
+        return bool(records) and min(records) > looked
 
     def _start_attempt(self, job: JobPlan, plan: AttemptPlan) -> None:
         name = TaskAttempt(plan.task, plan.attempt)
@@ -489,9 +511,9 @@ class World:
         store = run.store
         assert isinstance(store, SimulatedStore)
         failed = self.failed[job.run]
+        staged: dict[str, FileStatus] = {}
         try:
-            await setup_task(run)
-            staged: dict[str, FileStatus] = {}
+            await run.protocol.set_up_task(run)
             nonce = f"{self.random.getrandbits(24):06x}"
             for ordinal, (target, content) in enumerate(files.items()):
                 label = Written(job.run, name.task_attempt_id, target)
@@ -500,18 +522,21 @@ class World:
                     if self.ether.profile.real_directories:
                         parent = path.rpartition("/")[0]
                         await store.make_directories([parent], within=layout.task_directory(name.task_attempt_id))
-                else:
-                    path = layout.staged(name.task_attempt_id, ordinal, target, nonce=nonce)
-                    await turn()
-                staged[target] = store.write_output(path, content, label)
-            await self._linger(plan, store, layout.task_directory(name.task_attempt_id))
+                    staged[target] = store.write_output(path, content, label)
+                    continue
+                await turn()
+                store.writes = label
+                output = run.protocol.open_file(run, ordinal, target, nonce)
+                output.stream.write(content)
+                staged[target] = output.close()
+            await self._linger(plan, run, store, layout.task_directory(name.task_attempt_id))
             if plan.fails:
-                await abort_task(run, name)
+                await run.protocol.abort_task(run, name, staged)
                 failed.add((plan.task, plan.attempt))
                 return
-            receipt = await commit_task(run, name, None if plan.scans else staged, {"rows_written": 1})
+            receipt = await run.protocol.commit_task(run, name, None if plan.scans else staged, {"rows_written": 1})
             if plan.given_up:
-                await abort_task(run, name)
+                await run.protocol.abort_task(run, name)
                 failed.add((plan.task, plan.attempt))
                 return
             if plan.report_lost:
@@ -521,24 +546,29 @@ class World:
             failed.add((plan.task, plan.attempt))
             if plan.attempt % 2 == 0:
                 with contextlib.suppress(LockgateError):
-                    await abort_task(run, name)
+                    await run.protocol.abort_task(run, name, staged)
             return
         # The driver takes the first report of a task that it hears, and never another.
         self.receipts[job.run].setdefault(plan.task, receipt)
 
-    async def _linger(self, plan: AttemptPlan, store: SimulatedStore, directory: str) -> None:
+    async def _linger(self, plan: AttemptPlan, run: JobRun, store: SimulatedStore, directory: str) -> None:
         for number in range(plan.lingers):
             await asyncio.sleep(plan.pause)
             if store.actor.dead:
                 await self.loop.create_future()
-            store.write_output(f"{directory}/more-{number}", b"more", None)
+            if self.ether.profile.protocol == MANIFEST.name:
+                store.write_output(f"{directory}/more-{number}", b"more", None)
+            else:
+                path = f"p=1/more-{number}-{run.layout.job_id}"
+                store.writes = Written(*store.writes[:2], path) if isinstance(store.writes, Written) else None
+                run.protocol.open_file(run, 100 + number, path, "more").close()
 
     async def _commit_again(
         self, run: JobRun, name: TaskAttempt, staged: dict[str, FileStatus] | None, first: Receipt
     ) -> Receipt:
         """The report of the first commit was lost: the very same commit once more must give the very same receipt."""
         try:
-            again = await commit_task(run, name, staged, {"rows_written": 1})
+            again = await run.protocol.commit_task(run, name, staged, {"rows_written": 1})
         except CommitFailed as error:
             # Without identities the staged files are looked at again, and may be in place by now.
             store = run.store
@@ -644,6 +674,7 @@ class World:
         together = {job.job_id for job in self.scenario.jobs} if shared else set()
         for job in self.scenario.jobs:
             self.judges.job_of_run[job.run] = job.attempt_of or job.run
+            self.judges.id_of_run[job.run] = job.job_id
             actor = self.actor(f"{job.run}.driver", job.job_id, *together)
             self.start(actor, self.drive(job, actor))
         for number, visitor in enumerate(self.scenario.visitors):

@@ -1,4 +1,5 @@
-"""Conformance kit for Lockgate stores: a store is made to prove every operation and every capability it declares.
+"""Conformance kit for Lockgate: a store is made to prove every operation and every capability that it declares, and a
+commit protocol every guarantee that its attributes promise.
 
 A plugin joins with a test module of a few lines:
 
@@ -10,21 +11,30 @@ A plugin joins with a test module of a few lines:
             return lambda place: MyStore(f"my://{server}/{place}")
 """
 
-from lockgate_testkit import checks
+from lockgate_testkit import checks, guarantees
 from lockgate_testkit.bench import Bench, ContractBroken, Effort, StoreFactory
 from lockgate_testkit.catalogue import CHECKS, UNPROVEN, Check, checks_for
 from lockgate_testkit.contract import StoreContract, run_check
+from lockgate_testkit.guarantee import GUARANTEES, Guarantee, guarantees_of
+from lockgate_testkit.protocol_contract import ProtocolContract, local_places, try_guarantee
 
 __all__ = [
     "CHECKS",
+    "GUARANTEES",
     "UNPROVEN",
     "Bench",
     "Check",
     "ContractBroken",
     "Effort",
+    "Guarantee",
+    "ProtocolContract",
     "StoreContract",
     "StoreFactory",
     "checks",
     "checks_for",
+    "guarantees",
+    "guarantees_of",
+    "local_places",
     "run_check",
+    "try_guarantee",
 ]

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import FileStatus, NotRenamed, Rename, Renamed, RenameOutcome
 
@@ -85,6 +85,10 @@ class Bench:
     def open(self) -> Store:
         """Another store of the same place, as another process would have it."""
         return self._factory(self._place)
+
+    def beside(self) -> Store:
+        """A store of a place whose name begins with this one's."""
+        return self._factory(f"{self._place}0")
 
     def has(self, capability: Capability) -> bool:
         """Whether the store declares it."""
@@ -186,6 +190,16 @@ class Bench:
         expect(found is not None, f"{path} is not there")
         assert found is not None
         return found
+
+    async def carry(self, source: str, target: str) -> None:
+        """A rename, or, where a store has none, what stands in for it: written there, deleted here."""
+        if self.has(Capability.RENAME_WITHOUT_REPLACE):
+            expect_renamed(await self.rename(source, target), f"rename of {source!r}")
+            return
+        (content,) = await self.store.read_files([source], bytes_max=1 << 20)
+        expect(content is not None, f"{source} is gone before it is carried")
+        await self.write(target, content or b"")
+        await self.store.delete_files([source])
 
     async def rename(self, source: str, target: str, **how: Any) -> RenameOutcome:
         """Rename one file."""

@@ -28,7 +28,6 @@ UNPROVEN: dict[Capability, str] = {
     Capability.DURABLE_WRITE: "a power failure cannot be had here",
     Capability.BULK_DELETE: "how many requests a call takes is not seen from outside",
     Capability.BULK_RENAME: "how many requests a call takes is not seen from outside",
-    Capability.DEFERRED_UPLOAD: "a store has no call that completes one",
     Capability.RENAME_BY_COPY: "a warning, not a promise",
     Capability.RENAME_BY_LINK: "a warning, not a promise",
 }

@@ -7,12 +7,12 @@ import os
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination
 from lockgate.api.location import Location, absolute
-from lockgate.engine.conflicts import list_visible, why_not_a_plain_table
-from lockgate.engine.ended_jobs import read_end
-from lockgate.engine.job_run import JobRun
-from lockgate.engine.publish import read_summary
-from lockgate.engine.store import Store
-from lockgate.engine.transactions import forget_outcomes, known_outcome
+from lockgate.engine.job.conflicts import list_visible, why_not_a_plain_table
+from lockgate.engine.record.ended_jobs import read_end
+from lockgate.engine.record.summaries import read_summary
+from lockgate.engine.record.transactions import forget_outcomes, known_outcome
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import LockgateError, PathError, UsageError
 from lockgate.model.layout import SUCCESS, JobLayout

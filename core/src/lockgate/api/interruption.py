@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lockgate.api.io_loop import IO_LOOP
-from lockgate.engine.ended_jobs import committed_summary
-from lockgate.engine.job_run import JobRun
-from lockgate.engine.record_log import read_record
+from lockgate.engine.record.ended_jobs import committed_summary
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.phases import Phase
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import uuid
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -18,22 +20,24 @@ from lockgate.api.sign_of_life import SignOfLife, shown_while
 from lockgate.api.task_file import TaskFile
 from lockgate.api.termination import rolling_back_on_sigterm
 from lockgate.engine.commit_once import commit_once
-from lockgate.engine.committed_tasks import committed_tasks
-from lockgate.engine.job_abort import abort_job
-from lockgate.engine.job_commit import plan_job
-from lockgate.engine.job_run import JobRun, counted_since, merged
-from lockgate.engine.publish import published_summary
-from lockgate.engine.setup import check_marker, setup_job, setup_task
-from lockgate.engine.store import Store
-from lockgate.engine.task_commit import abort_task, commit_task
+from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.job.job_commit import plan_job
+from lockgate.engine.job.setup import setup_job
+from lockgate.engine.record.ended_jobs import committed_summary
+from lockgate.engine.record.marker import check_marker
+from lockgate.engine.run.job_run import JobRun, counted_since, merged
+from lockgate.engine.run.store import Store
+from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import (
     CleanupFailed,
+    CommitFailed,
     CommitFenced,
     FileExists,
     FileMissing,
     JobNotFound,
     LockgateError,
+    OptionError,
     PathError,
     StoreError,
     UsageError,
@@ -46,6 +50,8 @@ from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
 from lockgate.model.urls import check_relative, parse_url
+
+_NONCE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Job:
@@ -95,9 +101,15 @@ class Job:
     ) -> None:
         chosen = JobOptions.resolve(environment=os.environ) if options is None else options
         registry_of(chosen)
-        if not isinstance(driver_process, int | None):
+        if nonce is not None and not (isinstance(nonce, str) and _NONCE.fullmatch(nonce)):
             raise UsageError(
-                f"driver_process is the number of a process, not {type(driver_process).__name__}",
+                "a nonce is 1 to 64 letters, digits, `-` or `_`",
+                where=repr(nonce)[:200],
+                next_step="leave it out: one is made; drivers of one job give the same",
+            )
+        if isinstance(driver_process, bool) or not isinstance(driver_process, int | None) or (driver_process or 0) < 0:
+            raise UsageError(
+                f"driver_process is the number of a process, not {driver_process!r}",
                 next_step="leave it out where the driver is this process; 0 says that nobody knows",
             )
         if more_options:
@@ -115,6 +127,7 @@ class Job:
         self._store_told: dict[str, int] = {}
         self._is_set_up = False
         self._end = ""
+        self._has_failed = False
         self._sign: SignOfLife | None = None
         self._open()
 
@@ -123,8 +136,14 @@ class Job:
         """The id of the job."""
         return self.layout.job_id
 
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the destination's store promises."""
+        return self._open().capabilities
+
     def setup(self) -> None:
-        """Make the job's directories.
+        """Make the job's directories. Repeated by the same job it is no failure, and the options of the last one count
+        for whoever ends the job in its driver's place.
 
         Raises:
             UsageError: another job has this id.
@@ -157,7 +176,8 @@ class Job:
         Raises:
             ManifestInvalid: one of their manifests is not acceptable.
         """
-        return IO_LOOP.run(committed_tasks(self._run()))
+        run = self._run()
+        return IO_LOOP.run(run.protocol.committed_tasks(run))
 
     def plan(self, receipts: Sequence[Receipt] | None = None) -> CommitPlan:
         """What `commit` would do now, without touching anything.
@@ -203,6 +223,9 @@ class Job:
             raise
         except JobNotFound as error:
             raise self._why_not_there(error) from error
+        except CommitFailed:
+            self._has_failed = True
+            raise
         self._end = "committed"
         self._show_life_no_more()
         return summary
@@ -261,12 +284,18 @@ class Job:
         where = str(parse_url(self.url).child(self.layout.attempt_directory))
         done = self._end
         if not done:
-            done = "committed" if IO_LOOP.run(published_summary(self._run())) is not None else ""
+            done = "committed" if IO_LOOP.run(committed_summary(self._run())) is not None else ""
         if done:
             return JobNotFound(
                 f"job {self.job_id} is {done} already",
                 where=where,
                 next_step="make a new Job for another write" if done == "aborted" else command("show", self.url),
+            )
+        if self._has_failed:
+            return JobNotFound(
+                f"an earlier commit of job {self.job_id} has failed, and its files are gone",
+                where=where,
+                next_step="make a new Job, and run its tasks again",
             )
         if not self._is_set_up:
             return JobNotFound(
@@ -304,6 +333,8 @@ class TaskAttempt:
         self._is_set_up = False
         self._hindered: dict[str, int] | None = None
         self._sign: SignOfLife | None = None
+        self._opens: JobRun | None = None
+        self._has_committed = False
         self._is_aborted = False
 
     @property
@@ -317,7 +348,8 @@ class TaskAttempt:
         Raises:
             JobNotFound: the job is not set up, or over.
         """
-        IO_LOOP.run(setup_task(self._run()))
+        run = self._run()
+        IO_LOOP.run(run.protocol.set_up_task(run))
         self._is_set_up = True
         self._sign = self._sign or shown_while(self, self._run(), self.task_attempt_id)
         self._is_aborted = False
@@ -328,16 +360,26 @@ class TaskAttempt:
         found by a scan at `commit`."""
         return str(self._job._open().url.child(self._job.layout.task_directory(self.task_attempt_id)))
 
-    def open(self, path: str) -> TaskFile:
-        """Open a new file that will be at `path` (relative, `/`-separated, not encoded) below the destination.
+    def open(self, path: str | PurePath) -> TaskFile:
+        """Open a new file that will be at `path` (relative, `/`-separated, not encoded; text or a `pathlib` path) below
+        the destination.
 
         Raises:
             PathError: `path` is not a plain relative path, or one that Lockgate keeps for itself.
             FileExists: this attempt has written it already.
-            UsageError: the attempt was aborted, or not set up (which is not noticed where directories are not real).
+            UsageError: the attempt has committed, was aborted, or is not set up (which is not noticed where directories
+                are not real).
             FileMissing: the attempt's job is over.
         """
         self._refuse_if_aborted()
+        if self._has_committed:
+            raise UsageError(
+                f"{self.task_attempt_id} has committed: a file that it opens now would not be in its receipt",
+                where=self.working_directory,
+                next_step="open every file before commit()",
+            )
+        if isinstance(path, PurePath):
+            path = path.as_posix()
         if not isinstance(path, str):
             raise PathError(
                 f"the path of a file is text, not {type(path).__name__}",
@@ -356,10 +398,10 @@ class TaskAttempt:
                 where=path,
                 next_step="give each file of a task attempt a name of its own",
             )
-        staged = self._job.layout.staged(self.task_attempt_id, self._ordinal, path, nonce=self._nonce)
-        self._ordinal += 1
+        self._opens = run = self._opens or self._run()
+        ordinal, self._ordinal = self._ordinal, self._ordinal + 1
         try:
-            output = self._job._open().open_output(staged)
+            output = run.protocol.open_file(run, ordinal, path, self._nonce)
         except FileMissing as error:
             if self._is_set_up:
                 raise
@@ -406,8 +448,20 @@ class TaskAttempt:
             # Kept, so that a commit that is repeated saves the same manifest.
             self._hindered = self._job._newly_counted()
         counted = merged([counters or {}, self._hindered])
-        work = commit_task(self._run(), self._name, dict(self._written), counted, scan=listed)
-        receipt = IO_LOOP.run(work)
+        run = self._run()
+        work = run.protocol.commit_task(run, self._name, dict(self._written), counted, scan=listed)
+        try:
+            receipt = IO_LOOP.run(work)
+        except JobNotFound as error:
+            if self._is_set_up:
+                raise
+            raise UsageError(
+                f"{self.task_attempt_id} is not set up, or its job is over",
+                where=self.working_directory,
+                next_step="call setup() on the task attempt before it writes and commits; of a job that is over "
+                "nothing more is committed",
+            ) from error
+        self._has_committed = True
         self._show_life_no_more()
         return receipt
 
@@ -420,13 +474,15 @@ class TaskAttempt:
         self._is_aborted = True
         self._show_life_no_more()
         try:
-            IO_LOOP.run(abort_task(self._run(), self._name))
+            run = self._run()
+            IO_LOOP.run(run.protocol.abort_task(run, self._name, dict(self._written)))
         except CommitFenced:
             self._is_aborted = False
             raise
         self._written.clear()
         self._open.clear()
         self._has_opened = False
+        self._has_committed = False
 
     def _refuse_if_aborted(self) -> None:
         if self._is_aborted:
@@ -437,7 +493,7 @@ class TaskAttempt:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_sign": None}
+        return self.__dict__ | {"_sign": None, "_opens": None}
 
     def _show_life_no_more(self) -> None:
         if self._sign is not None:
@@ -474,5 +530,11 @@ def _refuse_other_counters(counters: object) -> None:
 
 
 def _known(options: Mapping[str, Any]) -> dict[str, Any]:
+    if options.get("txn_id") == "":
+        raise OptionError(
+            "txn_id is empty",
+            where="as where a variable is not set: the job would commit again each time it is run",
+            next_step="leave txn_id out, or give it a value",
+        )
     resolved = JobOptions.resolve(options)
     return {name: getattr(resolved, name) for name in names_given(options)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lockgate.api.location import absolute
 from lockgate.api.outside import real_runtime
-from lockgate.engine.job_run import JobRun
-from lockgate.engine.store import Store
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import Store
 from lockgate.model.errors import LockgateError, OptionError
 from lockgate.model.layout import JobLayout
 from lockgate.model.options import JobOptions
@@ -50,6 +50,7 @@ def job_run(
 ) -> JobRun:
     """Work at one job of a store's destination."""
     registry = registry_of(options)
+    options = registry.settled(store, options)
 
     async def open_store(url: str) -> Store:
         return registry.open_store(absolute(url), options)

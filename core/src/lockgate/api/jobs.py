@@ -14,27 +14,27 @@ from lockgate.api.job_runs import registry_of
 from lockgate.api.location import Location
 from lockgate.api.termination import rolling_back_on_sigterm
 from lockgate.api.unfinished import no_summary, unfinished_jobs
-from lockgate.engine.collect_garbage import Garbage
-from lockgate.engine.collect_garbage import collect_garbage as collect
 from lockgate.engine.commit_once import commit_once
-from lockgate.engine.ended_jobs import is_record_lost, read_end
-from lockgate.engine.job_abort import abort_job
-from lockgate.engine.job_commit import plan_job
-from lockgate.engine.job_run import JobRun
-from lockgate.engine.list_jobs import JobState, JobStatus, find_job, job_state, list_jobs
-from lockgate.engine.load_manifests import find_pins
-from lockgate.engine.other_committers import list_other_jobs
-from lockgate.engine.probe_store import Probe, probe_store
-from lockgate.engine.publish import read_summary
-from lockgate.engine.record_log import read_record
-from lockgate.engine.recorded_options import as_chosen, chosen_by
-from lockgate.engine.recover import Recovery, recover_job, too_late
-from lockgate.engine.replaced_files import still_set_aside
-from lockgate.engine.setup import read_marker
-from lockgate.engine.signs_of_life import refuse_if_at_work
-from lockgate.engine.store import list_all
-from lockgate.engine.verify import Verification
-from lockgate.engine.verify import verify as verify_destination
+from lockgate.engine.inspection.list_jobs import JobState, JobStatus, find_job, job_state, list_jobs
+from lockgate.engine.inspection.other_committers import list_other_jobs
+from lockgate.engine.inspection.probe_store import Probe, probe_store
+from lockgate.engine.inspection.verify import Verification
+from lockgate.engine.inspection.verify import verify as verify_destination
+from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.job.job_commit import plan_job
+from lockgate.engine.record.ended_jobs import is_record_lost, read_end
+from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.recorded_options import as_chosen, chosen_by
+from lockgate.engine.record.replaced_lists import still_set_aside
+from lockgate.engine.record.signs_of_life import refuse_if_at_work
+from lockgate.engine.record.store_clock import by_the_stores_clock
+from lockgate.engine.record.summaries import read_summary
+from lockgate.engine.recovery.collect_garbage import Garbage
+from lockgate.engine.recovery.collect_garbage import collect_garbage as collect
+from lockgate.engine.recovery.recover import Recovery, recover_job, too_late
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, CommitRefused, JobNotFound, LockgateError, OptionError, UsageError
@@ -83,6 +83,7 @@ def commit(
         job = await _as_set_up(await _at(await _run(url, options), job_id), _told(options, told))
         if receipts is None:
             if not force:
+                job = await by_the_stores_clock(job)
                 await _refuse_if_at_work(job, harm="what its tasks commit from now on would be left out")
             await _refuse_unfinished(job, force=force)
         return job
@@ -127,7 +128,9 @@ def abort(url: Location, job_id: str, options: JobOptions | None = None, *, forc
     async def work() -> None:
         job = await _at(await _run(url, options), job_id)
         if not force:
-            await _refuse_if_at_work(job, harm="what its tasks have written would be deleted")
+            await _refuse_if_at_work(
+                await by_the_stores_clock(job), harm="what its tasks have written would be deleted"
+            )
         await abort_job(job)
 
     IO_LOOP.run(work())
@@ -159,6 +162,8 @@ def recover(
 
     async def work() -> dict[str, Recovery]:
         run = await _run(url, options)
+        if not force:
+            run = await by_the_stores_clock(run)
         if job_id is not None:
             try:
                 job = await _at(run, job_id)
@@ -169,12 +174,14 @@ def recover(
                 return {job_id: Recovery("nothing" if is_over else "no trace", None)}
             await _owners_options(job, _told(options, told))
             recovery = await recover_job(job, undo=undo, force=force)
+            if recovery.outcome == "nothing" and recovery.phase is None and await _has_committed(run, job_id):
+                return {job_id: recovery}  # by somebody else, since it was looked for
             if recovery.outcome == "nothing" and recovery.phase in (None, Phase.REFUSED):
                 recovery = _not_begun(run, await job_state(job, job.layout))
             return {job_id: recovery}
         found: dict[str, Recovery] = {}
         for state in sorted(await list_jobs(run), key=_in_turn):
-            if state.status is JobStatus.ABANDONED:
+            if state.status is JobStatus.ABANDONED or (force and state.status is JobStatus.RUNNING):
                 found[state.job_id] = _not_begun(run, state)
             if state.status is JobStatus.UNREADABLE:
                 found[state.job_id] = Recovery("failed", None, problem=state.problem)
@@ -227,7 +234,8 @@ def collect_garbage(url: Location, *, dry_run: bool = False, options: JobOptions
     """Delete what jobs that are over left below a destination; never of one that may be alive."""
 
     async def work() -> list[Garbage]:
-        return await collect(await _run(url, options), dry_run=dry_run)
+        run = await _run(url, options)
+        return await collect(run if dry_run else await by_the_stores_clock(run), dry_run=dry_run)
 
     return IO_LOOP.run(work())
 
@@ -276,7 +284,7 @@ async def _refuse_unfinished(run: JobRun, *, force: bool) -> None:
         CommitRefused: no task has committed; or some have not, and `force` was not given.
     """
     job_id, aborting = run.layout.job_id, command("abort", run.store.url, run.layout.job_id)
-    committed = {pin.task_id for pin in await find_pins(run)}
+    committed = {pin.task_id for pin in await run.protocol.find_pins(run)}
     if not committed:
         raise CommitRefused(
             f"no task of job {job_id} has committed",

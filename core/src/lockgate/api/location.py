@@ -15,10 +15,11 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 def absolute(location: Location) -> str:
     """A URL as it is, a local path made absolute from the current directory. `..` in a path is taken as text, as
-    `os.path.abspath` does.
+    `os.path.abspath` does, where that is what the system takes it for.
 
     Raises:
-        PathError: it is neither, or empty, or begins with `~`, which only a shell takes for a home directory.
+        PathError: it is neither, or empty, or goes up from a symbolic link, or begins with
+            `~`, which only a shell takes for a home directory.
     """
     text = os.fspath(location) if isinstance(location, str | os.PathLike) else None
     if not isinstance(text, str):
@@ -37,4 +38,12 @@ def absolute(location: Location) -> str:
             where=text,
             next_step=f"give os.path.expanduser({text!r}), or './{text}' if the directory is named so",
         )
-    return os.path.abspath(text)
+    absolute_path = os.path.abspath(text)
+    # Behind a symbolic link, `..` is another directory for the system than for who reads the text.
+    if ".." in text.split("/") and os.path.realpath(text) != os.path.realpath(absolute_path):
+        raise PathError(
+            "a path goes up from a symbolic link, so that it can mean two directories",
+            where=f"{text}\nby its text     {absolute_path}\nby its links    {os.path.realpath(text)}",
+            next_step="give the one that is meant, without `..`",
+        )
+    return absolute_path

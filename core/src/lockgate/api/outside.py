@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Callable
 
-from lockgate.engine.runtime import Event, Runtime
+from lockgate.engine.run.runtime import Event, Runtime
 from lockgate.model.record import Holder
 
 

@@ -87,7 +87,8 @@ def decode_any(content: bytes, *, name: str) -> Shown:
     if kind.name == SUMMARY_TYPE:
         return decode_summary(content, name=name)
     raise LockgateError(
-        f"not a file of a committer: type {kind.type or kind.name or 'not given'!r}",
+        f"show does not read files of this kind: type {kind.type or kind.name or 'not given'!r}",
         where=name,
-        next_step="show reads `_SUCCESS`, task manifests and commit records",
+        next_step="show reads `_SUCCESS`, task manifests and commit records; what a job's other files say is in "
+        "lockgate jobs",
     )

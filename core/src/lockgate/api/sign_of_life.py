@@ -7,8 +7,8 @@ import threading
 import weakref
 
 from lockgate.api.io_loop import IO_LOOP
-from lockgate.engine.job_run import JobRun
-from lockgate.engine.signs_of_life import SIGNS_A_TIME, show_life
+from lockgate.engine.record.signs_of_life import SIGNS_A_TIME, show_life
+from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import LockgateError
 
 

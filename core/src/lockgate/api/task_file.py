@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from lockgate.engine.store import OutputFile
+from lockgate.engine.run.store import OutputFile
 from lockgate.model.files import FileStatus
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lockgate.engine.ended_jobs import last_end
-from lockgate.engine.job_run import JobRun
-from lockgate.engine.list_jobs import STATUS_MEANING, JobState, JobStatus, list_jobs
+from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobState, JobStatus, list_jobs
+from lockgate.engine.record.ended_jobs import last_end
+from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError
 from lockgate.model.layout import SUCCESS

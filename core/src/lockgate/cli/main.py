@@ -18,9 +18,12 @@ from lockgate.api.location import absolute
 from lockgate.api.outside import VERSION
 from lockgate.api.show import read_any
 from lockgate.api.termination import print_notes
+from lockgate.api.uploads import abort_uploads
+from lockgate.api.uploads import uploads as uploads_of
 from lockgate.cli import tables
 from lockgate.cli.completion import complete_job, complete_option, complete_path
 from lockgate.cli.terminal import Answer, print_answer, print_error, progress_bars
+from lockgate.model.durations import seconds_of
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import SUCCESS
 from lockgate.model.options import JobOptions, names_given
@@ -110,7 +113,12 @@ def _chosen(given: list[str] | None) -> dict[str, str]:
             )
         if name.replace("_", "-") in _FLAGS:
             raise OptionError(f"{name} is no job option", next_step=f"give it as --{name.replace('_', '-')}")
-        chosen[name] = value
+        if chosen.setdefault(name, value) != value:
+            raise OptionError(
+                f"the option {name} is given twice, as {chosen[name]!r} and {value!r}",
+                where="-o",
+                next_step="leave one of them out",
+            )
     return chosen
 
 
@@ -323,6 +331,61 @@ def gc(
     def work(options: JobOptions) -> Answer:
         found = api.collect_garbage(url, dry_run=dry_run, options=options)
         return tables.garbage_answer(_or_nothing_there(found, url, options))
+
+    _answer(json, verbose, option, work)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return seconds_of(text)
+    except ValueError:
+        raise OptionError(
+            f"--older-than takes seconds, or a length of time, not {text!r}", next_step="such as --older-than 7d"
+        ) from None
+
+
+uploads_app = typer.Typer(no_args_is_help=True, help="Look at uploads that wait to be completed, or give them up.")
+app.add_typer(uploads_app, name="uploads")
+
+
+@uploads_app.command("list")
+def list_uploads(url: Url, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
+    """List uploads below a destination that wait to be completed.
+
+    Anybody's: those of jobs at work among them."""
+
+    def work(options: JobOptions) -> Answer:
+        return tables.uploads_answer(_or_nothing_there(uploads_of(url, options), url, options))
+
+    _answer(json, verbose, option, work)
+
+
+@uploads_app.command("abort")
+def give_uploads_up(
+    url: Url,
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH...", help="Paths below the destination; all, if none is given.", show_default=False
+        ),
+    ] = None,
+    older_than: Annotated[
+        str, typer.Option("--older-than", help="Only those begun so long ago, such as 7d or 12h.", metavar="AGE")
+    ] = "",
+    force: Annotated[bool, typer.Option("--force", help="Also those that a job may still complete.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Give nothing up, say what would be.")] = False,
+    json: Json = False,
+    option: Options = None,
+    verbose: Verbose = False,
+) -> None:
+    """Give up uploads that nobody will complete.
+
+    What a job may still complete is kept."""
+
+    def work(options: JobOptions) -> Answer:
+        age = _seconds(older_than) if older_than else None
+        found = abort_uploads(url, paths or (), older_than=age, force=force, dry_run=dry_run, options=options)
+        return tables.given_up_answer(found, dry_run=dry_run)
 
     _answer(json, verbose, option, work)
 

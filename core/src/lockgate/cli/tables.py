@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import time
 from collections.abc import Mapping, Sequence
@@ -11,12 +12,13 @@ from typing import Any
 from lockgate.api.show import Shown
 from lockgate.api.unfinished import next_step, told
 from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
-from lockgate.engine.collect_garbage import Garbage
-from lockgate.engine.list_jobs import STATUS_MEANING, JobState, JobStatus
-from lockgate.engine.probe_store import VERDICT_MEANING, Probe
-from lockgate.engine.recover import Recovery
-from lockgate.engine.roll_back import Undone
-from lockgate.engine.verify import FAULT_MEANING, Verification
+from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobState, JobStatus
+from lockgate.engine.inspection.probe_store import VERDICT_MEANING, Probe
+from lockgate.engine.inspection.verify import FAULT_MEANING, Verification
+from lockgate.engine.recovery.collect_garbage import Garbage
+from lockgate.engine.recovery.orphan_uploads import PendingUpload
+from lockgate.engine.recovery.recover import Recovery
+from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
 from lockgate.model.capabilities import MEANING, WEAKENING
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import TaskManifest
@@ -24,6 +26,8 @@ from lockgate.model.plan import CommitPlan
 from lockgate.model.prediction import Operations
 from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary
+from lockgate.model.undone import Undone
+from lockgate.model.uploads import BegunUpload
 from lockgate.plugins.registry import PluginRegistry
 
 LISTED_MAX = 20
@@ -89,16 +93,25 @@ def plugins_answer(registry: PluginRegistry) -> Answer:
                 mark = " (!)" if capability in WEAKENING else ""
                 capabilities.append((plugin.name, capability.value + mark, MEANING[capability]))
     protocols = [(p.name, p.description, ", ".join(sorted(p.needs))) for p in registry.protocols().values()]
+    attributes = [
+        (protocol.name, name, "yes" if holds else "no", ATTRIBUTE_MEANING[name])
+        for protocol in registry.protocols().values()
+        for name, holds in dataclasses.asdict(protocol.attributes).items()
+    ]
     return Answer(
         {
             "plugins": document,
-            "protocols": [{"name": p.name, "needs": sorted(p.needs)} for p in registry.protocols().values()],
+            "protocols": [
+                {"name": p.name, "needs": sorted(p.needs), "attributes": dataclasses.asdict(p.attributes)}
+                for p in registry.protocols().values()
+            ],
             "policies": registry.policies(),
         },
         [
             Rows("Plugins", ("plugin", "distribution", "URLs", "what"), rows, prose=True),
             Rows("Capabilities of the stores", ("store", "capability", "meaning"), capabilities, prose=True),
             Rows("Protocols", ("protocol", "what", "needs"), protocols, prose=True),
+            Rows("What the protocols promise", ("protocol", "attribute", "holds", "meaning"), attributes, prose=True),
         ],
         [f"Conflict policies: {', '.join(registry.policies())}"],
         PROBLEM if registry.failures else DONE,
@@ -335,6 +348,29 @@ def garbage_answer(found: Sequence[Garbage]) -> Answer:
     return Answer(
         document, [Rows("Garbage", ("path", "action", "why"), rows, prose=True)], sentences, PROBLEM if failed else DONE
     )
+
+
+def uploads_answer(found: Sequence[BegunUpload]) -> Answer:
+    """`lockgate uploads list`."""
+    rows = [(each.path, _when(each.begun), age(each.begun)) for each in found]
+    document = [{"path": each.path, "begun": each.begun} for each in found]
+    sentences = [] if found else ["No upload waits to be completed."]
+    return Answer(document, [Rows("Uploads", ("path", "begun", "age"), rows)], sentences)
+
+
+def given_up_answer(found: Sequence[PendingUpload], *, dry_run: bool) -> Answer:
+    """`lockgate uploads abort`."""
+    action = ["kept" if each.keep else "would give up" if dry_run else "given up" for each in found]
+    uploads = [each.upload for each in found]
+    rows = [
+        (each.path, done, why.keep or age(each.begun)) for each, done, why in zip(uploads, action, found, strict=True)
+    ]
+    document = [
+        {"path": each.path, "action": done, "why": why.keep, "begun": each.begun}
+        for each, done, why in zip(uploads, action, found, strict=True)
+    ]
+    sentences = [] if found else ["There is no such upload."]
+    return Answer(document, [Rows("Uploads", ("path", "action", "why, or age"), rows, prose=True)], sentences)
 
 
 def verification_answer(found: Verification, url: str) -> Answer:

@@ -4,6 +4,7 @@ progress go to standard error."""
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,13 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from lockgate.engine.runtime import Event
+from lockgate.engine.run.runtime import Event
 from lockgate.model.errors import LockgateError, UsageError
 from lockgate.plugins.hookspecs import hookimpl
 from lockgate.plugins.registry import PluginRegistry
@@ -49,8 +51,39 @@ class Answer:
     legend: list[str] = field(default_factory=list)
 
 
+@contextmanager
+def _though_standard_output_is_full(ended: str) -> Iterator[None]:
+    """Where standard output takes nothing more, as on a full disk, tell how the command `ended` on standard error.
+
+    Raises:
+        typer.Exit: so it was; with the status of a problem.
+        BrokenPipeError: nobody reads standard output any more.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is left in the buffer would fail again when the interpreter ends.
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        print(f"{ended}, but that could not be written to standard output: {error}", file=sys.stderr)
+        raise typer.Exit(PROBLEM) from error
+
+
 def print_answer(answer: Answer, *, as_json: bool) -> None:
-    """Print an answer in the form asked for."""
+    """Print an answer in the form asked for.
+
+    Raises:
+        typer.Exit: standard output takes nothing more.
+        BrokenPipeError: nobody reads it any more.
+    """
+    with _though_standard_output_is_full("done"):
+        _print_answer(answer, as_json=as_json)
+
+
+def _print_answer(answer: Answer, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(msgspec.to_builtins(answer.document, str_keys=True), indent=1, default=str))
         return
@@ -118,7 +151,8 @@ def print_error(error: LockgateError, *, as_json: bool) -> int:
             "where": error.where,
             "next_step": error.next_step,
         }
-        print(json.dumps(document, indent=1))
+        with _though_standard_output_is_full(f"{type(error).__name__}: {error}"):
+            print(json.dumps(document, indent=1))
     else:
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         console.print(f"[bold red]{type(error).__name__}[/]: ", end="")

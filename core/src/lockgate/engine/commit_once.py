@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lockgate.engine.ended_jobs import committed_summary
-from lockgate.engine.job_abort import abort_job
-from lockgate.engine.job_commit import commit_job
-from lockgate.engine.job_run import JobRun
-from lockgate.engine.publish import published_summary
-from lockgate.engine.recover import admit
-from lockgate.engine.transactions import known_outcome
+from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.job.job_commit import commit_job
+from lockgate.engine.record.ended_jobs import committed_summary
+from lockgate.engine.record.summaries import published_summary
+from lockgate.engine.record.transactions import known_outcome
+from lockgate.engine.recovery.recover import admit
+from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, JobNotFound, StoreError
 from lockgate.model.receipt import Receipt

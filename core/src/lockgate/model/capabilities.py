@@ -31,6 +31,7 @@ class Capability(StrEnum):
     REAL_DIRECTORIES = "real-directories"
     DURABLE_WRITE = "durable-write"
     DEFERRED_UPLOAD = "deferred-upload"
+    CONDITIONAL_WRITE = "conditional-write"
     RENAME_BY_COPY = "rename-by-copy"
     RENAME_BY_LINK = "rename-by-link"
 
@@ -51,7 +52,9 @@ MEANING: dict[Capability, str] = {
     Capability.BULK_RENAME: "many files are renamed by one request",
     Capability.REAL_DIRECTORIES: "directories exist by themselves and must exist before a rename into them",
     Capability.DURABLE_WRITE: "an acknowledged write survives a power failure",
-    Capability.DEFERRED_UPLOAD: "an upload can be completed later, by another process",
+    Capability.DEFERRED_UPLOAD: "an upload can be completed later, by another process, and refuse an existing file",
+    Capability.CONDITIONAL_WRITE: "a file can be written over, or deleted, only if it is the one that was seen, "
+    "atomically",
     Capability.RENAME_BY_COPY: "WEAKER: a rename is a copy and a delete; a crash between them leaves both",
     Capability.RENAME_BY_LINK: "WEAKER: a rename is a link and an unlink; a crash between them leaves both names",
 }

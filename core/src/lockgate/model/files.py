@@ -18,7 +18,7 @@ class FileStatus(Struct, frozen=True, gc=False):
     `identity` is an opaque string that equals another's only if both are the same content by the store's own
     measure (DESIGN "Store rules": etag, checksum, inode with length and mtime, …); empty where the store gives
     none. `proof` is the store's note of which request put the file there (a client transaction id), where it
-    keeps one. `modified` is in seconds since 1970.
+    keeps one. `modified` is in seconds since 1970. `upload`, of a file that is not there yet, is what completes it.
     """
 
     path: str
@@ -27,6 +27,7 @@ class FileStatus(Struct, frozen=True, gc=False):
     is_directory: bool = False
     modified: float = 0.0
     proof: str = ""
+    upload: str = ""
 
 
 class Rename(Struct, frozen=True, gc=False):
@@ -75,12 +76,12 @@ class NotRenamed(Struct, frozen=True, gc=False):
 
 
 class Unknown(Struct, frozen=True, gc=False):
-    """The rename may have taken place, may not, or may yet."""
+    """It may have been done, may not, or may yet be."""
 
     detail: str = ""
 
     def __str__(self) -> str:
-        return "renamed or not, nobody can tell" + (f" ({self.detail})" if self.detail else "")
+        return "done or not, nobody can tell" + (f" ({self.detail})" if self.detail else "")
 
 
 RenameOutcome = Renamed | NotRenamed | Unknown
@@ -91,6 +92,10 @@ class Deleted(StrEnum):
 
     DELETED = "deleted"
     MISSING = "missing"
+    GONE = "gone"
+    """Nothing is there now; the store does not say whether something was."""
+    CHANGED = "changed"
+    """What is there is another file than the one that was meant, and stays."""
 
 
 class DirectoryOutcome(Struct, frozen=True, gc=False):

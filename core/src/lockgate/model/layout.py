@@ -26,6 +26,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `ATTEMPT/withdrawn/_{ordinal}`                      | what a rollback took out of the destination |
 | `ATTEMPT/_SUCCESS-{nonce}.tmp`                      | the summary, ready to be renamed |
 | `ATTEMPT/_SUCCESS-{nonce}.revoked`                  | that summary, when a rollback came before its rename |
+| `ATTEMPT/_SUCCESS-before`                           | the old `_SUCCESS`, with `delete_success_at_setup` |
 | `_SUCCESS`                                          | the summary, and the commit point |
 | `_lockgate/commits/_{job_id}.files`                 | the files of a commit, where too many for `_SUCCESS` |
 | `_lockgate/commits/_{job_id}.ended`                 | says that the job has committed, so that it never does again |
@@ -63,6 +64,9 @@ JOBS = f"{BOOKKEEPING}/jobs"
 OURS = f"{JOBS}/"
 HADOOP = (f"{TEMPORARY}/manifest_", f"{TEMPORARY}/")
 """What stands before a job's id in the path of its directory: of a job of ours, and of one of Hadoop's."""
+
+FOUND_PROTOCOL = "manifest"
+"""The protocol of jobs that say none: Hadoop's."""
 
 MANIFEST_SUFFIX = "-manifest.json"
 TEMPORARY_SUFFIX = ".tmp"
@@ -222,6 +226,11 @@ class JobLayout:
         """The summary before its rename, by the nonce of the driver that wrote it. The absence of the one that the
         commit record names, in phase `publishing`, says that the job is committed."""
         return f"{self.attempt_directory}/{SUCCESS}-{nonce[:16]}{TEMPORARY_SUFFIX}"
+
+    @property
+    def summary_before(self) -> str:
+        """Where the old `_SUCCESS` goes at setup, if it is to be deleted then: with the job's directory it is."""
+        return f"{self.attempt_directory}/{SUCCESS}-before"
 
     @property
     def summary(self) -> str:

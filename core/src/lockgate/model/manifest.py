@@ -26,12 +26,14 @@ LENGTH_MAX = 2**63 - 1
 
 
 class Entry(Struct, frozen=True, gc=False, array_like=True):
-    """One file of a task: where it is staged, where it goes, its length in bytes and its identity."""
+    """One file of a task: where it is staged, where it goes, its length in bytes and its identity. Of a deferred upload
+    there is no `source`, but what completes it: `upload`, the mark and the token of an `Upload`."""
 
     source: str
     target: str
     length: int
     identity: str = ""
+    upload: str = ""
 
 
 class TaskManifest(Struct, frozen=True):
@@ -64,6 +66,7 @@ class _WireFile(Struct, gc=False, omit_defaults=True):
     d: str
     z: int = 0
     e: str | None = None
+    u: str | None = None  # ours: what completes a deferred upload; Hadoop's manifests have no such files
 
 
 class _WireDirectory(Struct, gc=False, omit_defaults=True):
@@ -108,7 +111,13 @@ def encode_manifest(manifest: TaskManifest, below: Below) -> bytes:
         taskID=manifest.task_id,
         taskAttemptID=manifest.task_attempt_id,
         files=[
-            _WireFile(below.uri(entry.source), below.uri(entry.target), entry.length, entry.identity or None)
+            _WireFile(
+                below.uri(entry.source) if entry.source else "",
+                below.uri(entry.target),
+                entry.length,
+                entry.identity or None,
+                entry.upload or None,
+            )
             for entry in manifest.files
         ],
         directories=[
@@ -122,8 +131,11 @@ def encode_manifest(manifest: TaskManifest, below: Below) -> bytes:
     return _encoder.encode(wire)
 
 
-def decode_manifest(content: bytes, layout: JobLayout, below: Below, *, name: str) -> TaskManifest:
-    """Read and check a manifest of the job that `layout` describes; `name` is its URL, for errors.
+def decode_manifest(
+    content: bytes, layout: JobLayout, below: Below, *, name: str, deferred: bool = False
+) -> TaskManifest:
+    """Read and check a manifest of the job that `layout` describes; `name` is its URL, for errors. `deferred`: its
+    files are deferred uploads, all of them; else none is.
 
     Guarantees: the type, version and job id are right, every source lies in this job attempt's `tasks`
     directory, every target and directory lies below the destination and outside what committers reserve, every
@@ -147,10 +159,12 @@ def decode_manifest(content: bytes, layout: JobLayout, below: Below, *, name: st
     relative = below.relative
     for index, file in enumerate(wire.files):
         try:
-            source, target = relative(file.s), relative(file.d)
+            source, target = "" if deferred else relative(file.s), relative(file.d)
         except PathError as error:
             raise _bad_entry(name, index, file, error.what) from error
-        if not source.startswith(tasks):
+        if bool(file.u) is not deferred:
+            raise _bad_entry(name, index, file, "it is a deferred upload, or is none, against the job's protocol")
+        if not deferred and not source.startswith(tasks):
             raise _bad_entry(name, index, file, f"the source is not below this job attempt's {tasks}")
         if is_reserved(target):
             raise _bad_entry(name, index, file, "the target is among the paths reserved for committers")
@@ -159,7 +173,7 @@ def decode_manifest(content: bytes, layout: JobLayout, below: Below, *, name: st
         if target in targets:
             raise _bad_entry(name, index, file, "the same target occurs twice in this manifest")
         targets.add(target)
-        files.append(Entry(source, target, file.z, file.e or ""))
+        files.append(Entry(source, target, file.z, file.e or "", file.u or ""))
     return TaskManifest(
         job_id=wire.jobId,
         job_attempt=wire.jobAttemptNumber,

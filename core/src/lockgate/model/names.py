@@ -80,6 +80,10 @@ GCS = NameRules(
 bytes of UTF-8 in a bucket with a flat namespace. One with a hierarchical namespace counts folder and base name apart,
 which is not asked for here."""
 
+S3 = NameRules(path_max=1024)
+"""The page "Naming Amazon S3 objects" of the S3 user guide: 1 to 1024 bytes of UTF-8. What it advises against (control
+characters, braces, …) it takes, and the listings here are percent-encoded."""
+
 ABFS = NameRules(
     path_max=1024,
     path_unit="characters",

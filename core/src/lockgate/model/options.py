@@ -27,6 +27,9 @@ ENVIRONMENT_PREFIX = "LOCKGATE_"
 STORE_PREFIX = "store."
 STORE_PREFIXES = (STORE_PREFIX, "store_")
 """How the name of a store's own option begins; the second is how an environment variable spells it."""
+AUTO_PROTOCOL = "auto"
+"""The protocol that is chosen by what the store can do."""
+
 HADOOP_PREFIXES = ("mapreduce.manifest.committer.", "mapreduce.fileoutputcommitter.", "fs.azure.io.rate.limit")
 """How the names begin that Hadoop gives its committers' options; the last is a whole name."""
 
@@ -80,6 +83,7 @@ class OptionFields(TypedDict, total=False):
     timeout_seconds: float
     alive_seconds: float
     remember_seconds: float
+    upload_alive_seconds: float
     plugins_allow: tuple[str, ...]
     plugins_block: tuple[str, ...]
     store: Mapping[str, str]
@@ -113,7 +117,11 @@ class JobOptions:
     The options:
     """
 
-    protocol: str = _option("manifest", "the commit protocol")
+    protocol: str = _option(
+        AUTO_PROTOCOL,
+        "the commit protocol: `auto` takes `manifest` where files can be renamed, else `deferred` where uploads can be "
+        "completed later; or one by its name, as `lockgate plugins` lists them",
+    )
     conflict: Literal["append", "fail", "fail-partitions", "replace", "replace-partitions"] | str = _option(
         "append",
         "what to do with data that the destination holds: `append`, `fail`, `fail-partitions` (if a leaf "
@@ -236,6 +244,13 @@ class JobOptions:
         least=0,
         unit="s",
     )
+    upload_alive_seconds: float = _option(
+        7 * 86400.0,
+        "an upload that waits for this long, and that no job here can still complete, `gc` gives up; longer than any "
+        "job takes of those that write below the destination, with whatever program",
+        least=0,
+        unit="s",
+    )
     plugins_allow: tuple[str, ...] = _option((), "only these plugins are loaded, besides the built-in ones")
     plugins_block: tuple[str, ...] = _option((), "these plugins are not loaded")
     store: Mapping[str, str] = _option({}, "what the store's plugin takes, credentials among it, as `store.NAME`")
@@ -345,6 +360,24 @@ def names_given(values: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
+_NO_JOB_OPTIONS = {"jobid": "job_id", "jobattempt": "job_attempt"}
+
+
+def _meant(name: str) -> str:
+    """What somebody may have meant who gave an option that there is not."""
+    argument = _NO_JOB_OPTIONS.get(_plain(name))
+    if argument:
+        return f"{argument} is an argument of Job, and an option of a Spark write: give it there"
+    within = name.lower().removeprefix(SPARK_PREFIX)
+    near = difflib.get_close_matches(_plain(within), _BY_PLAIN, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {_BY_PLAIN[near[0]]}?"
+    return (
+        "help(lockgate.JobOptions) lists every name, and the page `Options` of the documentation; what concerns the "
+        "files of a Spark write (format, compression, …) is given with the write itself"
+    )
+
+
 def _put(found: dict[str, Any], name: str, value: Any, source: str, raw: str) -> None:
     lowered = name.lower()
     if lowered.startswith(STORE_PREFIXES):
@@ -352,9 +385,7 @@ def _put(found: dict[str, Any], name: str, value: Any, source: str, raw: str) ->
         return
     known = _BY_PLAIN.get(_plain(name))
     if known is None:
-        near = difflib.get_close_matches(_plain(name), _BY_PLAIN, n=1, cutoff=0.6)
-        hint = f"did you mean {_BY_PLAIN[near[0]]}?" if near else "lockgate's options page lists every name"
-        raise OptionError(f"there is no option {raw!r}", where=f"given as {source}", next_step=hint)
+        raise OptionError(f"there is no option {raw!r}", where=f"given as {source}", next_step=_meant(name))
     if known == "store":
         if not isinstance(value, Mapping):
             raise OptionError(
@@ -362,7 +393,13 @@ def _put(found: dict[str, Any], name: str, value: Any, source: str, raw: str) ->
                 where=f"given as {source}",
                 next_step='store={"NAME": "value"}, or store.NAME=value where options are text',
             )
-        found.setdefault("store", {}).update({key: str(each) for key, each in value.items()})
+        found.setdefault("store", {}).update({str(key): str(each) for key, each in value.items()})
+    elif known in found and found[known] != value:
+        raise OptionError(
+            f"the option {known} is given twice, as {_shown(known, found[known])} and {_shown(known, value)}",
+            where=f"given as {source}, the second time as {raw}",
+            next_step="leave one out: case, `_`, `-` and `.` make no difference in its name, nor does a prefix",
+        )
     else:
         found[known] = value
 
@@ -399,7 +436,7 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-_SIZE = re.compile(r"(\d+)\s*([kmg]i?b?|b)?", re.IGNORECASE)
+_SIZE = re.compile(r"(-?\d+)\s*([kmg]i?b?|b)?", re.IGNORECASE)
 
 
 def _integer(text: str) -> int:
@@ -449,9 +486,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
 def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
     kind = _kind(spec)
     result: Any = value
-    if kind == "seconds" and isinstance(value, str):
+    if isinstance(value, str) and kind in _PARSERS:
         with contextlib.suppress(ValueError):
-            value = result = seconds_of(value)
+            value = result = _PARSERS[kind](value)
     if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and "bool" not in kind):
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
     choices, least = spec.metadata["choices"], spec.metadata["least"]
@@ -468,7 +505,7 @@ def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
     if kind == "tuple[str, ...]":
         return tuple(result)
     if kind == "Mapping[str, str]":
-        return dict(result)
+        return {str(key): str(each) for key, each in result.items()}
     return float(result) if kind in ("float", "seconds") else result
 
 

@@ -190,7 +190,7 @@ class PlanBuilder:
         """The plan, before it has met the destination.
 
         Raises:
-            DuplicateTarget: two tasks write one target, or one writes a file where another needs a directory.
+            DuplicateTarget: two tasks write one target, or a file has the name of a directory that another file needs.
         """
         writes_to_root = "" in self._leaves
         leaves = self._leaves - {""}
@@ -224,9 +224,9 @@ class PlanBuilder:
         if both:
             path = min(both)
             raise DuplicateTarget(
-                "one task writes a file where another needs a directory",
+                "a file has the name of a directory that another file needs",
                 where=f"{path}\n" + "\n".join(_owners(plan, {path})[:4]),
-                next_step="nothing was moved; give the files of different tasks different names",
+                next_step="nothing was moved; give one of the files another name",
             )
         if not twice:
             return

@@ -49,7 +49,7 @@ def pins_of(receipts: Sequence[Receipt], job_id: str) -> list[Pin]:
         ReceiptUnmatched: one is of another job, or two attempts of one task are both claimed to be committed.
     """
     pins: dict[str, Pin] = {}
-    if isinstance(receipts, Receipt) or not isinstance(receipts, Iterable):
+    if isinstance(receipts, Receipt | Mapping | str) or not isinstance(receipts, Iterable):
         raise UsageError(
             f"a commit takes a list of receipts, not {type(receipts).__name__}",
             next_step="commit([receipt, …]) with what the attempts' commit() returned",

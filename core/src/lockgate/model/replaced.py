@@ -7,11 +7,13 @@ the manifests are lost, as when somebody has deleted the job's directory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 from msgspec import Struct
 
 from lockgate.model.errors import LockgateError
+from lockgate.model.layout import FOUND_PROTOCOL, JobLayout
 
 REPLACED_TYPE = "lockgate.ReplacedFiles/1"
 
@@ -26,7 +28,8 @@ class SetAside(Struct, frozen=True, gc=False, array_like=True):
 
 class ReplacedFiles(Struct, frozen=True):
     """What a job commit replaces. A file waits under its place in `files`, counted from 0; `replacing_digest` is the
-    SHA-256 of the list of new files, `made_directories` are the directories that the commit makes, deepest first."""
+    SHA-256 of the list of new files, `made_directories` are the directories that the commit makes, deepest first;
+    `protocol` is the one that brings the files back."""
 
     job_id: str
     job_attempt: int
@@ -37,6 +40,7 @@ class ReplacedFiles(Struct, frozen=True):
     made_directories: Sequence[str] = ()
     created: float = 0.0
     type: str = REPLACED_TYPE
+    protocol: str = FOUND_PROTOCOL
 
 
 _decoder = msgspec.json.Decoder(ReplacedFiles)
@@ -69,3 +73,13 @@ def decode_replaced(content: bytes, *, name: str) -> ReplacedFiles:
             next_step="another version of Lockgate wrote it, and can go on with its job; nothing was touched",
         )
     return replaced
+
+
+@dataclass(frozen=True)
+class KeptList:
+    """One list of replaced files, under the nonce of the driver that wrote it."""
+
+    layout: JobLayout
+    nonce: str
+    replaced: ReplacedFiles
+    digest: str

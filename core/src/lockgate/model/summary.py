@@ -132,7 +132,8 @@ def decode_summary(content: bytes, *, name: str) -> Summary:
         raise LockgateError(
             "a job summary is empty: the committer that wrote it leaves none, or it was cut short",
             where=name,
-            next_step="nothing was touched",
+            next_step="Spark's own committers, and Hadoop's, leave an empty one: of what they wrote nothing is known. "
+            "The next job that commits through Lockgate leaves a summary",
         )
     try:
         summary = _decoder.decode(content)

@@ -9,21 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pluggy
 
-from lockgate.engine.hooks import CleanupPlan
-from lockgate.engine.runtime import Event
-from lockgate.engine.store import Store
+from lockgate.engine.run.hooks import CleanupPlan
+from lockgate.engine.run.protocol import Protocol
+from lockgate.engine.run.runtime import Event
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import FileStatus, Mismatch, Rename, RenameOutcome
 from lockgate.model.options import JobOptions
 from lockgate.model.plan import CommitPlan, Survey
 from lockgate.model.urls import StoreUrl
-
-if TYPE_CHECKING:
-    from lockgate.plugins.protocols import Protocol
 
 PROJECT = "lockgate"
 
@@ -119,7 +116,9 @@ def lockgate_conflict_policies() -> Sequence[str]:  # type: ignore[empty-body]
 
 @hookspec
 def lockgate_protocols() -> Sequence[Protocol]:  # type: ignore[empty-body]
-    """Offer commit protocols. All answers count; the option `protocol` chooses one by name."""
+    """Offer commit protocols: objects of subclasses of `Protocol`, made once. All answers count; the option `protocol`
+    chooses one by its name. A name that is offered twice, or an object that is no `Protocol`, is an error that names
+    the plugin. Must not do I/O."""
 
 
 @hookspec

@@ -5,27 +5,28 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.metadata
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
+from typing import Any
 
 import pluggy
 
-from lockgate.engine.hooks import CleanupPlan
-from lockgate.engine.logs import get_log
-from lockgate.engine.runtime import Event
-from lockgate.engine.store import Store
+from lockgate.engine.run.hooks import CleanupPlan
+from lockgate.engine.run.logs import get_log
+from lockgate.engine.run.protocol import Protocol
+from lockgate.engine.run.runtime import Event
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import WEAKENING, Capability, require
 from lockgate.model.errors import OptionError, PluginError
 from lockgate.model.files import FileStatus, Mismatch, Rename, RenameOutcome, Unknown
-from lockgate.model.options import JobOptions
+from lockgate.model.options import AUTO_PROTOCOL, JobOptions
 from lockgate.model.plan import CommitPlan, Survey
 from lockgate.model.redaction import redact
 from lockgate.model.urls import StoreUrl, parse_url
 from lockgate.plugins import hookspecs
 from lockgate.plugins.hookspecs import PROJECT, StoreKind
-from lockgate.plugins.protocols import Protocol
 
 log = get_log("lockgate.plugins")
 
@@ -35,6 +36,7 @@ BUILT_IN = (
     "lockgate.plugins.builtin.file_validation",
     "lockgate.plugins.builtin.job_cleanup",
     "lockgate.plugins.builtin.manifest_protocol",
+    "lockgate.plugins.builtin.deferred_protocol",
 )
 """Registered before the entry points; the local store is an entry point of this distribution like any store."""
 
@@ -46,11 +48,18 @@ DISTRIBUTIONS = {
     "gcs": "lockgate-gcs",
     "hdfs": "lockgate-hdfs",
     "webhdfs": "lockgate-hdfs",
+    "s3": "lockgate-s3",
+    "s3a": "lockgate-s3",
     "sftp": "lockgate-sftp",
 }
 """Which distribution serves a scheme that no installed plugin claims. Only what can be installed is named here."""
 
-_EXTRAS = {"lockgate-abfs": "lockgate[abfs]", "lockgate-gcs": "lockgate[gcs]", "lockgate-hdfs": "lockgate[hdfs]"}
+_EXTRAS = {
+    "lockgate-abfs": "lockgate[abfs]",
+    "lockgate-gcs": "lockgate[gcs]",
+    "lockgate-hdfs": "lockgate[hdfs]",
+    "lockgate-s3": "lockgate[s3]",
+}
 """The extra of the core that a distribution is installed by."""
 
 
@@ -75,6 +84,7 @@ class PluginRegistry:
         self._pluggy = pluggy.PluginManager(PROJECT)
         self._pluggy.add_hookspecs(hookspecs)
         self._stores: dict[str, StoreKind] = {}
+        self._protocols: dict[str, Protocol] | None = None
         self.failures: list[LoadedPlugin] = []
         self.loaded: list[LoadedPlugin] = []
         own = _version("lockgate")
@@ -95,7 +105,9 @@ class PluginRegistry:
             except Exception as error:  # a plugin may fail in any way at all
                 text = redact(f"{type(error).__name__}: {error}")
                 self.failures.append(LoadedPlugin(entry.name, distribution, version, failure=text))
-        self._unknown_choices([*allow, *block], {entry.name for entry in found})
+        known = {entry.name for entry in found} | {module.rpartition(".")[2] for module in BUILT_IN}
+        _refuse_unknown("plugins_allow", allow, known)
+        _refuse_unknown("plugins_block", block, known)
 
     def _register(self, plugin: ModuleType, name: str, distribution: str, version: str, *, built_in: bool) -> None:
         self._pluggy.register(plugin, name=name)
@@ -112,23 +124,15 @@ class PluginRegistry:
         description = kind.description if kind else (plugin.__doc__ or "").strip().partition("\n")[0]
         self.loaded.append(LoadedPlugin(name, distribution, version, kind, built_in=built_in, description=description))
 
-    def _unknown_choices(self, chosen: Sequence[str], installed: set[str]) -> None:
-        known = installed | {module.rpartition(".")[2] for module in BUILT_IN}
-        for name in chosen:
-            if name not in known:
-                raise OptionError(
-                    f"there is no plugin {name!r} to allow or block",
-                    where=f"installed: {', '.join(sorted(known))}",
-                    next_step="lockgate plugins lists them",
-                )
-
     def register(self, plugin: object, name: str) -> None:
         """Add a plugin of this process, such as a receiver of events, besides those installed."""
         self._pluggy.register(plugin, name=name)
+        self._protocols = None
 
     def unregister(self, plugin: object) -> None:
         """Remove a plugin added by `register`."""
         self._pluggy.unregister(plugin)
+        self._protocols = None
 
     def check(self) -> None:
         """Make sure that every chosen plugin is loaded.
@@ -146,13 +150,63 @@ class PluginRegistry:
             )
 
     def protocols(self) -> dict[str, Protocol]:
-        """The protocols on offer, by name."""
-        offers = self._pluggy.hook.lockgate_protocols()
-        return {protocol.name: protocol for protocols in offers for protocol in protocols}
+        """The protocols on offer, by name.
+
+        Raises:
+            PluginError: what a plugin offers is no protocol, or two offer one name.
+        """
+        if self._protocols is None:
+            offered: dict[str, tuple[Protocol, str]] = {}
+            for plugin, offers in self._offers("lockgate_protocols"):
+                for protocol in offers:
+                    _refuse_offer(protocol, plugin, offered)
+                    offered[protocol.name] = protocol, plugin
+            self._protocols = {name: protocol for name, (protocol, _) in offered.items()}
+        return self._protocols
+
+    def protocol(self, name: str) -> Protocol:
+        """The protocol of this name.
+
+        Raises:
+            OptionError: no plugin here offers it.
+        """
+        protocols = self.protocols()
+        if name not in protocols:
+            raise OptionError(
+                f"there is no protocol {name!r} here",
+                where=f"protocol={name}",
+                next_step=f"{_suggestion(name, list(protocols))}; or install the plugin that offers it",
+            )
+        return protocols[name]
 
     def policies(self) -> list[str]:
-        """The names of the conflict policies on offer."""
-        return sorted({name for names in self._pluggy.hook.lockgate_conflict_policies() for name in names})
+        """The names of the conflict policies on offer.
+
+        Raises:
+            PluginError: what a plugin offers are no names.
+        """
+        found: set[str] = set()
+        for plugin, names in self._offers("lockgate_conflict_policies"):
+            for name in names:
+                if not isinstance(name, str):
+                    raise _broken(plugin, f"lockgate_conflict_policies offers {name!r}, which is no name")
+                found.add(name)
+        return sorted(found)
+
+    def _offers(self, hook: str) -> Iterator[tuple[str, Sequence[Any]]]:
+        """What each plugin answers to a hook that offers several things; those registered first come first.
+
+        Raises:
+            PluginError: a plugin fails, or answers otherwise.
+        """
+        for plugin in reversed(getattr(self._pluggy.hook, hook).get_hookimpls()):
+            try:
+                answer: object = plugin.function()
+            except Exception as error:  # a plugin may fail in any way at all
+                raise _broken(plugin.plugin_name, f"{hook} fails: {type(error).__name__}: {error}") from error
+            if isinstance(answer, str) or not isinstance(answer, Sequence):
+                raise _broken(plugin.plugin_name, f"{hook} answers {answer!r}, and not a list")
+            yield plugin.plugin_name, answer
 
     def owner_of(self, scheme: str) -> str:
         """The name of the plugin that claims a scheme.
@@ -225,21 +279,27 @@ class PluginRegistry:
                 else "leave it out, or install the plugin that takes it",
             )
 
-    def check_choices(self, options: JobOptions) -> Protocol:
-        """The protocol that the options choose, if there are it and the conflict policy.
+    def check_choices(self, options: JobOptions) -> None:
+        """Make sure that there are the protocol and the conflict policy that the options name.
 
         Raises:
             OptionError: there is no such protocol or policy.
+            PluginError: a plugin's offer is none.
         """
-        protocols = self.protocols()
-        if options.protocol not in protocols:
-            raise OptionError(f"there is no protocol {options.protocol!r}", next_step=f"known: {', '.join(protocols)}")
-        if options.conflict not in self.policies():
-            raise OptionError(
-                f"there is no conflict policy {options.conflict!r}",
-                next_step=f"known: {', '.join(self.policies())}",
-            )
-        return protocols[options.protocol]
+        self.protocols()
+        if options.protocol != AUTO_PROTOCOL:
+            self.protocol(options.protocol)
+        self._check_policy(options)
+
+    def settled(self, store: Store, options: JobOptions) -> JobOptions:
+        """The options with a protocol that is one, where they leave it to the store: `manifest`, unless the store has
+        no renames, and all that `deferred` needs."""
+        if options.protocol != AUTO_PROTOCOL:
+            return options
+        can = store.capabilities
+        deferred = self.protocols().get("deferred")
+        defers = Capability.RENAME_WITHOUT_REPLACE not in can and deferred is not None and deferred.needs <= can
+        return options.replace(protocol="deferred" if defers else "manifest")
 
     def open_destination(self, url: str, options: JobOptions) -> Store:
         """The store of a job's destination, checked against what the job's protocol and policy need.
@@ -248,8 +308,9 @@ class PluginRegistry:
             CapabilityMissing: the combination is not safe on this store.
             OptionError: there is no such protocol or policy.
         """
-        protocol = self.check_choices(options)
+        self.check_choices(options)
         store = self.open_store(url, options)
+        protocol = self.protocol(self.settled(store, options).protocol)
         needs = protocol.needs
         if not WEAKENING & store.capabilities and Capability.RENAME_WITHOUT_REPLACE in needs:
             needs = needs | {Capability.ATOMIC_RENAME}
@@ -294,10 +355,26 @@ class PluginRegistry:
         answer = self._pluggy.hook.lockgate_resolve_conflicts(plan=plan, options=options, existing=existing)
         if isinstance(answer, CommitPlan | Survey):
             return answer
-        raise OptionError(
-            f"there is no conflict policy {options.conflict!r}",
-            next_step=f"known: {', '.join(self.policies())}",
+        if answer is not None:
+            raise PluginError(
+                f"a plugin's lockgate_resolve_conflicts answers {answer!r}, which is neither a plan nor a survey",
+                where=f"conflict={options.conflict}",
+                next_step="leave plugins out with plugins_block until it is found, and mend it",
+            )
+        self._check_policy(options)
+        raise PluginError(
+            f"the conflict policy {options.conflict!r} is offered, and no lockgate_resolve_conflicts answers for it",
+            where=f"conflict={options.conflict}",
+            next_step="mend the plugin that offers it, or choose another policy",
         )
+
+    def _check_policy(self, options: JobOptions) -> None:
+        if options.conflict not in self.policies():
+            raise OptionError(
+                f"there is no conflict policy {options.conflict!r}",
+                where=f"conflict={options.conflict}",
+                next_step=_suggestion(options.conflict, self.policies()),
+            )
 
     def cleanup(self, store: Store, options: JobOptions) -> CleanupPlan:
         """The first plugin's answer, where the options leave it open."""
@@ -321,6 +398,45 @@ class PluginRegistry:
 def registry_for(allow: tuple[str, ...], block: tuple[str, ...]) -> PluginRegistry:
     """The registry of this choice of plugins, made once a process."""
     return PluginRegistry(allow, block)
+
+
+def _refuse_unknown(option: str, chosen: Sequence[str], known: set[str]) -> None:
+    for name in chosen:
+        if name not in known:
+            raise OptionError(
+                f"there is no plugin {name!r} to allow or block",
+                where=f"{option}={name}",
+                next_step=_suggestion(name, sorted(known)),
+            )
+
+
+def _suggestion(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    return (f"did you mean {near[0]}? " if near else "") + f"known: {', '.join(known)}"
+
+
+def _broken(plugin: str, what: str) -> PluginError:
+    return PluginError(
+        f"the plugin {plugin!r} is faulty: {what}",
+        next_step=f"mend that plugin, or leave it out with plugins_block={plugin}",
+    )
+
+
+def _refuse_offer(offer: object, plugin: str, offered: Mapping[str, tuple[Protocol, str]]) -> None:
+    if not isinstance(offer, Protocol):
+        raise _broken(
+            plugin,
+            f"lockgate_protocols offers {offer!r}, which is no protocol: no object of a subclass of "
+            "lockgate.plugin.Protocol",
+        )
+    if not isinstance(offer.name, str) or not offer.name:
+        raise _broken(plugin, f"lockgate_protocols offers a protocol whose name is {offer.name!r}")
+    if offer.name in offered:
+        raise PluginError(
+            f"two plugins offer a protocol {offer.name!r}",
+            where=f"{offered[offer.name][1]}\n{plugin}",
+            next_step=f"leave one out, for example with plugins_block={plugin}",
+        )
 
 
 def _version(distribution: str) -> str:

@@ -18,7 +18,8 @@ from pyspark.sql.types import StructType
 
 from lockgate.api.job import Job
 from lockgate.api.job_runs import registry_of
-from lockgate.engine.logs import get_log
+from lockgate.engine.record.recorded_options import options_for_marker
+from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import (
     CapabilityMissing,
     CleanupFailed,
@@ -35,7 +36,7 @@ from lockgate.spark.driver_process import driver_process
 from lockgate.spark.error_answer import answering
 from lockgate.spark.session_conf import lockgate_conf, task_properties
 from lockgate.spark.write_options import WriteOptions
-from lockgate.spark.write_task import CommitMessage, write_task
+from lockgate.spark.write_task import CommitMessage, SetUp, write_task
 
 log = get_log()
 
@@ -56,7 +57,7 @@ class BatchWriter(DataSourceArrowWriter):
         conf = lockgate_conf(task_properties())
         with answering(self._options.answer):
             job = self._job(conf)
-            receipt = write_task(job, self._options, self._schema, iterator, set_up_by_tasks=not self._set_up)
+            receipt = write_task(job, self._options, self._schema, iterator, set_up=self._set_up_for(conf))
         return CommitMessage(receipt, conf)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -82,6 +83,12 @@ class BatchWriter(DataSourceArrowWriter):
         except LockgateError as error:
             log.warning("the job could not be aborted", job=self._job_id, error=str(error))
 
+    def _set_up_for(self, conf: dict[str, str]) -> SetUp:
+        if not self._set_up:
+            return "missing"
+        with_conf, without = (self._options.job_options(each, os.environ) for each in (conf, {}))
+        return "done" if _of_the_job(with_conf) == _of_the_job(without) else "again"
+
     def _job(self, conf: dict[str, str]) -> Job:
         options = self._options.job_options(conf, os.environ)
         return Job(self._options.path, options, job_id=self._job_id, nonce=self._nonce, driver_process=driver_process())
@@ -100,6 +107,11 @@ class BatchWriter(DataSourceArrowWriter):
             log.info("the job is set up by its first task", job=self._job_id, error=str(error))
             return False
         return True
+
+
+def _of_the_job(options: JobOptions) -> tuple[dict[str, str], bool]:
+    """What a job's setup does by its options, and writes down of them."""
+    return options_for_marker(options), options.delete_success_at_setup
 
 
 def check_scheme(url: str, options: JobOptions) -> None:

@@ -32,6 +32,16 @@ def check_schema(schema: StructType, options: WriteOptions) -> None:
     """
     refuse_duplicates(schema, case_sensitive=True)
     arrow_schema = arrow_schema_of(schema, "UTC")
+    for name in options.partition_by:
+        if not name or name.startswith("."):
+            raise OptionError(
+                "a column to partition by has a name with which no reader would see a row: readers pass by what "
+                "begins with a dot"
+                if name
+                else "a column to partition by has no name",
+                where=f"column {name!r}",
+                next_step="rename the column, or partition by another",
+            )
     in_files = PartitionSplitter(arrow_schema, options.partition_by).schema
     for field in in_files:
         try:

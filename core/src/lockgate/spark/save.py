@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import uuid
@@ -11,11 +12,19 @@ from typing import TYPE_CHECKING, Any, cast
 from lockgate.api.destination import ended_summary, holds_files, last_summary, transaction_summary
 from lockgate.api.jobs import jobs
 from lockgate.api.location import Location, absolute
-from lockgate.engine.list_jobs import JobStatus
-from lockgate.engine.logs import get_log
+from lockgate.engine.inspection.list_jobs import JobStatus
+from lockgate.engine.run.logs import get_log
 from lockgate.model.commands import command
-from lockgate.model.errors import DestinationConflict, LockgateError, OptionError, StoreError, UsageError
-from lockgate.model.options import JobOptions
+from lockgate.model.errors import (
+    CommitFailed,
+    DestinationConflict,
+    JobNotFound,
+    LockgateError,
+    OptionError,
+    StoreError,
+    UsageError,
+)
+from lockgate.model.options import ENVIRONMENT_PREFIX, JobOptions, names_given
 from lockgate.model.summary import Summary
 from lockgate.model.urls import parse_url
 from lockgate.spark.batch_writer import check_scheme
@@ -58,10 +67,12 @@ def write(
     With a `txn_id` that was committed before nothing is written, and the first summary is returned.
 
     Where another job has replaced `_SUCCESS` since, the summary is of a few words. Once the job is committed nothing is
-    raised; None is then returned only where what the store keeps of it cannot be read.
+    raised (unless somebody else has committed it while it was at work, perhaps without all of its tasks); None is then
+    returned only where what the store keeps of it cannot be read.
 
     Raises:
         OptionError: a mode, an option or a column is not known, or two contradict each other.
+        JobNotFound: a job of the given `jobId` has committed already.
         PathError: the destination is neither a URL nor a path, or begins with `~`.
         UsageError: what is to be written is no DataFrame of Spark's; or Spark's Python, or its tasks', lacks a
             package: it says which, and where.
@@ -72,13 +83,28 @@ def write(
     url = str(parse_url(absolute(url)))
     chosen = cast("SaveMode", str(mode).lower().replace("errorifexists", "error"))
     if chosen not in MODES:
-        raise OptionError(f"there is no mode {mode!r}", next_step=f"mode takes {', '.join(MODES)}")
+        near = difflib.get_close_matches(str(mode).lower(), MODES, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise OptionError(f"there is no mode {mode!r}", next_step=f"{hint}mode takes {', '.join(MODES)}")
     columns = _names(partition_by)
+    if columns and is_given("partitionBy", options):
+        raise OptionError(
+            "the columns to partition by are given twice",
+            where=f"partition_by={columns}, and as an option partitionBy",
+            next_step="leave one of them out",
+        )
+    if "options" in options:
+        raise OptionError(
+            "lockgate.spark.write takes options by their names, and none called options",
+            where=repr(options["options"])[:200],
+            next_step="write(df, url, alive_seconds=600, compression='zstd'), or write(df, url, **options)",
+        )
     given = _as_texts(options)
     if columns:
         given["partitionBy"] = json.dumps(columns)
     given |= {"path": url, "format": str(format), ANSWER_OPTION: uuid.uuid4().hex}
-    if not is_given("jobId", given):
+    has_own_id = is_given("jobId", given)
+    if not has_own_id:
         given["jobId"] = str(uuid.uuid4())
     parsed = WriteOptions.parse(given, mode=chosen)
     settings = _session_conf(df)
@@ -89,20 +115,42 @@ def write(
         earlier = transaction_summary(url, job_options)
         if earlier is not None:
             return earlier
+    if has_own_id:
+        _refuse_used_id(url, parsed.job_id, job_options)
     if chosen == "ignore" and holds_files(url, job_options):
         _not_of_an_unfinished_job(url, job_options)
         return None
     if chosen in ("error", "ignore"):
         given["conflict"] = "fail"
+    given |= _of_the_environment(given, settings, job_options)
     try:
         _save(df, given, overwrite=chosen == "overwrite")
+    except KeyboardInterrupt as interruption:
+        # Spark commits in a Python process of its own, which no interruption of this one reaches.
+        interruption.add_note(
+            f"job {parsed.job_id} may be in its commit, which goes on in a process of Spark's: "
+            f"{command('jobs', url)} shows how it ends; write again only if it does not commit"
+        )
+        raise
     except Exception as error:
         summary = _summary_of(url, parsed.job_id, job_options)
+        told = error_answered(str(error), given[ANSWER_OPTION])
+        if summary is not None and isinstance(told, JobNotFound):
+            raise CommitFailed(
+                f"job {parsed.job_id} was committed by somebody else while it was at work, with what its tasks had "
+                f"committed by then: {summary.files} files",
+                where=url,
+                next_step="compare the table with what was to be written; what is missing was not written",
+            ) from error
         if summary is not None:
             log.warning("the job is committed; Spark failed after it", job=parsed.job_id, error=str(error))
             return summary
-        told = error_answered(str(error), given[ANSWER_OPTION])
         if told is None:
+            if _is_at_work(url, parsed.job_id, job_options):
+                error.add_note(
+                    f"job {parsed.job_id} has not ended: {command('jobs', url)} shows how it stands, and what to do; "
+                    "do not write again before it has"
+                )
             raise
         # Another job may have filled the destination since the look at it: that is what `ignore` ignores.
         if chosen == "ignore" and isinstance(told, DestinationConflict) and holds_files(url, job_options):
@@ -110,6 +158,21 @@ def write(
             return None
         raise told from error
     return _summary_of(url, parsed.job_id, job_options)
+
+
+def _refuse_used_id(url: str, job_id: str, options: JobOptions) -> None:
+    """Make sure that no job of this id has committed: what it has left would be taken for this write's own.
+
+    Raises:
+        JobNotFound: one has.
+    """
+    if _summary_of(url, job_id, options) is not None:
+        raise JobNotFound(
+            f"job {job_id} has committed already",
+            where=url,
+            next_step="nothing was written; give every write a jobId of its own, or leave it out; a write that is to "
+            "take effect once has a txn_id",
+        )
 
 
 def _check_type(df: object) -> None:
@@ -168,6 +231,29 @@ def _summary_of(url: str, job_id: str, options: JobOptions) -> Summary | None:
     except Exception as error:
         log.info("the summary of the job cannot be read", job=job_id, error=str(error))
         return None
+
+
+def _of_the_environment(given: Mapping[str, str], settings: Mapping[str, str], options: JobOptions) -> dict[str, str]:
+    """The options that this process's environment holds, as options of the write, where neither the write nor the
+    session says otherwise: a job is planned in a process of Spark's, which was started with another environment. Not
+    those of the store: they may be secrets, and Spark shows what a write was given."""
+    variables = [name.upper() for name in os.environ if name.upper().startswith(ENVIRONMENT_PREFIX)]
+    named = (
+        names_given(name.removeprefix(ENVIRONMENT_PREFIX) for name in variables)
+        - names_given([*given, *lockgate_conf(settings)])
+        - {"store"}
+    )
+    return _as_texts({name: getattr(options, name) for name in named})
+
+
+def _is_at_work(url: str, job_id: str, options: JobOptions) -> bool:
+    """Whether a job is there that has not ended; false where that cannot be seen. Raises nothing."""
+    try:
+        hasty = options.replace(patience_seconds=min(options.patience_seconds, SUMMARY_PATIENCE_SECONDS))
+        return any(job.job_id == job_id and job.status is not JobStatus.COMMITTED for job in jobs(url, hasty))
+    except Exception as error:
+        log.info("how the job stands cannot be read", job=job_id, error=str(error))
+        return False
 
 
 def _last_summary(url: str, options: JobOptions) -> Summary | None:

@@ -51,6 +51,7 @@ def policy_of(
     Raises:
         OptionError: mode and policy contradict each other, or a value of `partitionOverwriteMode` is unknown.
     """
+    told = _overwrite_policy("partitionOverwriteMode", overwrite_mode, partitioned)
     named = _named(write, spark_conf, environment)
     if mode in ("append", "stream"):
         if named and named.policy in REPLACES and not (mode == "stream" and named.by_write):
@@ -60,20 +61,20 @@ def policy_of(
         if named and named.policy != "fail":
             raise _contradiction(mode, named)
         return "fail"
-    return _replacing(mode, named, overwrite_mode, partitioned, spark_conf)
+    return _replacing(mode, named, told, partitioned, spark_conf)
 
 
 def _replacing(
-    mode: SaveMode, named: _Named | None, overwrite_mode: str, partitioned: bool, spark_conf: Mapping[str, str]
+    mode: SaveMode, named: _Named | None, told: str | None, partitioned: bool, spark_conf: Mapping[str, str]
 ) -> str:
-    told = _overwrite_policy("partitionOverwriteMode", overwrite_mode, partitioned)
     if named and named.by_write:
         if told not in (None, named.policy):
-            raise _two_ways(named, f"the option partitionOverwriteMode={overwrite_mode}")
+            raise _two_ways(named, "the option partitionOverwriteMode")
         return _checked(mode, named)
     if told:
         return told
-    setting = next((value for name, value in spark_conf.items() if name.lower() == OVERWRITE_MODE_SETTING.lower()), "")
+    # Complete mode writes the whole result each time: the setting is for `overwrite`.
+    setting = "" if mode == "complete" else _overwrite_setting(spark_conf)
     # `static` is Spark's default, so somebody who set it has said no more than nothing.
     dynamic = _overwrite_policy(OVERWRITE_MODE_SETTING, setting, partitioned) == "replace-partitions"
     if named and named.where.startswith(SPARK_PREFIX):
@@ -83,6 +84,10 @@ def _replacing(
     if dynamic:
         return "replace-partitions"
     return _checked(mode, named) if named else "replace"
+
+
+def _overwrite_setting(spark_conf: Mapping[str, str]) -> str:
+    return next((value for name, value in spark_conf.items() if name.lower() == OVERWRITE_MODE_SETTING.lower()), "")
 
 
 def _checked(mode: SaveMode, named: _Named) -> str:

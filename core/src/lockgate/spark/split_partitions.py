@@ -15,6 +15,27 @@ CODES_MAX = 1 << 62
 """More combinations of values than this are numbered anew, so that a row's number never leaves 64 bits."""
 
 
+def named_columns(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """The columns that these names stand for, in their own spelling: the one that is spelt so, or else the one that
+    differs in case only.
+
+    Raises:
+        OptionError: there is none, or there are several that differ in case only.
+    """
+    found = []
+    for name in wanted:
+        near = [each for each in names if each == name] or [each for each in names if each.lower() == name.lower()]
+        if len(near) != 1:
+            raise OptionError(
+                f"there is no column {name!r} to partition by"
+                if not near
+                else f"there is no column {name!r} to partition by, and several differ from it in case only",
+                next_step=f"the columns are {', '.join(names)}",
+            )
+        found += near
+    return found
+
+
 class PartitionSplitter:
     """Splits batches of one schema by the values of some columns, which it leaves out of the rows.
 
@@ -23,14 +44,7 @@ class PartitionSplitter:
     """
 
     def __init__(self, schema: pa.Schema, columns: Sequence[str]) -> None:
-        plain = {name.lower(): name for name in schema.names}
-        missing = [column for column in columns if column.lower() not in plain]
-        if missing:
-            raise OptionError(
-                f"there is no column {missing[0]!r} to partition by",
-                next_step=f"the columns are {', '.join(schema.names)}",
-            )
-        self._columns = [plain[column.lower()] for column in columns]
+        self._columns = named_columns(schema.names, columns)
         for column in self._columns:
             kind = schema.field(column).type
             if pa.types.is_nested(kind) or pa.types.is_interval(kind):

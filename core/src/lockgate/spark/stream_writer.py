@@ -18,11 +18,12 @@ from pyspark.sql.types import StructType
 
 from lockgate.api.destination import forget_transactions, refuse_other_tables
 from lockgate.api.job import Job
-from lockgate.engine.logs import get_log
+from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import (
     CapabilityMissing,
     CleanupFailed,
     CommitFenced,
+    CommitRefused,
     LockgateError,
     OptionError,
     PluginError,
@@ -30,7 +31,9 @@ from lockgate.model.errors import (
     UsageError,
 )
 from lockgate.model.options import JobOptions
+from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
+from lockgate.model.summary import Summary
 from lockgate.spark.batch_writer import check_scheme
 from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_process
@@ -100,7 +103,7 @@ class StreamWriter(StreamArrowWriter):
         conf = lockgate_conf(properties)
         job = self._job(query, int(batch), run, conf)
         tag = f"{query}-{int(batch):05d}"
-        receipt = write_task(job, self._options, self._schema, iterator, set_up_by_tasks=True, file_tag=tag)
+        receipt = write_task(job, self._options, self._schema, iterator, set_up="missing", file_tag=tag)
         return CommitMessage(receipt, conf, query, run)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -110,12 +113,35 @@ class StreamWriter(StreamArrowWriter):
             return
         first = told[0]
         job = self._job(first.query, batchId, first.run, first.spark_conf)
+        receipts = [message.receipt for message in told]
         try:
-            job.commit([message.receipt for message in told])
+            summary = job.commit(receipts)
         except CleanupFailed as error:
             log.warning("the batch is committed; its cleanup failed", batch=batchId, error=str(error))
+        else:
+            if summary.job_id != job.job_id:
+                self._compare(first.query, batchId, summary, receipts)
         if batchId >= BATCHES_REMEMBERED and batchId % FORGOTTEN_AT_ONCE == 0:
             forget_transactions(self._options.path, first.query, batchId - BATCHES_REMEMBERED, job.options)
+
+    def _compare(self, query: str, batch: int, summary: Summary, receipts: Sequence[Receipt]) -> None:
+        """A batch that runs again holds the same rows, since its extent is in the checkpoint: unless that was restored,
+        copied or changed.
+
+        Raises:
+            CommitRefused: it holds another number of rows than what was committed, which would be lost.
+        """
+        committed = summary.counters.get("rows_written")
+        rows = sum(receipt.counters.get("rows_written", 0) for receipt in receipts)
+        if committed is None or rows == committed or self._options.skips_changed_batches:
+            return
+        raise CommitRefused(
+            f"batch {batch} of query {query} was committed before, with {committed} rows, and now has {rows}",
+            where=self._options.path,
+            next_step="nothing was written. Was the checkpoint restored, copied or changed? Then what follows the last "
+            "batch of the table is not what it says: begin a new checkpoint where the table ends. If the query itself "
+            "gives other rows each time, option changedBatch=skip keeps those that were committed",
+        )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Delete what the batch's tasks left."""

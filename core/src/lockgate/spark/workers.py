@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from lockgate.engine.logs import get_log
+from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import UsageError
 from lockgate.spark.requirements import EVERYWHERE
 

@@ -34,6 +34,8 @@ WRITER_OPTIONS = {
     "writeMemoryBytes": "how much a task gathers of all its partitions before it writes the largest (256m)",
     "maxOpenFiles": "a task that writes more partitions than this closes files and begins new ones (64)",
     "jobId": "the job's id; one is made if none is given",
+    "changedBatch": "for a stream: where a batch was committed before, and now has another number of rows, `fail` "
+    "stops the query, `skip` keeps what was committed; `fail` if not given",
 }
 """The options of a Spark write that are not the job's, with their meaning."""
 
@@ -83,6 +85,7 @@ class WriteOptions:
     job: Mapping[str, str] = field(default_factory=dict, repr=False)
     mode: SaveMode = "append"
     overwrite_mode: str = ""
+    skips_changed_batches: bool = False
     given: frozenset[str] = frozenset()
     answer: str = ""
 
@@ -94,16 +97,8 @@ class WriteOptions:
             OptionError: an unknown name, or a bad value; with a suggestion. Or the mode and the conflict policy
                 contradict each other.
         """
-        ours: dict[str, str] = {}
-        rest: dict[str, str] = {}
-        for name, value in options.items():
-            if name.lower() in map(str.lower, _IGNORED):
-                continue
-            known = _WRITER_BY_PLAIN.get(_plain(name.removeprefix("lockgate.")))
-            if known:
-                ours[known] = value
-            else:
-                rest[name] = value
+        given = {name: value for name, value in options.items() if name.lower() not in map(str.lower, _IGNORED)}
+        ours, rest = _those_of(given, _WRITER_BY_PLAIN, prefix="lockgate.")
         if not ours.get("path"):
             raise OptionError(
                 "a write needs a destination, and no path was given",
@@ -111,13 +106,22 @@ class WriteOptions:
                 "none, since no table of the catalog can be of the format lockgate: for a table, write files, then "
                 "CREATE TABLE name USING parquet LOCATION 'url'",
             )
+        for name, value in {**ours, **{name: value for name, value in rest.items() if _is_txn_id(name)}}.items():
+            if not value.strip() and name != "partitionBy":  # no column is a list of them, too
+                raise OptionError(
+                    f"{name} is empty",
+                    where="as where a variable of a template is not set",
+                    next_step=f"leave {name} out, or give it a value",
+                )
         # A relative path counts from the driver's current directory, as for Spark: the executors' are others.
         path = str(parse_url(absolute(ours["path"])))
         file_format = format_named(ours.get("format", "parquet"))
         takes = {_plain(name): name.lower() for name in file_format.settings}
-        settings = {takes[_plain(name)]: value for name, value in rest.items() if _plain(name) in takes}
-        job = {name: value for name, value in rest.items() if _plain(name) not in takes}
-        numbers = {name: _size(name, ours[name]) if name in ours else default for name, default in _SIZES.items()}
+        settings, job = _those_of(rest, takes)
+        numbers = {
+            name: _size(name, ours[name], 0 if name == "maxRecordsPerFile" else 1) if name in ours else default
+            for name, default in _SIZES.items()
+        }
         made = cls(
             path=path,
             format=file_format.name,
@@ -126,12 +130,13 @@ class WriteOptions:
             max_records_per_file=numbers["maxRecordsPerFile"],
             row_group_bytes=numbers["rowGroupBytes"],
             write_memory_bytes=numbers["writeMemoryBytes"],
-            max_open_files=max(1, numbers["maxOpenFiles"]),
+            max_open_files=numbers["maxOpenFiles"],
             job_id=ours.get("jobId", ""),
             settings=settings,
             job=job,
             mode=mode,
             overwrite_mode=ours.get("partitionOverwriteMode", ""),
+            skips_changed_batches=_skips(ours.get("changedBatch", "fail")),
             given=frozenset(ours) | frozenset(settings),
             answer=next((value for name, value in options.items() if name.lower() == ANSWER_OPTION), ""),
         )
@@ -189,6 +194,42 @@ class WriteOptions:
     def format_options(self, spark_schema: str) -> FormatOptions:
         """What the format is told."""
         return FormatOptions(self.compression, self.settings, spark_schema)
+
+
+def _skips(text: str) -> bool:
+    if text.lower() not in ("fail", "skip"):
+        raise OptionError(f"changedBatch cannot be {text!r}", next_step="changedBatch takes fail or skip")
+    return text.lower() == "skip"
+
+
+def _is_txn_id(name: str) -> bool:
+    return _plain(name.removeprefix("lockgate.")) == "txnid"
+
+
+def _those_of(
+    given: Mapping[str, str], known: Mapping[str, str], *, prefix: str = ""
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The options that are `known` by their plain names, under the names that are known, and the others.
+
+    Raises:
+        OptionError: one is given twice, in two spellings, and differently.
+    """
+    ours: dict[str, str] = {}
+    spelled: dict[str, str] = {}
+    others: dict[str, str] = {}
+    for name, value in given.items():
+        option = known.get(_plain(name.removeprefix(prefix)))
+        if option is None:
+            others[name] = value
+            continue
+        if ours.setdefault(option, value) != value:
+            raise OptionError(
+                f"the option {option} is given twice, differently",
+                where=f"{spelled[option]}={ours[option]}\n{name}={value}",
+                next_step="leave one of them out: case, `_`, `-` and `.` make no difference in a name",
+            )
+        spelled[option] = name
+    return ours, others
 
 
 def _with_more_names(error: OptionError, given: Mapping[str, str], file_format: FileFormat) -> OptionError:
@@ -253,8 +294,12 @@ def _records(setting: str, text: str) -> int:
 _SIZE = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?", re.IGNORECASE)
 
 
-def _size(name: str, text: str) -> int:
+def _size(name: str, text: str, least: int = 0) -> int:
     match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise OptionError(f"{name} cannot be {text!r}", next_step=f"{name} takes a whole number, such as 1000 or 64m")
-    return int(match.group(1)) << {"": 0, "k": 10, "m": 20, "g": 30}[match.group(2).lower()]
+    size = int(match.group(1)) << {"": 0, "k": 10, "m": 20, "g": 30}[match.group(2).lower()] if match else -1
+    if size < least:
+        raise OptionError(
+            f"{name} cannot be {text!r}",
+            next_step=f"{name} takes a whole number from {least}, such as 1000 or 64m",
+        )
+    return size

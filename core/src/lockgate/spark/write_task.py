@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import pyarrow as pa
 import pyspark
@@ -13,10 +14,12 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from lockgate.api.job import Job
+from lockgate.model.capabilities import Capability
 from lockgate.model.errors import JobNotFound, LockgateError
 from lockgate.model.receipt import Receipt
 from lockgate.spark.check_schema import arrow_schema_of, refuse_duplicates, with_spark_type
 from lockgate.spark.session_conf import is_case_sensitive, task_properties
+from lockgate.spark.split_partitions import named_columns
 from lockgate.spark.task_write import TaskWrite
 from lockgate.spark.write_options import WriteOptions
 
@@ -31,13 +34,18 @@ class CommitMessage(WriterCommitMessage):
     run: str = ""
 
 
+SetUp = Literal["done", "missing", "again"]
+"""Whether the driver has set the job up: it has; it has not, so that a task does; or it has, without settings of the
+session that belong to the job, so that each task does it once more, with them."""
+
+
 def write_task(
     job: Job,
     options: WriteOptions,
     schema: StructType,
     batches: Iterator[pa.RecordBatch],
     *,
-    set_up_by_tasks: bool,
+    set_up: SetUp,
     file_tag: str = "",
 ) -> Receipt:
     """Write the rows of the running Spark task as one attempt at it.
@@ -50,17 +58,21 @@ def write_task(
     properties = task_properties()
     refuse_duplicates(schema, case_sensitive=is_case_sensitive(properties))
     attempt = job.task_attempt(context.partitionId(), context.taskAttemptId())
+    # Where directories are not real, an attempt's setup does not find out that its job is not set up.
+    if set_up == "again" or (set_up == "missing" and Capability.REAL_DIRECTORIES not in job.capabilities):
+        job.setup()
     try:
         attempt.setup()
     except JobNotFound:
-        if not set_up_by_tasks:
+        if set_up == "done":
             raise
         job.setup()
         attempt.setup()
     options = options.with_session(properties)
     first = next(batches, None)
     schema_given = _arrow_schema(schema, first, options, properties.get("spark.sql.session.timeZone", "UTC"))
-    rest = [name for name in schema.fieldNames() if name.lower() not in {each.lower() for each in options.partition_by}]
+    by = set(named_columns(schema.fieldNames(), options.partition_by))
+    rest = [name for name in schema.fieldNames() if name not in by]
     spark_schema = StructType([schema[name] for name in rest]).json()
     stem = f"part-{context.partitionId():05d}-{file_tag or job.job_id}"
     write: TaskWrite | None = None
@@ -88,8 +100,8 @@ def _arrow_schema(schema: StructType, first: pa.RecordBatch | None, options: Wri
     else:
         fields = zip(first.schema, schema, strict=True)
         made = pa.schema([with_spark_type(field, column.dataType) for field, column in fields])
-    by = {name.lower() for name in options.partition_by}
-    return pa.schema([_shown_in(field, zone) if field.name.lower() in by else field for field in made])
+    by = set(named_columns(made.names, options.partition_by))
+    return pa.schema([_shown_in(field, zone) if field.name in by else field for field in made])
 
 
 def _shown_in(field: pa.Field, zone: str) -> pa.Field:

@@ -7,15 +7,13 @@ is there already is refused.
 from __future__ import annotations
 
 import contextlib
+import typing
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
 
 from lockgate.model.errors import StoreError
 from lockgate.model.files import FileStatus
+from lockgate.model.urls import StoreUrl
 from lockgate.stores.http.upload import UploadSteps
-
-if TYPE_CHECKING:
-    from lockgate.stores.real_directories import RealDirectoryStore
 
 
 class PartWriter(ABC):
@@ -35,10 +33,31 @@ class PartWriter(ABC):
         """Stop, and take away what is elsewhere than at the path; may raise."""
 
 
+class AsidePlaces(typing.Protocol):
+    """What an upload asks of its store, all by paths relative to `url`."""
+
+    url: StoreUrl
+
+    def aside_of(self, path: str) -> str:
+        """The path beside `path` that nobody else knows."""
+
+    async def open_parts(self, path: str) -> PartWriter:
+        """Begin a file there."""
+
+    async def put_in_place(self, path: str, content: bytes, *, replace: bool) -> FileStatus:
+        """Write a small file aside, and rename it into place."""
+
+    async def rename_into_place(self, aside: str, path: str, written: FileStatus, *, replace: bool) -> None:
+        """Rename what was written aside."""
+
+    async def drop(self, aside: str) -> None:
+        """Delete what was written aside, if it can be, without raising."""
+
+
 class AsideUpload(UploadSteps):
     """The steps of one file."""
 
-    def __init__(self, store: RealDirectoryStore, path: str) -> None:
+    def __init__(self, store: AsidePlaces, path: str) -> None:
         self._store = store
         self._path = path
         self._aside = store.aside_of(path)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from lockgate.engine.logs import get_log
+from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import AnswerLost, StoreUnavailable
 from lockgate.stores.http.exchange import Repeat
 

@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, BinaryIO, ClassVar
 
-from lockgate.engine.store import OutputFile, Progress, Store, directories_above, no_progress
+from lockgate.engine.run.store import OutputFile, Progress, Store, directories_above, no_progress
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AccessDenied, DestinationConflict, FileExists, FileMissing, StoreError
 from lockgate.model.files import (
@@ -224,6 +224,7 @@ class LocalStore(Store):
             try:
                 if rename.replace:
                     os.rename(source, target)
+                    _forget_checksum(target)
                 else:
                     without_replacing(source, target)
                 outcomes.append(RENAMED)
@@ -655,3 +656,11 @@ def _pages(statuses: Iterable[FileStatus]) -> Iterator[list[FileStatus]]:
             page = []
     if page:
         yield page
+
+
+def _forget_checksum(path: str) -> None:
+    """Delete what Hadoop's local file system keeps beside a file that was replaced: it would refuse the new one, whose
+    checksum is another (`LocalFileSystem`, `.NAME.crc`)."""
+    directory, _, name = path.rpartition("/")
+    with contextlib.suppress(OSError):
+        os.unlink(f"{directory}/.{name}.crc")

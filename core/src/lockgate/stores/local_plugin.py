@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.errors import OptionError, PathError
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from typing import ClassVar
 
-from lockgate.engine.store import OutputFile, Progress, Store, no_progress
+from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.errors import AnswerLost, FileExists, FileMissing, StoreError
 from lockgate.model.files import (
     Deleted,

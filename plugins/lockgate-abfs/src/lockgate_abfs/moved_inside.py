@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from lockgate.engine.store import no_progress
+from lockgate.engine.run.store import no_progress
 from lockgate.model.errors import StoreError
 from lockgate.model.files import NotRenamed, Refusal, Rename, Renamed, RenameOutcome, Unknown
 from lockgate.model.layout import BOOKKEEPING, TEMPORARY

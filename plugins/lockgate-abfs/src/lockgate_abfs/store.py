@@ -14,7 +14,7 @@ import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import ClassVar
 
-from lockgate.engine.store import OutputFile, Progress, Store, no_progress
+from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
     AnswerLost,

@@ -22,8 +22,8 @@ class GcsSettings:
     """Endpoint, credentials (never shown) and a few switches. Frozen, checked where made.
 
     `token` is `anon`, `google_default`, `cloud`, a path of a JSON key file, or the JSON itself; empty: as the
-    environment has it, anonymous against an emulator. `rename`: `move`, `copy` (weaker), or `auto`, which takes moves
-    and, where the service does not know them, copies. `batch_calls` is how many calls travel in one request at most; 1
+    environment has it, anonymous against an emulator. `rename`: `auto` or `move`, which are one, or `copy`, which
+    is weaker and for services that know no moves. `batch_calls` is how many calls travel in one request at most; 1
     sends each by itself, and so is done where the service takes no batches. `chunk_bytes` is the length of the parts of
     large uploads.
     """
@@ -51,7 +51,10 @@ class GcsSettings:
             token = "anon"  # noqa: S105  # a word of gcsfs
         rename = options.get("rename", "auto")
         if rename not in _RENAME_BY:
-            raise OptionError(f"store.rename cannot be {rename!r}", next_step="store.rename takes auto, move or copy")
+            raise OptionError(
+                f"store.rename cannot be {rename!r}",
+                next_step="store.rename takes auto, move or copy",
+            )
         return cls(
             endpoint.rstrip("/"),
             token,

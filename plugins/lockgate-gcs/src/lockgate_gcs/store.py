@@ -4,8 +4,8 @@ Identity is checksum, length and generation; a rename is a move with preconditio
 and keeps checksum and length. Many moves and deletions travel in one request, each with its own answer, where the
 service takes such batches.
 
-Where the service does not know moves (emulators), a rename is a rewrite and a deletion, each with preconditions: the
-capability RENAME_BY_COPY says so, in `lockgate plugins`, in the summary and in a warning in the log.
+Where the service does not know moves (emulators), a rename is refused, unless `store.rename=copy` says that it may be a
+rewrite and a deletion, each with preconditions: the capability RENAME_BY_COPY then says so, and the summary.
 
 Flat buckets have no directories: none is made, none is missing. Buckets with a hierarchical namespace make folders as
 objects come; what a deletion leaves of them is deleted too.
@@ -19,8 +19,8 @@ import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from lockgate.engine.logs import get_log
-from lockgate.engine.store import OutputFile, Progress, Store, no_progress
+from lockgate.engine.run.logs import get_log
+from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AnswerLost, FileExists, FileMissing, PathError, StoreUnavailable
 from lockgate.model.files import (
@@ -136,6 +136,8 @@ class GcsStore(Store):
         )
 
     async def _rename(self, rename: Rename) -> RenameOutcome:
+        check_relative(rename.source)
+        check_relative(rename.target)
         if self._copies:
             return await self._copy_and_delete(rename)
         try:
@@ -150,28 +152,22 @@ class GcsStore(Store):
             return Renamed(status_of(rename.target, json_of(answer)).identity)
         if answer.doubtful:
             return Unknown(f"{answer.status} after a try that may have succeeded")
-        if says_unknown_call(answer) and self._settings.rename == "auto":
-            return await self._renamed_without_moves(rename, answer)
+        if says_unknown_call(answer):
+            return await self._refused_without_moves(rename, answer)
         if answer.status == 412 and generation_of(rename.identity):
             (source,) = await self.stat_files([rename.source])
             if source is not None and source.identity != rename.identity:
                 return NotRenamed(Refusal.SOURCE_CHANGED)
         return refusal_of(answer)
 
-    async def _renamed_without_moves(self, rename: Rename, answer: Answer) -> RenameOutcome:
+    async def _refused_without_moves(self, rename: Rename, answer: Answer) -> NotRenamed:
         """The service refused in words that it has for calls it does not know. If the source is there, moving itself
-        was refused, and from now on renames are copies."""
-        if not self._copies:
-            (source,) = await self.stat_files([rename.source])
-            if source is None:
-                return NotRenamed(Refusal.SOURCE_MISSING)
-            self._copies = True
-            log.warning(
-                "no moves here: renames are copies and deletions, which is weaker",
-                url=str(self.url),
-                answer=f"{answer.status} {message_of(answer)}",
-            )
-        return await self._copy_and_delete(rename)
+        was refused; copies, which are weaker, are taken by choice only."""
+        (source,) = await self.stat_files([rename.source])
+        if source is None:
+            return NotRenamed(Refusal.SOURCE_MISSING)
+        said = f"{answer.status} {message_of(answer)}".rstrip()
+        return NotRenamed(Refusal.FAILED, f"{said}; if this service knows no moves, store.rename=copy copies instead")
 
     def proof_of_copy(self, rename: Rename, source: FileStatus) -> str:
         """What the copy that this rename makes of this source says of itself, whoever makes it."""

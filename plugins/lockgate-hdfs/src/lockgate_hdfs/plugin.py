@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from lockgate.engine.hooks import CleanupPlan
-from lockgate.engine.store import Store
+from lockgate.engine.run.hooks import CleanupPlan
+from lockgate.engine.run.store import Store
 from lockgate.model.errors import OptionError
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl

@@ -1,4 +1,5 @@
-"""Real servers for tests: Azurite, fake-gcs-server, and an HDFS of one NameNode and one DataNode.
+"""Real servers for tests: Azurite, fake-gcs-server, versitygw and moto for S3, and an HDFS of one
+NameNode and one DataNode.
 
 Each is a context manager that listens on free loopback ports and ends only what it started. What a machine lacks is
 said by `MissingTool`, with the command that installs it; `start_or_skip` turns that into a skipped test, or, where the
@@ -10,12 +11,16 @@ from lockgate_lab.servers.fake_gcs import FakeGcsServer
 from lockgate_lab.servers.hadoop_jars import abfs_class_path, abfs_suite_class_path, java, mini_cluster_class_path
 from lockgate_lab.servers.hdfs import MiniHdfs
 from lockgate_lab.servers.missing_tool import MissingTool, or_skip, start_or_skip
+from lockgate_lab.servers.moto_s3 import MotoServer
+from lockgate_lab.servers.versity import VersityGateway
 
 __all__ = [
     "Azurite",
     "FakeGcsServer",
     "MiniHdfs",
     "MissingTool",
+    "MotoServer",
+    "VersityGateway",
     "abfs_class_path",
     "abfs_suite_class_path",
     "java",

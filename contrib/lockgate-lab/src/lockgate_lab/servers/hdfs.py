@@ -71,8 +71,11 @@ class MiniHdfs(Startable):
         self._process = None
 
     def pause(self) -> None:
-        """Stop the process where it is (SIGSTOP): connections stay open and nothing is answered."""
-        os.kill(self._running().pid, signal.SIGSTOP)
+        """Stop the process where it is (SIGSTOP): connections stay open and nothing is answered once this returns. The
+        signal is on its way when `kill` returns, and the threads on other processors still answer."""
+        process = self._running().pid
+        os.kill(process, signal.SIGSTOP)
+        os.waitid(os.P_PID, process, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let a paused process go on."""

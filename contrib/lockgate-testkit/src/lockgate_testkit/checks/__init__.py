@@ -2,6 +2,7 @@
 
 from lockgate_testkit.checks import (
     cancelling,
+    deferred,
     deleting,
     directories,
     identity,
@@ -14,6 +15,6 @@ from lockgate_testkit.checks import (
 )
 
 __all__ = [
-    "cancelling", "deleting", "directories", "identity", "listing", "names", "operations", "output", "renaming",
-    "writing",
+    "cancelling", "deferred", "deleting", "directories", "identity", "listing", "names", "operations", "output",
+    "renaming", "writing",
 ]  # fmt: skip

@@ -42,7 +42,7 @@ async def calls_side_by_side_do_not_disturb_each_other(bench: Bench) -> None:
     async def work(number: int) -> None:
         await bench.make(f"d/{number}")
         await bench.write(f"d/{number}/a", b"%d" % number)
-        await bench.rename(f"d/{number}/a", f"d/{number}/b")
+        await bench.carry(f"d/{number}/a", f"d/{number}/b")
         expect_same(await bench.read(f"d/{number}/b"), b"%d" % number, f"content of {number}")
         expect_same([each.path for each in await bench.listed(f"d/{number}")], [f"d/{number}/b"], "listing")
         if number % 2:

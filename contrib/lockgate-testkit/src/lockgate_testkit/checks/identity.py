@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import FileStatus, Rename, Renamed
 

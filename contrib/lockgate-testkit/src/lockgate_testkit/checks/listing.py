@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 
 from lockgate_testkit.bench import Bench, Meeting, expect, expect_same
@@ -65,7 +65,7 @@ async def a_listing_shows_what_was_just_done(bench: Bench) -> None:
             first, second = f"d/tree/{number:03d}", f"d/tree/{number:03d}-renamed"
             await bench.write(first, b"x")
             expect(first in await _paths(bench, other), f"{first} was written and is not listed")
-            await bench.rename(first, second)
+            await bench.carry(first, second)
             paths = await _paths(bench, other)
             expect(second in paths, f"{second} was renamed there and is not listed")
             expect(first not in paths, f"{first} was renamed away and is still listed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import FileExists, FileMissing, StoreError
 

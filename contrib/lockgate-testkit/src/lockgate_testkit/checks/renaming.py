@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import NotRenamed, Refusal, Rename, Renamed
 
@@ -12,7 +12,7 @@ from lockgate_testkit.bench import READ_BYTES_MAX, Bench, Meeting, expect, expec
 from lockgate_testkit.catalogue import check
 
 
-@check()
+@check(Capability.RENAME_WITHOUT_REPLACE)
 async def a_file_is_renamed_with_its_content(bench: Bench) -> None:
     """The source is gone and the target is what the source was, in its directory or another."""
     await bench.make("a", "b/c")
@@ -24,7 +24,7 @@ async def a_file_is_renamed_with_its_content(bench: Bench) -> None:
         expect_same(await bench.read(target), b"content", "content at the target")
 
 
-@check()
+@check(Capability.RENAME_WITHOUT_REPLACE)
 async def each_rename_of_a_batch_is_answered_for(bench: Bench) -> None:
     """Answers in order; one that is refused does not keep the others from taking place."""
     await bench.make("a", "b")
@@ -47,7 +47,7 @@ async def each_rename_of_a_batch_is_answered_for(bench: Bench) -> None:
     expect_same(sorted(each.path for each in await bench.tree("")), ["b/1", "b/2", "b/3"], "files")
 
 
-@check()
+@check(Capability.RENAME_WITHOUT_REPLACE)
 async def a_large_batch_is_renamed_whole(bench: Bench) -> None:
     """More files than a store takes in one request, all renamed."""
     names = [f"{number:05d}" for number in range(bench.effort.batch)]
@@ -62,7 +62,7 @@ async def a_large_batch_is_renamed_whole(bench: Bench) -> None:
     expect_same(len(await bench.listed("b")), len(names), "files at the targets")
 
 
-@check()
+@check(Capability.RENAME_WITHOUT_REPLACE)
 async def a_rename_replaces_when_told_to(bench: Bench) -> None:
     """With `replace` the target becomes what the source was, whatever it had been."""
     await bench.make("d")

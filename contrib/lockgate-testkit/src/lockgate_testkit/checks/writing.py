@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import FileExists, FileMissing, StoreError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.files import FileStatus, Mismatch
 from lockgate.plugins.hookspecs import hookimpl
 

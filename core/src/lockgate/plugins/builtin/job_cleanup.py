@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lockgate.engine.hooks import CleanupPlan
-from lockgate.engine.store import Store
+from lockgate.engine.run.hooks import CleanupPlan
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.options import JobOptions
 from lockgate.plugins.hookspecs import hookimpl

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lockgate.engine.run.protocol import Protocol
 from lockgate.plugins.hookspecs import hookimpl
-from lockgate.plugins.protocols import MANIFEST, Protocol
+from lockgate.protocols.manifest import ManifestProtocol
+
+MANIFEST = ManifestProtocol()
 
 
 @hookimpl

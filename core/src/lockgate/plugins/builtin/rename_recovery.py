@@ -6,7 +6,7 @@ Anything else stops the job. (DESIGN "Store rules"; Hadoop `ResilientCommitByRen
 
 from __future__ import annotations
 
-from lockgate.engine.store import Store
+from lockgate.engine.run.store import Store
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed, RenameOutcome, Unknown
 from lockgate.plugins.hookspecs import hookimpl
 

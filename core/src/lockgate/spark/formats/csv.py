@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lockgate.model.errors import OptionError
 from lockgate.spark.formats.file_format import FileFormat, FormatOptions, FormatWriter, refuse_types
 from lockgate.spark.formats.spark_type import is_spatial, is_variant
 from lockgate.spark.formats.text_lines import COMPRESSIONS, LinesFile, one_character
@@ -54,7 +55,14 @@ class Csv(FileFormat):
 
 class _Dialect:
     def __init__(self, options: FormatOptions) -> None:
-        self.separator = one_character("sep", options.setting("sep", options.setting("delimiter", ",")))
+        by_other_name = options.setting("delimiter", "")
+        self.separator = one_character("sep", options.setting("sep", by_other_name or ","))
+        if by_other_name not in ("", self.separator):
+            raise OptionError(
+                "sep and delimiter are two names of one option, and are given differently",
+                where=f"sep={self.separator!r}, delimiter={by_other_name!r}",
+                next_step="leave one of them out",
+            )
         self.quote = one_character("quote", options.setting("quote", '"'))
         self.escape = one_character("escape", options.setting("escape", "\\"))
         self.null = options.setting("nullValue", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from lockgate.engine.concurrency import together
+from lockgate.engine.run.concurrency import together
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Protocol
 
-from lockgate.engine.logs import get_log
+from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import AnswerLost, StoreUnavailable
 from lockgate.model.options import JobOptions
 from lockgate.stores.http.exchange import Answer, Call, NoAnswer, NotSent, Repeat

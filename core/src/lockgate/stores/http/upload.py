@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any, BinaryIO, cast
 
-from lockgate.engine.store import OutputFile
+from lockgate.engine.run.store import OutputFile
 from lockgate.model.errors import StoreError
 from lockgate.model.files import FileStatus
 from lockgate.stores.http.upload_loop import UPLOAD_LOOP

@@ -1,0 +1,117 @@
+"""The job commit: what it makes visible, and to whom it is refused."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lockgate.model.errors import CommitFenced, CommitRefused, JobNotFound
+
+from lockgate_testkit.bench import ContractBroken, expect_same
+from lockgate_testkit.guarantee import guarantee
+from lockgate_testkit.job_bench import JobBench
+
+OLD = {"p=1/old": b"1", "p=1/same": b"old", "p=2/old": b"2"}
+"""What is there before."""
+
+
+async def put(bench: JobBench, files: dict[str, bytes]) -> None:
+    """Commit files, as an earlier job."""
+    driver = await bench.driver().set_up()
+    await driver.commit([await driver.task(files)])
+
+
+@guarantee()
+async def all_of_all_tasks_is_committed(bench: JobBench) -> None:
+    """A commit makes all files of all committed tasks visible, with their contents; odd names are kept."""
+    driver = await bench.driver().set_up()
+    names = ["a b.parquet", "50%.csv", "x+y#z?.json", "ü/日本.orc", "t=10%3A00/p.parquet", "plain"]
+    wanted = {f"{name}-{task}": f"{name} of {task}".encode() for name in names for task in range(3)}
+    receipts = [
+        await driver.task({path: content for path, content in wanted.items() if path.endswith(f"-{task}")}, task)
+        for task in range(3)
+    ]
+    summary = await driver.commit(receipts)
+    await bench.expect_visible(wanted, "after the commit")
+    expect_same(summary.files, len(wanted), "the files of the summary")
+
+
+@guarantee()
+async def what_is_found_is_committed_without_receipts(bench: JobBench) -> None:
+    """Without receipts, all tasks that have committed are."""
+    driver = await bench.driver().set_up()
+    for task in range(3):
+        await driver.task({f"f{task}": b"x"}, task)
+    await driver.commit(None)
+    await bench.expect_visible({f"f{task}": b"x" for task in range(3)}, "after the commit")
+
+
+@guarantee()
+async def an_append_leaves_what_is_there(bench: JobBench) -> None:
+    """The policy `append` adds, and refuses a name that is taken; then nothing has changed."""
+    await put(bench, OLD)
+    driver = await bench.driver().set_up()
+    await driver.commit([await driver.task({"p=1/new": b"new"})])
+    await bench.expect_visible({**OLD, "p=1/new": b"new"}, "after an append")
+    taken = await bench.driver().set_up()
+    receipt = await taken.task({"p=1/same": b"other", "p=9/new": b"new"})
+    try:
+        await taken.commit([receipt])
+    except Exception:
+        await bench.expect_visible({**OLD, "p=1/new": b"new"}, "after a commit was refused")
+    else:
+        raise ContractBroken("an append over a file that is there was not refused")
+
+
+@guarantee()
+async def a_replace_replaces_just_what_it_says(bench: JobBench) -> None:
+    """`replace` leaves the job's files alone, `replace-partitions` only in the directories that it writes; or the
+    protocol refuses the policy, before anything has changed."""
+    for policy, kept in (("replace", {}), ("replace-partitions", {"p=2/old": b"2"})):
+        place = bench.another()
+        await put(place, OLD)
+        driver = await place.driver(conflict=policy).set_up()
+        receipt = await driver.task({"p=1/new": b"new"})
+        try:
+            await driver.commit([receipt])
+        except CommitRefused:
+            await place.expect_visible(OLD, f"after {policy} was refused")
+        else:
+            await place.expect_visible({**kept, "p=1/new": b"new"}, f"after {policy}")
+
+
+@guarantee()
+async def one_driver_commits(bench: JobBench) -> None:
+    """Of drivers that commit one job at once, one does; the others hear that it is done, or who does it."""
+    driver = await bench.driver("twins").set_up()
+    receipts = [await driver.task({f"f{task}": b"x"}, task) for task in range(3)]
+    answers = await asyncio.gather(*(driver.commit(receipts) for _ in range(4)), return_exceptions=True)
+    won = [answer for answer in answers if not isinstance(answer, BaseException)]
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, CommitFenced | JobNotFound):
+            raise answer
+    expect_same(bool(won), True, "that any of them was told that it is committed")
+    await bench.expect_visible({f"f{task}": b"x" for task in range(3)}, "after the commits")
+
+
+@guarantee()
+async def a_committed_job_is_not_committed_again(bench: JobBench) -> None:
+    """A second commit of a job is refused, and changes nothing."""
+    driver = await bench.driver().set_up()
+    receipt = await driver.task({"a": b"a"})
+    await driver.commit([receipt])
+    try:
+        await driver.commit([receipt])
+    except (CommitFenced, JobNotFound):
+        await bench.expect_visible({"a": b"a"}, "after the second commit")
+    else:
+        raise ContractBroken("a second commit of one job was not refused")
+
+
+@guarantee()
+async def jobs_side_by_side_both_commit(bench: JobBench) -> None:
+    """Two jobs that append to one destination at once leave what one after the other would."""
+    drivers = [await bench.driver().set_up() for _ in range(2)]
+    receipts = [await driver.task({f"p={n}/f": b"x", f"both/f{n}": b"x"}) for n, driver in enumerate(drivers)]
+    await asyncio.gather(*(driver.commit([receipt]) for driver, receipt in zip(drivers, receipts, strict=True)))
+    wanted = {f"p={n}/f": b"x" for n in range(2)} | {f"both/f{n}": b"x" for n in range(2)}
+    await bench.expect_visible(wanted, "after both commits")

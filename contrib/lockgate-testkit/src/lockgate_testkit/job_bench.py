@@ -1,0 +1,197 @@
+"""What a guarantee is tried with: drivers and task attempts of one protocol, at one destination of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import functools
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lockgate.api.outside import real_runtime
+from lockgate.engine.commit_once import commit_once
+from lockgate.engine.job.conflicts import list_visible
+from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.job.setup import setup_job
+from lockgate.engine.record.summaries import read_summary
+from lockgate.engine.recovery.recover import Recovery, recover_job
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.protocol import Protocol
+from lockgate.engine.run.store import Store
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import SUCCESS, JobLayout, TaskAttempt
+from lockgate.model.options import JobOptions
+from lockgate.model.receipt import Receipt
+from lockgate.model.summary import Summary
+from lockgate.plugins.hookspecs import hookimpl
+from lockgate.plugins.registry import PluginRegistry
+
+from lockgate_testkit.bench import StoreFactory, expect_same
+from lockgate_testkit.watched_store import Before, WatchedStore, go_on
+
+Files = Mapping[str, bytes]
+"""Contents by path, relative to the destination."""
+
+
+class _Offer:
+    """A plugin of this process that offers the protocol that is tried."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        self._protocol = protocol
+
+    @hookimpl
+    def lockgate_protocols(self) -> Sequence[Protocol]:
+        return [self._protocol]
+
+
+def registry_with(protocol: Protocol) -> PluginRegistry:
+    """The plugins that are installed, and this protocol, in the place of one of its name."""
+    registry = PluginRegistry()
+    if protocol.name not in registry.protocols():
+        registry.register(_Offer(protocol), "lockgate-testkit")
+    return registry
+
+
+class JobBench:
+    """One destination, and jobs there. `moments_max`: of the moments of a commit at which something may happen, how
+    many are tried at most."""
+
+    def __init__(self, protocol: Protocol, factory: StoreFactory, place: str, moments_max: int = 1_000) -> None:
+        self.protocol = protocol
+        self.moments_max = moments_max
+        self._registry = registry_with(protocol)
+        self._factory = factory
+        self._place = place
+        self._again = 0
+
+    def another(self) -> JobBench:
+        """Another destination, which is empty."""
+        self._again += 1
+        place = f"{self._place}-{self._again}"
+        return JobBench(self.protocol, self._factory, place, self.moments_max)
+
+    def driver(self, job_id: str = "", *, before: Before = go_on, **options: Any) -> Driver:
+        """A driver, which has not set its job up yet. `before` is asked before each change that it makes."""
+        run = self._run(JobLayout(job_id or f"job-{uuid.uuid4().hex[:8]}"), before, uuid.uuid4().hex, options)
+        return Driver(run)
+
+    async def recover(self, job_id: str, *, undo: bool | None = None, before: Before = go_on) -> Recovery:
+        """What an operator does who knows the job's id, and nothing of its protocol; its driver is surely dead.
+        `before` is asked before each request, looks among them."""
+        run = self._run(JobLayout(job_id), before, "", {"protocol": "manifest"}, looks_too=True)
+        try:
+            return await recover_job(run, undo=undo, force=True)
+        finally:
+            await run.store.close()
+
+    def _run(
+        self, layout: JobLayout, before: Before, marker: str, options: Mapping[str, Any], *, looks_too: bool = False
+    ) -> JobRun:
+        return JobRun(
+            layout=layout,
+            options=JobOptions(**{"protocol": self.protocol.name, **options}),
+            store=WatchedStore(self._factory(self._place), before, looks_too=looks_too),
+            hooks=self._registry,
+            runtime=real_runtime(self._registry.emit),
+            open_store=_nowhere_else,
+            marker=marker,
+        )
+
+    async def visible(self) -> dict[str, bytes]:
+        """What a reader finds there: files that are not hidden, with their contents."""
+        run = self._run(JobLayout("reader"), go_on, "", {})
+        try:
+            paths = [status.path async for page in list_visible(run) for status in page]
+            contents = await run.store.read_files(paths, bytes_max=1 << 20)
+            return {path: content for path, content in zip(paths, contents, strict=True) if content is not None}
+        finally:
+            await run.store.close()
+
+    async def last_committed(self) -> str:
+        """The id of the job whose summary `_SUCCESS` is."""
+        run = self._run(JobLayout("reader"), go_on, "", {})
+        try:
+            summary = await read_summary(run, SUCCESS)
+            return "" if summary is None else summary.job_id
+        finally:
+            await run.store.close()
+
+    async def expect_visible(self, files: Files, when: str) -> None:
+        """Fail the check unless a reader finds just these."""
+        expect_same(dict(sorted((await self.visible()).items())), dict(sorted(files.items())), f"what is seen {when}")
+
+
+class Driver:
+    """One driver of one job, and the task attempts that it starts."""
+
+    def __init__(self, run: JobRun) -> None:
+        self.run = run
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self.run.layout.job_id
+
+    @property
+    def changes(self) -> int:
+        """How many changes this driver has made."""
+        assert isinstance(self.run.store, WatchedStore)
+        return self.run.store.changes
+
+    async def set_up(self) -> Driver:
+        """Set the job up."""
+        await setup_job(self.run)
+        return self
+
+    def attempt(self, task: int = 0, attempt: int = 0) -> Attempt:
+        """A task attempt, not set up."""
+        name = TaskAttempt(task, attempt)
+        return Attempt(dataclasses.replace(self.run, task_attempt_id=name.task_attempt_id, counters={}), name)
+
+    async def task(self, files: Files, task: int = 0, attempt: int = 0) -> Receipt:
+        """A whole task attempt: its receipt."""
+        begun = await self.attempt(task, attempt).write(files)
+        return await begun.commit()
+
+    async def commit(self, receipts: Sequence[Receipt] | None) -> Summary:
+        """Commit the job."""
+        return await commit_once(self.run, receipts)
+
+    async def abort(self) -> None:
+        """Abort it."""
+        await abort_job(self.run)
+
+
+class Attempt:
+    """One task attempt."""
+
+    def __init__(self, run: JobRun, name: TaskAttempt) -> None:
+        self.run = run
+        self._name = name
+        self._written: dict[str, FileStatus] = {}
+        self._nonce = uuid.uuid4().hex[:6]
+
+    async def write(self, files: Files) -> Attempt:
+        """Set it up, and write files, each as a plain writer on a thread does."""
+        await self.run.protocol.set_up_task(self.run)
+        for path, content in files.items():
+            self._written[path] = await asyncio.to_thread(functools.partial(self._write, path, content))
+        return self
+
+    def _write(self, path: str, content: bytes) -> FileStatus:
+        output = self.run.protocol.open_file(self.run, len(self._written), path, self._nonce)
+        output.stream.write(content)
+        return output.close()
+
+    async def commit(self) -> Receipt:
+        """Commit the task."""
+        return await self.run.protocol.commit_task(self.run, self._name, dict(self._written), {"rows_written": 1})
+
+    async def abort(self) -> None:
+        """Abort it."""
+        await self.run.protocol.abort_task(self.run, self._name, dict(self._written))
+
+
+async def _nowhere_else(url: str) -> Store:
+    raise AssertionError("nothing goes to another store")

@@ -1,0 +1,230 @@
+"""Which jobs there are below a destination, and how each stands. Reads only."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lockgate.engine.inspection.other_committers import list_other_jobs
+from lockgate.engine.record.ended_jobs import last_end
+from lockgate.engine.record.marker import JobMarker, read_marker_of
+from lockgate.engine.record.neighbours import job_layouts
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists
+from lockgate.engine.record.signs_of_life import drivers_own, why_at_work
+from lockgate.engine.record.summaries import published_summary, read_summary
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.commands import command
+from lockgate.model.errors import JobNotFound, LockgateError, StoreError
+from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, SUCCESS, JobLayout
+from lockgate.model.phases import Phase
+from lockgate.model.record import CommitRecord, Holder
+
+
+class JobStatus(StrEnum):
+    """What an operator wants to know of a job."""
+
+    RUNNING = "running"
+    COMMITTING = "committing"
+    CRASHED = "crashed"
+    ABANDONED = "abandoned"
+    REFUSED = "refused"
+    LEFT_BEHIND = "left behind"
+    COMMITTED = "committed"
+    UNREADABLE = "unreadable"
+    OTHER_COMMITTER = "other committer"
+    RECORD_LOST = "record lost"
+
+
+STATUS_MEANING: dict[JobStatus, str] = {
+    JobStatus.RUNNING: "its tasks are at work, or were a short while ago",
+    JobStatus.COMMITTING: "its driver is in job commit, or was a short while ago",
+    JobStatus.CRASHED: "its driver died in job commit, or gave it up: `lockgate recover` finishes or undoes it",
+    JobStatus.ABANDONED: "its job commit never began: `lockgate commit` commits what its tasks wrote, `lockgate gc` or "
+    "`lockgate abort` deletes it",
+    JobStatus.REFUSED: "its commit was refused before anything moved; it can be committed again, or aborted",
+    JobStatus.LEFT_BEHIND: "it is over, and its directory was not deleted: `lockgate gc` deletes it",
+    JobStatus.COMMITTED: "the last job that was committed here",
+    JobStatus.UNREADABLE: "its commit record, its marker or its list of replaced files cannot be read: another "
+    "version's, or damaged",
+    JobStatus.OTHER_COMMITTER: "a job of Hadoop's FileOutputCommitter: only its own driver can end it",
+    JobStatus.RECORD_LOST: "another program deleted its commit record; what it was to replace is kept: "
+    "`lockgate recover` with `--undo` brings that back, with `--finish` it lets the new files stay",
+}
+
+
+@dataclass(frozen=True)
+class JobState:
+    """One job. Times in seconds since 1970; `last_seen` is its latest sign of life that a look from above shows, and
+    `tasks_seen` the latest that need not be its driver's."""
+
+    layout: JobLayout
+    status: JobStatus
+    phase: Phase | None = None
+    record: CommitRecord | None = None
+    last_seen: float = 0.0
+    tasks_committed: int = 0
+    driver: str = ""
+    problem: str = ""
+    elsewhere: str = ""
+    tasks_seen: float = 0.0
+
+    @property
+    def directory(self) -> str:
+        """The job attempt directory; of another committer's job, where it is at work."""
+        return self.elsewhere or self.layout.attempt_directory
+
+    @property
+    def job_id(self) -> str:
+        """The job's id."""
+        return self.layout.job_id
+
+    def __repr__(self) -> str:
+        phase = f", phase={self.phase.value!r}" if self.phase else ""
+        return f"JobState({self.job_id!r}, status={self.status.value!r}{phase})"
+
+
+async def list_jobs(run: JobRun) -> list[JobState]:
+    """Every job that left a trace, the last committed one included, other committers' too; the latest first."""
+    found = [await job_state(run, layout) async for layout in job_layouts(run)]
+    lost = await _without_record(run, {state.job_id for state in found if state.record or state.problem})
+    known = {state.job_id for state in lost}
+    found = [state for state in found if state.job_id not in known]
+    finished = await _finished(run, {state.job_id for state in [*found, *lost]})
+    others = [
+        JobState(
+            JobLayout(other.job_id),
+            JobStatus.OTHER_COMMITTER,
+            last_seen=other.last_seen,
+            tasks_committed=other.tasks_committed,
+            elsewhere=other.directory,
+        )
+        for other in await list_other_jobs(run)
+    ]
+    return sorted([*found, *lost, *finished, *others], key=lambda state: -state.last_seen)
+
+
+def driver_may_be_alive(run: JobRun, record: CommitRecord) -> bool:
+    """Whether a job commit may be under way: its record was renewed in the last `alive_seconds`, and its driver is not
+    known to be gone, nor has given it up. What `jobs` shows, and what `recover` goes by."""
+    if record.given_up:
+        return False
+    return run.runtime.wall() - record.updated < run.options.alive_seconds and not run.runtime.is_gone(record.holder)
+
+
+async def _without_record(run: JobRun, recorded: set[str]) -> list[JobState]:
+    """Jobs that have written down what they replace, and have no commit record; the last committed one is known for
+    what it is."""
+    found: list[JobState] = []
+    for job_id in await jobs_with_replaced_files(run):
+        # The job may have begun, or ended, since the others were listed: its record decides, read after its lists.
+        try:
+            kept = [] if job_id in recorded else await kept_lists(run, job_id)
+        except StoreError:
+            raise
+        except LockgateError as error:
+            found.append(JobState(JobLayout(job_id), JobStatus.UNREADABLE, problem=str(error)))
+            continue
+        if kept and await read_record(run, kept[0].layout) is None:
+            created = max(each.replaced.created for each in kept)
+            committed = await published_summary(dataclasses.replace(run, layout=kept[0].layout)) is not None
+            status, phase = (JobStatus.LEFT_BEHIND, Phase.COMMITTED) if committed else (JobStatus.RECORD_LOST, None)
+            found.append(JobState(kept[0].layout, status, phase, None, created))
+    return found
+
+
+async def job_state(run: JobRun, layout: JobLayout) -> JobState:
+    """How one job stands: the attempt that its commit record names, or else its newest."""
+    try:
+        record = await read_record(run, layout)
+        problem = ""
+    except LockgateError as error:
+        record, problem = None, str(error)
+    if record is not None and record.phase is not Phase.REFUSED:
+        layout = layout.at_attempt(record.job_attempt)
+    manifests, newest, tasks_seen = 0, 0.0, 0.0
+    own = drivers_own(run, layout)
+    for directory in (layout.attempt_directory, layout.manifests, layout.tasks):
+        async for page in run.store.list_directory(directory):
+            newest = max([newest, *(status.modified for status in page)])
+            tasks_seen = max([tasks_seen, *(status.modified for status in page if status.path not in own)])
+            if directory == layout.manifests:
+                manifests += sum(status.path.endswith(MANIFEST_SUFFIX) for status in page)
+    try:
+        marker = await read_marker_of(run, layout)
+    except StoreError:
+        raise
+    except LockgateError as error:
+        marker, problem = None, problem or str(error)
+    driver = _name(run, Holder("", marker.host, marker.process, marker.user)) if marker else ""
+    newest = max(newest, marker.created if marker else 0.0)
+    if problem:
+        return JobState(
+            layout, JobStatus.UNREADABLE, None, None, newest, manifests, driver, problem, tasks_seen=tasks_seen
+        )
+    last_seen = max(newest, record.updated if record else 0.0)
+    status = _status(run, record, marker, last_seen, tasks_seen)
+    if record is not None:
+        driver = _name(run, record.holder)
+    phase = record.phase if record else None
+    return JobState(layout, status, phase, record, last_seen, manifests, driver, tasks_seen=tasks_seen)
+
+
+def _name(run: JobRun, driver: Holder) -> str:
+    gone = ", gone" if run.runtime.is_gone(driver) else ""
+    return f"{driver.user}@{driver.host}{gone}"
+
+
+def _status(
+    run: JobRun, record: CommitRecord | None, marker: JobMarker | None, last_seen: float, tasks_seen: float
+) -> JobStatus:
+    if record is None:
+        at_work = why_at_work(run, marker, last_seen, tasks_seen=tasks_seen)
+        return JobStatus.RUNNING if at_work else JobStatus.ABANDONED
+    if record.phase in (Phase.COMMITTED, Phase.ROLLED_BACK):
+        return JobStatus.LEFT_BEHIND
+    if record.phase is Phase.REFUSED:
+        return JobStatus.REFUSED
+    return JobStatus.COMMITTING if driver_may_be_alive(run, record) else JobStatus.CRASHED
+
+
+async def _finished(run: JobRun, seen: set[str]) -> list[JobState]:
+    try:
+        summary = await read_summary(run, SUCCESS)
+    except LockgateError:  # an empty `_SUCCESS` of another committer names no job
+        return []
+    ended = await last_end(run)
+    # Of a job that leaves no `_SUCCESS` the note has the summary; it may have committed beside an older `_SUCCESS`.
+    if ended is not None and ended.summary is not None:
+        summary = max([ended.summary, *filter(None, [summary])], key=lambda each: each.timestamp)
+    if summary is None or not summary.success or summary.job_id in seen:
+        return []
+    try:
+        layout = JobLayout(summary.job_id)
+    except LockgateError:
+        return []
+    attempts = summary.lockgate.attempts if summary.lockgate else 0
+    seconds = summary.timestamp / 1000
+    state = JobState(layout, JobStatus.COMMITTED, Phase.COMMITTED, None, seconds, attempts, summary.hostname)
+    return [state]
+
+
+async def find_job(run: JobRun, job_id: str) -> JobLayout:
+    """The job of this id, ours or Hadoop's, at its newest attempt.
+
+    Raises:
+        JobNotFound: there is none; the error names those there are.
+    """
+    layouts = [layout async for layout in job_layouts(run)]
+    there = {layout.job_id for layout in layouts}
+    layouts += [JobLayout(kept) for kept in await jobs_with_replaced_files(run) if kept not in there]
+    ours = [layout for layout in layouts if layout.job_id == job_id]
+    if not ours:
+        others = ", ".join(sorted({layout.job_id for layout in layouts}))
+        raise JobNotFound(
+            f"there is no job {job_id} below the destination",
+            where=f"{run.url(JOBS)}\nthere: {others or 'none'}",
+            next_step=command("jobs", run.store.url),
+        )
+    return max(ours, key=lambda layout: (layout.job_attempt, layout.prefix == OURS))

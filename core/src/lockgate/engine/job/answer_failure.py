@@ -1,0 +1,169 @@
+"""What a job commit does when it fails, by phase; and the rollback that keeps the commit record in step.
+
+Before anything moved, the record becomes `refused` and the cause may be mended. After, the destination is restored
+(`on_failure=rollback`) or everything is kept for recovery (`leave`). While an outcome is unknown nothing is cleaned
+up. Past the commit point there is nothing to answer: the job is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from lockgate.engine.job.cleanup import clean_up_if_possible
+from lockgate.engine.job.reports import report_failure
+from lockgate.engine.record.record_log import RecordLog
+from lockgate.engine.record.replaced_lists import read_replaced
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.commands import command
+from lockgate.model.errors import CommitFailed, CommitFenced, JobNotFound, LockgateError, OutcomeUnknown, StoreError
+from lockgate.model.files import FileStatus
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from lockgate.model.record import CommitRecord
+from lockgate.model.undone import Undone
+
+Failure = (Exception, asyncio.CancelledError)
+"""What a job commit answers with a rollback: errors, and being cancelled."""
+
+
+async def answer_failure(run: JobRun, log: RecordLog, error: BaseException) -> None:
+    """Do what the phase calls for when a job commit has failed, then save the report. Re-raises nothing that would
+    hide `error`: where more went wrong, the more telling error is raised from it. A job past its commit point has not
+    failed, whatever `error` says of what followed: it is reported already, as what it is."""
+    if log.is_past_commit_point:
+        return
+    stage = run.stage_now
+    record = log.now
+    try:
+        await _restore(run, log, error)
+    finally:
+        run.stage_now = stage
+        await report_failure(run, record, error)
+        if log.phase is Phase.ROLLED_BACK:
+            await clean_up_if_possible(run)
+        else:
+            await _give_up(run, log)
+
+
+async def _give_up(run: JobRun, log: RecordLog) -> None:
+    """Say in the record that this driver does nothing more: its process may live on, as a notebook's does, and recovery
+    need not wait until it is silent."""
+    if log.phase not in (Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK):
+        return
+    try:
+        await log.advance(log.phase, given_up=True)
+    except Exception as error:  # whatever it is, it must not hide why the commit failed
+        run.log.info("the commit record could not say that it is given up", error=str(error))
+
+
+async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
+    record = log.now
+    if record is None or record.phase in (Phase.COMMITTED, Phase.REFUSED):
+        return
+    if not await still_held(log, error):
+        return
+    if record.phase is Phase.CLAIMED:
+        try:
+            await log.advance(Phase.REFUSED, reason=str(error)[:2000])
+            return
+        except CommitFenced:
+            # A version of this driver's own, whose request had gone out before it was cancelled, may say more.
+            if log.phase is not Phase.MOVING:
+                raise
+        except StoreError as second:
+            # The job still holds its claim, and recovery would finish it.
+            raise CommitFailed(
+                f"the job commit failed ({_first_line(error)}), and its record could not say so: {_first_line(second)}",
+                where=run.url(run.layout.job_directory),
+                next_step=f"nothing was moved; {_undo_first(run)}",
+            ) from error
+    to_recover = command("recover", run.store.url, run.layout.job_id)
+    if isinstance(error, OutcomeUnknown):
+        return
+    if run.options.on_failure == "leave":
+        raise CommitFailed(
+            f"the job commit failed and was left as it is: {_first_line(error)}",
+            where=run.url(run.layout.attempt_directory),
+            next_step=f"{to_recover} finishes it, with --undo it restores the destination",
+        ) from error
+    try:
+        undone = await log.while_renewing(roll_back(run, log, reason=str(error)))
+    except CommitFenced:
+        raise
+    except Failure as second:
+        raise CommitFailed(
+            f"the job commit failed ({_first_line(error)}), and so did its rollback: {_first_line(second)}",
+            where=run.url(run.layout.attempt_directory),
+            next_step=_undo_first(run),
+        ) from error
+    if isinstance(error, asyncio.CancelledError) and not undone:
+        return
+    raise CommitFailed(
+        f"the job commit failed and the destination was restored{undone}: {_first_line(error)}",
+        where=error.where if isinstance(error, LockgateError) else run.url(""),
+        next_step=(error.next_step if isinstance(error, LockgateError) else "") or "run the job again",
+    ) from error
+
+
+async def still_held(log: RecordLog, error: BaseException) -> bool:
+    """Whether this driver holds the job after `error`: of a job that somebody has taken over, and perhaps finished and
+    cleaned up, a driver hears by many an error. Where the record cannot be read, the error says it."""
+    try:
+        return await log.is_held()
+    except Exception:
+        return not isinstance(error, (CommitFenced, JobNotFound))
+
+
+async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
+    """Take the record to `rolled-back` by undoing what was done; from `claimed` that is deleting the sources."""
+    if log.phase is Phase.PUBLISHING and await _is_past_commit_point(run, log):
+        raise CommitFenced(
+            f"job {run.layout.job_id} is committed and cannot be undone",
+            where=run.url(run.layout.summary),
+            next_step=f"{command('recover', run.store.url, run.layout.job_id)} cleans up after it",
+        )
+    record = log.now
+    assert record is not None
+    # What cannot be read leaves the phase as it is: a mended store, or another host, may still finish the job.
+    moved = record.files or record.replaced or record.made_directories
+    plan = await recorded_plan(run, record) if moved else None
+    if log.phase is not Phase.ROLLING_BACK:
+        record = await log.advance(Phase.ROLLING_BACK, reason=reason[:2000])
+    undone = Undone()
+    if plan is not None:
+        undone = await run.protocol.undo(run, plan, record)
+    else:
+        await run.protocol.discard(run, record)
+    await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
+    return undone
+
+
+async def _is_past_commit_point(run: JobRun, log: RecordLog) -> bool:
+    record = log.now
+    if record is None or not run.commits_by_success or await run.protocol.revoke(run, record.summary_nonce):
+        return False
+    await log.advance(Phase.COMMITTED)
+    return True
+
+
+async def recorded_plan(run: JobRun, record: CommitRecord) -> CommitPlan:
+    """The plan that a record in phase `moving` or later stands for: entries from the pinned manifests, what is set
+    aside from the list."""
+    plan = await run.protocol.load_plan(run, record.pins)
+    if not record.set_aside_digest:
+        return plan
+    replaced = await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)
+    return plan.replacing([FileStatus(a.path, a.length, a.identity) for a in replaced.files])
+
+
+def _undo_first(run: JobRun) -> str:
+    undo = f"{command('recover', run.store.url, run.layout.job_id)} --undo"
+    again = "do not run it again before, since recovery without --undo may finish this one, too"
+    return f"once the cause is mended, {undo} ends the job; {again}"
+
+
+def _first_line(error: BaseException) -> str:
+    if isinstance(error, LockgateError | asyncio.CancelledError):
+        return (str(error) or type(error).__name__).splitlines()[0]
+    # `KeyError` says no more than the key.
+    return f"{type(error).__name__}: {error}".rstrip(": ").splitlines()[0]

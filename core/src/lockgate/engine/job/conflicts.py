@@ -1,0 +1,195 @@
+"""Where the plan meets what the destination holds: surveys the policy asks for, and its resolution."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Sequence
+
+from lockgate.engine.record.nested import refuse_jobs_beside, refuse_jobs_inside
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.spool import MemorySpool
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import DestinationConflict, UsageError
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import SUCCESS, is_reserved
+from lockgate.model.plan import CommitPlan, Survey
+
+
+async def resolve(run: JobRun, plan: CommitPlan) -> CommitPlan:
+    """The plan after its conflict policy has seen as much of the destination as it asked for.
+
+    Raises:
+        DestinationConflict: the policy does not allow what is there, or the job would replace files of a table
+            whose format keeps a log of them.
+    """
+    answer = run.hooks.resolve_conflicts(plan, run.options, None)
+    if isinstance(answer, CommitPlan):
+        return answer
+    existing = await survey(run, plan, answer)
+    answer = run.hooks.resolve_conflicts(plan, run.options, existing)
+    if isinstance(answer, Survey):
+        raise UsageError(
+            f"the conflict policy {run.options.conflict!r} asked for a second survey",
+            next_step="a policy answers with a plan once it has been given the files it asked for",
+        )
+    if answer.set_aside and (refusal := await why_not_a_plain_table(run)) is not None:
+        raise refusal
+    return answer
+
+
+async def refuse_early(run: JobRun) -> None:
+    """Ask the policy at job setup, when refusing costs nothing: only policies that look for any file at all can
+    answer before there is a plan."""
+    empty = CommitPlan(entries=MemorySpool(), policy=run.options.conflict)
+    answer = run.hooks.resolve_conflicts(empty, run.options, None)
+    if answer is Survey.ANY_FILE:
+        run.hooks.resolve_conflicts(empty, run.options, await survey(run, empty, Survey.ANY_FILE))
+
+
+async def survey(run: JobRun, plan: CommitPlan, scope: Survey) -> list[FileStatus]:
+    """The destination's files in `scope`, in order of path, without reserved paths. Hidden files are left alone,
+    unless the plan writes one of their names."""
+    found: list[FileStatus] = []
+    if scope is Survey.LEAF_DIRECTORIES:
+        await refuse_jobs_beside(run, plan.leaf_directories)
+        for directory in [*plan.leaf_directories, *([""] if plan.writes_to_root else [])]:
+            async for page in run.store.list_directory(directory):
+                if directory:
+                    await refuse_jobs_inside(run, page)
+                found += _files(page)
+    else:
+        # Hidden pages too: a job inside stages its files where no reader looks.
+        async for page in list_visible(run, hidden=True):
+            await refuse_jobs_inside(run, page)
+            found += page
+            if scope is Survey.ANY_FILE and not all(is_hidden(status.path) for status in page):
+                break
+    hidden = [status.path for status in found if is_hidden(_below_leaf(status.path, scope))]
+    if hidden:
+        kept = set(hidden) - set(plan.writes_any_of(hidden))
+        found = [status for status in found if status.path not in kept]
+    found.sort(key=lambda status: status.path)
+    return found
+
+
+def is_hidden(path: str) -> bool:
+    """Whether readers pass a file by: a part of its path begins with `.` or `_`.
+
+    As Spark's readers have it (`HadoopFSUtils.shouldFilterOutPathName`): `_column=value` is a partition, and the
+    summaries `_metadata` and `_common_metadata` are read.
+    """
+    return any(
+        part.startswith(".")
+        or part.endswith("._COPYING_")
+        or (part.startswith("_") and "=" not in part and not part.startswith(("_metadata", "_common_metadata")))
+        for part in path.split("/")
+    )
+
+
+def _below_leaf(path: str, scope: Survey) -> str:
+    """What of a path tells whether it is hidden: where the job itself writes to a directory, only the name does."""
+    return path.rpartition("/")[2] if scope is Survey.LEAF_DIRECTORIES else path
+
+
+TABLE_LOGS = (("_delta_log", "", "Delta"), ("metadata", ".metadata.json", "Iceberg"), (".hoodie", "", "Hudi"))
+"""A directory, what a name in it ends with, and the table format whose log is kept there."""
+
+
+async def why_not_a_plain_table(run: JobRun) -> DestinationConflict | None:
+    """Why nothing is to be written there: the destination is a table whose files are those that a log of another format
+    names. Replacing them would break it, and its readers would not see what is added. None: it is no such table."""
+    logs: Sequence[tuple[str, str, str]] = TABLE_LOGS
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        # One request, for the many destinations that are no such table.
+        there = await run.store.stat_files([directory for directory, _, _ in logs])
+        logs = [log for log, status in zip(logs, there, strict=True) if status is not None and status.is_directory]
+    found = await asyncio.gather(*(_holds_name(run, directory, end) for directory, end, _ in logs))
+    for (directory, _, table_format), holds in zip(logs, found, strict=True):
+        if holds:
+            replaces = run.options.conflict in ("replace", "replace-partitions")
+            article = "an" if table_format[0] in "AEIOU" else "a"
+            what = f"the destination is {article} {table_format} table, " + (
+                "and replacing its files would break it"
+                if replaces
+                else "whose log would not name the files of this job"
+            )
+            return DestinationConflict(
+                what,
+                where=f"found {run.url(directory)}",
+                next_step=f"write to it with its own format, such as format({table_format.lower()!r}); "
+                "or choose another destination",
+            )
+    return None
+
+
+async def _holds_name(run: JobRun, directory: str, end: str) -> bool:
+    async for page in run.store.list_directory(directory):
+        if any(status.path.endswith(end) for status in page):
+            return True
+    return False
+
+
+async def list_visible(run: JobRun, *, any_file: bool = False, hidden: bool = False) -> AsyncIterator[list[FileStatus]]:
+    """Pages of the destination's own files, however deep; `any_file`: stop at the first page that has one; `hidden`:
+    those too that readers pass by.
+
+    The root is listed first and the trees below it one by one, so that `_lockgate`, which may be large, is never
+    walked.
+    """
+    trees: list[str] = []
+    async for page in run.store.list_directory(""):
+        files = _files(page, hidden=hidden)
+        trees += [
+            status.path
+            for status in page
+            if status.is_directory and not is_reserved(status.path) and (hidden or not is_hidden(status.path))
+        ]
+        if files:
+            yield files
+            if any_file:
+                return
+    for tree in sorted(trees):
+        async for page in run.store.list_tree(tree):
+            files = _files(page, hidden=hidden)
+            if files:
+                yield files
+                if any_file:
+                    return
+
+
+def _files(page: Sequence[FileStatus], *, hidden: bool = True) -> list[FileStatus]:
+    return [
+        status
+        for status in page
+        if not status.is_directory and not is_reserved(status.path) and (hidden or not is_hidden(status.path))
+    ]
+
+
+async def meet_directories(run: JobRun, plan: CommitPlan) -> CommitPlan:
+    """The plan after its directories were probed, leaf first: what exists needs no look at what is above it."""
+    if Capability.REAL_DIRECTORIES not in run.store.capabilities:
+        return dataclasses.replace(plan, missing_directories=())
+    statuses: dict[str, FileStatus | None] = {}
+    known: set[str] = set()
+    by_depth: dict[int, list[str]] = {}
+    for path in plan.directories:
+        by_depth.setdefault(path.count("/"), []).append(path)
+    for depth in sorted(by_depth, reverse=True):
+        asked = [path for path in by_depth[depth] if path not in known]
+        for path, status in zip(asked, await run.store.stat_files(asked), strict=True):
+            statuses[path] = status
+            if status is not None and status.is_directory:
+                above = path
+                while above := above.rpartition("/")[0]:
+                    if above in known:
+                        break
+                    known.add(above)
+                    statuses[above] = FileStatus(above, is_directory=True)
+    return plan.meeting(statuses)
+
+
+async def old_summary(run: JobRun) -> FileStatus | None:
+    """The `_SUCCESS` that an earlier job left, if any."""
+    (status,) = await run.store.stat_files([SUCCESS])
+    return status

@@ -1,0 +1,64 @@
+"""Job abort: before job commit, all that the job left is deleted and nothing of it was ever visible.
+
+Abort takes the commit record first, so that it and a job commit cannot both happen.
+"""
+
+from __future__ import annotations
+
+from lockgate.engine.job.cleanup import clean_up
+from lockgate.engine.job.reports import report_abort
+from lockgate.engine.record.lost_versions import refuse_if_moved
+from lockgate.engine.record.own_protocol import with_own_protocol
+from lockgate.engine.record.record_log import RecordLog, fenced, look_at_job, refuse_superseded
+from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import JobNotFound
+from lockgate.model.phases import Phase
+
+
+async def abort_job(run: JobRun) -> None:
+    """Abort the job. Aborting one that is gone already is no failure.
+
+    Raises:
+        CommitFenced: its job commit is under way, or was left for recovery; the error names the command.
+        OutcomeUnknown: its commit record is lost, or its newest versions, and what it replaces is still set aside, or
+            some of its files are in place.
+    """
+    with run.stage("abort_job"):
+        record, newest_attempt = await look_at_job(run)
+        if record is not None and record.phase is Phase.COMMITTED:
+            raise fenced(run, record)
+        refuse_superseded(run, newest_attempt)
+        run = await with_own_protocol(run, record)
+        if (record is None or record.phase is Phase.REFUSED) and await lists_in_force(run):
+            raise still_set_aside(run)
+        if record is not None and record.phase is Phase.REFUSED:
+            await refuse_if_moved(run, record)
+        if record is None and not await _is_there(run):
+            return
+        log = RecordLog(run)
+        if record is None or record.phase is Phase.REFUSED:
+            try:
+                claimed = await log.claim(Phase.ROLLING_BACK, record, reason="aborted")
+            except JobNotFound:
+                return
+            await run.protocol.discard(run, claimed)
+            await log.advance(Phase.ROLLED_BACK)
+        elif record.phase is not Phase.ROLLED_BACK:
+            raise fenced(run, record)
+        await clean_up(run)
+    await report_abort(run, "job_stage_abort")
+    run.emit("job-aborted")
+    run.log.info("job aborted")
+
+
+async def _is_there(run: JobRun) -> bool:
+    """Whether anything of the job is there: a record must not be what makes its directory, as it could where
+    directories are not real."""
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        return True
+    async for page in run.store.list_tree(run.layout.attempt_directory):
+        if page:
+            return True
+    return False

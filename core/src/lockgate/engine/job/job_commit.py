@@ -1,0 +1,353 @@
+"""Job commit, from top to bottom.
+
+Seed: "Job Commit"; Hadoop `CommitJobStage`. What each phase means, and what may follow it, is the table in
+`lockgate.model.phases`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from lockgate.engine.job.answer_failure import Failure, answer_failure, roll_back, still_held
+from lockgate.engine.job.cleanup import clean_up, clean_up_if_possible
+from lockgate.engine.job.reports import report_success
+from lockgate.engine.record.ended_jobs import (
+    committed_summary,
+    is_known_committed,
+    is_record_lost,
+    note_end,
+    remember_last,
+    why_over,
+)
+from lockgate.engine.record.marker import check_marker
+from lockgate.engine.record.neighbours import ground_of, take_ground
+from lockgate.engine.record.nested import refuse_jobs_above
+from lockgate.engine.record.record_log import RecordLog, has_predecessor, look_at_job, read_record, refuse_superseded
+from lockgate.engine.record.recorded_options import options_for_record
+from lockgate.engine.record.replaced_lists import delete_lists, still_set_aside, write_replaced
+from lockgate.engine.record.summaries import success_summary, write_file_list
+from lockgate.engine.record.transactions import keep_outcome, save_for_outcome
+from lockgate.engine.run.concurrency import both
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.commands import command
+from lockgate.model.errors import (
+    AnswerLost,
+    CleanupFailed,
+    CommitFailed,
+    CommitFenced,
+    JobNotFound,
+    LockgateError,
+    OutcomeUnknown,
+    StoreError,
+)
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from lockgate.model.receipt import Pin, Receipt, pins_of
+from lockgate.model.record import CommitRecord, Ground
+from lockgate.model.summary import FileList, Summary
+
+Admission = Callable[[JobRun], Awaitable[Summary | None]]
+"""Asked once the job is claimed: a summary says that its transaction id was committed by another job."""
+
+
+async def commit_job(run: JobRun, receipts: Sequence[Receipt] | None, admit: Admission) -> Summary:
+    """Commit the job: exactly the attempts of `receipts`, or, without them, the manifests that are found.
+
+    Where `admit` tells of an earlier commit of the same transaction id, this job's output is deleted and that
+    commit's summary is returned; where somebody else has taken this job over and committed it, its own summary.
+
+    Raises:
+        CommitRefused: before anything was moved; the destination is untouched.
+        CommitFailed: after; the text says whether the destination was restored.
+        OutcomeUnknown: the store could not say what happened, or somebody else holds the job; nothing was cleaned up.
+    """
+    log = RecordLog(run)
+    try:
+        pins, plan = await _claim(run, log, receipts)
+        return await log.while_renewing(commit_from_claim(run, log, pins, admit, plan))
+    except Failure as error:
+        lost = log.now is not None and not log.is_past_commit_point and not await still_held(log, error)
+        if lost and isinstance(error, LockgateError):
+            return await _taken_over(run, error)
+        await answer_failure(run, log, error)
+        raise
+
+
+async def _taken_over(run: JobRun, error: LockgateError) -> Summary:
+    """The answer of a driver that held the job and finds that it does not any more: what the other has made of it.
+
+    Raises:
+        CommitFailed: the other has undone the job.
+        OutcomeUnknown: the other is still at work, or has left nothing to tell by.
+    """
+    record = await read_record(run)
+    published = await committed_summary(run)
+    if published is not None:
+        run.log.info("committed by somebody else who took the job over")
+        return published
+    undone = record is not None and record.phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK)
+    where = f"{run.url(run.layout.job_directory)}\n{error.where}"
+    if undone:
+        raise CommitFailed(
+            f"job {run.layout.job_id} was taken over by somebody else and undone: {error.what}",
+            where=where,
+            next_step="run the job again",
+        ) from error
+    raise OutcomeUnknown(
+        f"job {run.layout.job_id} was taken over by somebody else: {error.what}",
+        where=where,
+        next_step=f"{command('jobs', run.store.url)} shows how it stands; nothing was cleaned up by this driver",
+    ) from error
+
+
+async def commit_from_claim(
+    run: JobRun, log: RecordLog, pins: Sequence[Pin], admit: Admission, plan: CommitPlan | None = None
+) -> Summary:
+    """Go on from phase `claimed`: a driver, which may have its plan already, or the recoverer of a dead one."""
+    earlier = await admit(run)
+    if earlier is not None:
+        run.log.info("the transaction id is committed already", by=earlier.job_id)
+        await roll_back(run, log, reason=f"transaction committed by job {earlier.job_id}")
+        await clean_up_if_possible(run)
+        return earlier
+    plan = await _plan(run, log, pins, plan)
+    return await _publish(run, log, plan, await _move(run, log, plan))
+
+
+async def plan_job(run: JobRun, receipts: Sequence[Receipt] | None) -> CommitPlan:
+    """The plan of a commit, without touching anything: the first half of `commit_job`."""
+    if receipts is None:
+        pins: Sequence[Pin] = await run.protocol.find_pins(run)
+    else:
+        pins = pins_of(receipts, run.layout.job_id)
+        await run.protocol.refuse_aborted(run, pins)
+    return await run.protocol.meet(run, await run.protocol.load_plan(run, pins))
+
+
+async def _claim(
+    run: JobRun, log: RecordLog, receipts: Sequence[Receipt] | None
+) -> tuple[Sequence[Pin], CommitPlan | None]:
+    """Make the job this driver's; its pins, and its plan if the manifests could be read ahead of the claim."""
+    with run.stage("load_manifests"):
+        (pins, plan), ((earlier, newest_attempt), lost) = await both(_read_ahead(run, receipts), _look(run))
+    options = run.options
+    refuse_superseded(run, newest_attempt)
+    if lost:
+        # A record of this driver's would hide that the one that these files are set aside by is gone.
+        raise still_set_aside(run)
+    with run.stage("claim"):
+        await log.claim(
+            Phase.CLAIMED,
+            earlier,
+            pins=pins,
+            policy=options.conflict,
+            on_failure=options.on_failure,
+            txn_id=options.txn_id,
+            marker=run.marker,
+            marks_success=options.mark_success,
+            options=options_for_record(options),
+            # A job that has yet to wait for another of its transaction id must not stand in that one's way.
+            ground=Ground() if plan is None or options.txn_id else _ground_ahead(run, plan),
+        )
+        _, refusal = await both(_check_claimed(run, pins), why_over(run))
+        if refusal is not None:
+            raise refusal
+    return pins, plan
+
+
+def _ground_ahead(run: JobRun, plan: CommitPlan) -> Ground:
+    """What the plan touches. A policy that fails here is asked again, and fails again, once the job is claimed: then
+    the record says that the commit was refused, where without a record the job would look as if it were at work."""
+    try:
+        return ground_of(run, plan)
+    except Exception:  # a policy may fail in any way at all
+        return Ground()
+
+
+async def _check_claimed(run: JobRun, pins: Sequence[Pin]) -> None:
+    # Tombstones are looked for once the claim is there, which whoever aborts an attempt looks for.
+    await both(check_marker(run), run.protocol.refuse_aborted(run, pins))
+
+
+async def _look(run: JobRun) -> tuple[tuple[CommitRecord | None, int], bool]:
+    """The job's record and newest attempt, and whether another record of it is lost."""
+    return await both(look_at_job(run), is_record_lost(run))
+
+
+async def _read_ahead(run: JobRun, receipts: Sequence[Receipt] | None) -> tuple[Sequence[Pin], CommitPlan | None]:
+    """The pins and the plan, read while it is not known yet whether the job is this driver's to commit."""
+    if receipts is None:
+        pins: Sequence[Pin] = await run.protocol.find_pins(run)
+        plan = await _readable_plan(run, pins)
+    else:
+        pins = pins_of(receipts, run.layout.job_id)
+        plan = await _readable_plan(run, pins)
+    return (pins, None) if plan is None else (plan.pins, plan)
+
+
+async def _readable_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan | None:
+    """What is wrong with a manifest is found again, and told, once the job is claimed: a driver that is late finds
+    none, and must hear why."""
+    try:
+        return await run.protocol.load_plan(run, pins)
+    except LockgateError:
+        return None
+
+
+async def _plan(run: JobRun, log: RecordLog, pins: Sequence[Pin], plan: CommitPlan | None) -> CommitPlan:
+    if plan is None:
+        with run.stage("load_manifests"):
+            plan = await run.protocol.load_plan(run, pins)
+    # The destination is surveyed only once no other job can change what this one touches.
+    await take_ground(run, log, plan)
+    ground = ground_of(run, plan)
+    with run.stage("plan"):
+        plan = await run.protocol.meet(run, plan)
+    await refuse_jobs_above(run, ground)
+    return plan
+
+
+async def _move(run: JobRun, log: RecordLog, plan: CommitPlan) -> FileList:
+    """Write down what will be set aside, say so in the record, and only then move."""
+    nonce = log.nonce if plan.set_aside else ""
+    digest = await write_replaced(run, plan, nonce) if plan.set_aside else ""
+    await log.advance(
+        Phase.MOVING,
+        pins=list(plan.pins),
+        files=plan.files,
+        bytes=plan.bytes,
+        replaced=len(plan.set_aside),
+        set_aside_nonce=nonce,
+        set_aside_digest=digest,
+        made_directories=list(plan.missing_directories),
+    )
+    return await _move_and_list(run, plan, nonce)
+
+
+async def _move_and_list(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: bool = False) -> FileList:
+    _, files = await both(run.protocol.perform(run, plan, aside_nonce, again=again), write_file_list(run, plan))
+    return files
+
+
+async def _publish(run: JobRun, log: RecordLog, plan: CommitPlan, files: FileList) -> Summary:
+    nonce = log.nonce
+    marks = run.options.mark_success
+    with run.stage("save_summary"):
+        summary = success_summary(run, plan, files)
+        waiting = await run.protocol.wait_to_publish(run, summary, nonce) if marks else None
+    by_success = run.commits_by_success
+    await save_for_outcome(run, summary, nonce)
+    publishing = log.advance(Phase.PUBLISHING, summary_nonce=nonce)
+    # Only a job that leaves a `_SUCCESS` takes another's place.
+    await (both(publishing, remember_last(run)) if marks else publishing)
+    # Without `_SUCCESS`, the version of the record that says `committed` is the commit point.
+    await record_commit(run, log, surely=by_success and await run.protocol.publish(run, nonce, waiting))
+    assert log.now is not None
+    return await wind_up(run, summary, log.now, replaced=bool(plan.set_aside))
+
+
+async def record_commit(run: JobRun, log: RecordLog, *, surely: bool) -> None:
+    """Say in the record that the commit point was passed. Where that fails, a job that is `surely` committed stays
+    so, and is finished: recovery would find out by the summary. Otherwise the record and `_SUCCESS` are asked.
+
+    Raises:
+        CommitFenced, JobNotFound: somebody else has ended the job, in another way.
+        StoreError: the record is the commit point, and was surely not written.
+        OutcomeUnknown: nobody can tell yet.
+    """
+    try:
+        await log.advance(Phase.COMMITTED)
+    except (CommitFenced, JobNotFound, StoreError) as error:
+        if not surely and not await _is_committed(run, error):
+            raise
+        run.log.warning("committed, but the record could not say so", error=str(error))
+    log.is_past_commit_point = True
+
+
+async def _is_committed(run: JobRun, error: LockgateError) -> bool:
+    marks = run.commits_by_success
+    try:
+        record = await read_record(run)
+        if record is not None and record.phase is Phase.COMMITTED and await has_predecessor(run, record):
+            return True
+        surely_not_written = isinstance(error, StoreError) and not isinstance(error, AnswerLost)
+        if record is not None and (isinstance(error, CommitFenced) or (surely_not_written and not marks)):
+            return False
+        # The other who holds the job by now has ended it, and deleted the record.
+        if await is_known_committed(run):
+            return True
+    except LockgateError:
+        pass
+    raise OutcomeUnknown(
+        f"cannot tell whether job {run.layout.job_id} was committed: {error.what}",
+        where=run.url(run.layout.attempt_directory),
+        next_step=f"nothing was cleaned up; {command('recover', run.store.url, run.layout.job_id)}",
+    ) from error
+
+
+async def wind_up(run: JobRun, summary: Summary, record: CommitRecord, *, replaced: bool = True) -> Summary:
+    """What follows the commit point, for driver and recoverer alike: reports, outcome, cleanup. None of it makes the
+    job a failed one: that it is committed is told first. `replaced`: files may have been set aside.
+
+    Raises:
+        CleanupFailed: the job is committed, and its outcome could not be kept, or its directory not be deleted.
+    """
+    await conclude(run, summary, record)
+    if replaced:
+        await _delete_lists_if_possible(run, summary)
+    run.emit("job-committed", done=summary.files, total=summary.files, bytes=summary.bytes)
+    run.log.info("job committed", files=summary.files, bytes=summary.bytes)
+    await report_success(run, summary)
+    try:
+        await keep_outcome(run, summary)
+    except StoreError as error:
+        # The directory stays: what it holds is how a recoverer knows what to keep.
+        raise CleanupFailed(
+            f"job {run.layout.job_id} is committed, but that its transaction is done could not be kept: {error.what}",
+            where=run.url(run.layout.job_directory),
+            next_step=f"{command('recover', run.store.url, run.layout.job_id)}; do not run the job again",
+        ) from error
+    try:
+        await clean_up(run, replaced=replaced, committed=True, summary=summary)
+    except StoreError as error:
+        run.emit("cleanup-fails", error=type(error).__name__)
+        raise CleanupFailed(
+            f"job {run.layout.job_id} is committed, but what it left could not be deleted: {error.what}",
+            where=run.url(run.layout.job_directory),
+            next_step=f"{command('gc', run.store.url)}; do not run the job again",
+        ) from error
+    return summary
+
+
+async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -> None:
+    """Bring readers what the commit point has decided.
+
+    Raises:
+        CleanupFailed: the job is committed, and that could not be done.
+    """
+    try:
+        await run.protocol.conclude(run, summary, record)
+    except StoreError as error:
+        # The directory stays, and with it the record: it is how a recoverer knows that the job is committed.
+        raise CleanupFailed(
+            f"job {run.layout.job_id} is committed, but not all of it can be seen as it is yet: {error.what}",
+            where=f"{run.url(run.layout.job_directory)}\n{error.where}",
+            next_step=f"{command('recover', run.store.url, run.layout.job_id)}; do not run the job again",
+        ) from error
+
+
+async def _delete_lists_if_possible(run: JobRun, summary: Summary) -> None:
+    """Where there is no `_SUCCESS`, the lists and the record alone say that this job was at work: the note comes first,
+    in case somebody deletes the record."""
+    try:
+        if not run.commits_by_success:
+            await note_end(run, summary)
+        await delete_lists(run)
+    except StoreError as error:
+        run.log.warning("the lists of replaced files are left to cleanup", error=str(error))
+
+
+async def finish_from(run: JobRun, log: RecordLog, plan: CommitPlan) -> Summary:
+    """Recovery: go on from phase `moving`, over what was moved already, to the end."""
+    assert log.now is not None
+    return await _publish(run, log, plan, await _move_and_list(run, plan, log.now.set_aside_nonce, again=True))

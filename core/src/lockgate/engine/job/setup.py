@@ -1,0 +1,201 @@
+"""Job setup.
+
+Seed: "Job Setup", "Task Setup". Beyond it, job setup leaves a marker with a nonce: two jobs that were given one id
+(SPARK-33402) are told apart, and a driver that was asleep while its job was aborted learns it from the marker's
+absence.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lockgate.engine.job.conflicts import refuse_early, why_not_a_plain_table
+from lockgate.engine.record.ended_jobs import remember_last, why_over
+from lockgate.engine.record.marker import JobMarker, read_marker
+from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.record.recorded_options import options_for_marker
+from lockgate.engine.record.summaries import read_summary
+from lockgate.engine.record.transactions import has_begun, known_outcome
+from lockgate.engine.run.concurrency import both
+from lockgate.engine.run.delete_trees import delete_trees
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
+from lockgate.model.errors import (
+    AnswerLost,
+    DestinationConflict,
+    FileExists,
+    FileMissing,
+    JobNotFound,
+    LockgateError,
+    StoreError,
+    UsageError,
+)
+from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename
+from lockgate.model.layout import BOOKKEEPING, JOBS, SUCCESS
+from lockgate.model.phases import Phase
+
+
+async def setup_job(run: JobRun) -> None:
+    """Make the job attempt's directories, leave the marker, and delete an old `_SUCCESS` where the options say so.
+    Repeating it for the same job is no failure.
+
+    Whether the job has ended, and whether the destination is a table of another format, is asked while the directories
+    are made, and costs no time of its own: it is the claim of the job that must not be fooled
+    (`lockgate.engine.record.ended_jobs`), and a commit that replaces data looks again. A setup that is refused leaves
+    nothing behind.
+
+    Raises:
+        UsageError: another job has this id.
+        JobNotFound: the job has committed already.
+        CommitFenced: an earlier attempt at the job has begun to move files.
+        OutcomeUnknown: files are set aside by a commit of this job whose record is lost.
+        DestinationConflict: the policy `fail` and the destination holds data; or it is a table of another format.
+    """
+    with run.stage("setup_job"):
+        try:
+            await refuse_early(run)
+        except DestinationConflict:
+            # What is there may be what this very transaction has written, which its commit finds out.
+            if not await has_begun(run):
+                raise
+        (created, error), (over, table) = await both(_mark(run), both(_why_refused(run), why_not_a_plain_table(run)))
+        refusal = over or table
+        if error is None and refusal is None and run.options.delete_success_at_setup:
+            try:
+                refusal = await _delete_success(run)
+            except StoreError as failure:
+                refusal = failure
+        if refusal is not None:
+            if created:
+                await _unmark(run)
+            raise refusal
+        if error is not None:
+            raise error
+
+
+async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
+    """Make the directories and the marker: whether this call surely created the marker, and what went wrong, for which
+    the job's having ended is the better reason."""
+    try:
+        await run.protocol.set_up_job(run)
+        marker = JobMarker(
+            run.layout.job_id,
+            run.marker,
+            run.runtime.wall(),
+            run.runtime.host,
+            run.runtime.process,
+            run.runtime.user,
+            run.store.url.uri,
+            options_for_marker(run.options),
+        )
+        if await _created(run, marker):
+            return True, None
+        found = await read_marker(run)
+        if found is not None and found.nonce == run.marker:
+            await _correct(run, found)
+            return False, None
+    except FileMissing as error:  # the job's directory went meanwhile: it is over
+        return False, error
+    return False, UsageError(
+        f"another job has the id {run.layout.job_id}",
+        where=run.url(run.layout.job_marker),
+        next_step="give every job an id of its own: leave job_id out and one is made",
+    )
+
+
+async def _created(run: JobRun, marker: JobMarker) -> bool:
+    """Create the marker: whether it surely was this call that did."""
+    try:
+        await run.store.create_file(run.layout.job_marker, msgspec.json.encode(marker))
+    except (FileExists, AnswerLost):
+        return False
+    return True
+
+
+async def _correct(run: JobRun, found: JobMarker) -> None:
+    """Let the marker hold the options of who sets the job up again: who did it first may not have known them all, as
+    Spark's planner, which does not see the session's settings, while the tasks do."""
+    options = options_for_marker(run.options)
+    if dict(found.options) != options:
+        corrected = msgspec.structs.replace(found, options=options)
+        await run.store.write_file(run.layout.job_marker, msgspec.json.encode(corrected))
+
+
+async def _unmark(run: JobRun) -> None:
+    """Delete what a setup has made that is refused. What it cannot delete is left to gc."""
+    try:
+        await delete_trees(run, [run.layout.attempt_directory])
+        await run.store.delete_empty_directories([run.layout.job_directory, JOBS, BOOKKEEPING])
+    except StoreError as error:
+        run.log.info("a refused setup leaves its directory to gc", error=str(error))
+
+
+async def _delete_success(run: JobRun) -> LockgateError | None:
+    """Hadoop's way (`SetupJobStage`): a reader that looks for `_SUCCESS` takes the table for unfinished from here on,
+    and, if this job is aborted, until another is committed. A setup that is repeated deletes it too, since the first
+    may have died before; but not once the job commit has begun. The marker is there by now, so that a job that is over
+    is known by its note, its `_SUCCESS` or its transaction's outcome; then nothing is deleted: the answer is why."""
+    (before,) = await run.store.stat_files([SUCCESS])
+    if before is None or await known_outcome(run) is not None or await read_record(run) is not None:
+        return None
+    refusal = await why_over(run)
+    if refusal is not None:
+        return refusal
+    if await _is_own(run, SUCCESS):
+        return None
+    await remember_last(run)
+    return await _move_away(run, before)
+
+
+async def _move_away(run: JobRun, before: FileStatus) -> LockgateError | None:
+    """Rename the `_SUCCESS` that was seen into the job's directory: a task that sets its job up again, and sleeps until
+    that has committed, finds another version, or the directory gone. A deletion would take the job's own. Where a store
+    cannot be told which version is meant, what was moved is looked at, and the job's own goes back. Where files cannot
+    be renamed, but be deleted only if they are what was seen, that does it."""
+    if Capability.CONDITIONAL_WRITE in run.store.capabilities:
+        await run.store.delete_if_same([before])
+        return None
+    away = Rename(SUCCESS, run.layout.summary_before, before.length, before.identity, replace=True)
+    (outcome,) = await run.store.rename_files([away])
+    if isinstance(outcome, NotRenamed):
+        if outcome.reason in (Refusal.SOURCE_MISSING, Refusal.SOURCE_CHANGED):
+            return None
+        if outcome.reason is Refusal.PARENT_MISSING:
+            return _over(run)
+        return StoreError(
+            f"the old {SUCCESS} could not be deleted: {outcome}",
+            where=run.url(SUCCESS),
+            next_step="mend what the store says of it, or leave delete_success_at_setup out",
+        )
+    if Capability.PINNED_SOURCE not in run.store.capabilities and await _is_own(run, run.layout.summary_before):
+        await run.store.rename_files([Rename(run.layout.summary_before, SUCCESS)])
+        return _over(run)
+    return None
+
+
+async def _is_own(run: JobRun, path: str) -> bool:
+    try:
+        found = await read_summary(run, path)
+    except StoreError:
+        raise
+    except LockgateError:  # the empty `_SUCCESS` of another committer
+        return False
+    return found is not None and found.job_id == run.layout.job_id
+
+
+def _over(run: JobRun) -> JobNotFound:
+    return JobNotFound(
+        f"job {run.layout.job_id} is over",
+        where=run.url(run.layout.attempt_directory),
+        next_step=command("show", run.store.url),
+    )
+
+
+async def _why_refused(run: JobRun) -> LockgateError | None:
+    """A job has one fence, whichever attempt at it commits: where an earlier attempt has begun to move files, or the
+    job is over, another has nothing to do."""
+    record = await read_record(run) if run.layout.job_attempt > 0 else None
+    if record is not None:
+        return None if record.phase in (Phase.CLAIMED, Phase.REFUSED) else fenced(run, record)
+    return await why_over(run)

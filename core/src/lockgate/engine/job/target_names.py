@@ -1,0 +1,26 @@
+"""The names that a job's files are to have, asked of the store before anything is moved or completed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import ManifestInvalid
+from lockgate.model.manifest import Entry
+
+
+def refuse_names(run: JobRun, batch: Sequence[Entry]) -> None:
+    """Make sure that this store takes the targets' names.
+
+    Raises:
+        ManifestInvalid: it does not; nothing was moved.
+    """
+    rules, root = run.store.name_rules, run.store.url.path
+    wrong = [f"{run.url(e.target)}: {why}" for e in batch if (why := rules.wrong_with(e.target, root))]
+    if wrong:
+        raise ManifestInvalid(
+            f"{len(wrong)} files have names that this store does not take",
+            where="\n".join(wrong[:5]),
+            next_step="nothing was moved: give the files, or the values that they are partitioned by, other names, and "
+            "run the job again",
+        )

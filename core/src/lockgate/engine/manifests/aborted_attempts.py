@@ -1,0 +1,66 @@
+"""Task attempts that were aborted: each has a tombstone, and its manifest never counts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.run.concurrency import both
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import CommitFenced, FileMissing
+from lockgate.model.layout import TaskAttempt
+from lockgate.model.phases import Phase
+
+HOLDS_ITS_PINS = frozenset({Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK})
+"""The phases in which it counts what became of a pinned attempt's staged files."""
+
+
+async def bury(run: JobRun, attempt: TaskAttempt) -> None:
+    """Leave the tombstone of an attempt. It is written before the record is read, and a driver looks for tombstones
+    once its claim is written: of the two, one sees the other. A job that is over needs none: it would be a file that
+    brings the job's directory back.
+
+    Raises:
+        CommitFenced: a job commit that has not ended has pinned the attempt.
+    """
+    tombstone = run.layout.aborted(attempt.task_attempt_id)
+    marker, _ = await both(read_marker(run), _refuse_if_pinned(run, attempt))
+    if marker is None:
+        return
+    try:
+        await run.store.write_file(tombstone, attempt.task_id.encode())
+        marker, _ = await both(read_marker(run), _refuse_if_pinned(run, attempt))
+    except FileMissing:
+        return
+    except CommitFenced:
+        await run.store.delete_files([tombstone])
+        raise
+    if marker is None:
+        await run.store.delete_files([tombstone])
+
+
+async def _refuse_if_pinned(run: JobRun, attempt: TaskAttempt) -> None:
+    record = await read_record(run)
+    if record is None or record.phase not in HOLDS_ITS_PINS:
+        return
+    ours = (pin for pin in record.pins if pin.job_attempt == run.layout.job_attempt and pin.task_id == attempt.task_id)
+    if any(pin.task_attempt_id in ("", attempt.task_attempt_id) for pin in ours):
+        raise CommitFenced(
+            f"{attempt.task_attempt_id} is part of a job commit, and cannot be aborted: job {record.job_id} is held by "
+            f"{record.holder}, in phase {record.phase.value}",
+            where=run.url(run.layout.task_directory(attempt.task_attempt_id)),
+            next_step="nothing of the attempt was deleted; it ends with its job",
+        )
+
+
+class _Owner(msgspec.Struct):
+    taskAttemptID: str = ""
+
+
+def owner_of(content: bytes) -> str | None:
+    """The task attempt that wrote a manifest, None where that cannot be read."""
+    try:
+        return msgspec.json.decode(content, type=_Owner).taskAttemptID or None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,163 @@
+"""A job that has committed never begins again, whatever else is gone by then.
+
+The commit record goes with the job's directory, `_SUCCESS` is the last job's, or none is left. So a small file stays,
+`_lockgate/commits/_{job}.ended`, until `gc` finds it old. (The list of files of a large commit cannot say it: it is
+written before the commit point.) A job with a transaction id leaves none: its outcome says the same, and the numbered
+ids of a stream can be forgotten.
+
+Why no order of events lets a job commit twice. The note is written after the commit point and before the record goes.
+A driver creates the first version of the record if there is none, and only then looks for the note. If it could create
+that version, either the job had not committed by then, and this driver has the only record; or the record of the commit
+was gone, and so the note was there before the look. A recoverer that finds a record in phase `claimed` looks as well:
+its driver may have died between the two. Where somebody has deleted the record of a driver that died before it could
+leave the note, `_SUCCESS` still says it; whoever sets that aside, or replaces it, leaves the note first
+(`remember_last`). The look at job setup makes nothing safe: it spares the tasks work that would be refused.
+
+The same look tells whether files are still set aside by a commit of this job whose record is lost. A second commit
+would take them for its own, and delete them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+
+import msgspec
+from msgspec import Struct
+
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
+from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, own_summary, published_summary, success_content
+from lockgate.engine.record.transactions import known_outcome, remember_outcome
+from lockgate.engine.run.concurrency import both
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, LockgateError
+from lockgate.model.layout import ENDED_SUFFIX, FILE_LISTS, SUCCESS, JobLayout
+from lockgate.model.phases import Phase
+from lockgate.model.summary import Summary, decode_summary
+
+NOTHING_ASIDE = frozenset({Phase.CLAIMED, Phase.REFUSED, Phase.ROLLED_BACK})
+"""The phases in which a record speaks of no file that is set aside."""
+
+
+class Ended(Struct, frozen=True, omit_defaults=True):
+    """The content of that file: which attempt at the job committed, and when, in seconds since 1970; and the summary of
+    a job that leaves no `_SUCCESS`, which nothing else would hold."""
+
+    job_id: str
+    job_attempt: int
+    ended: float
+    summary: Summary | None = None
+
+    def as_summary(self) -> Summary:
+        """The job's summary; of a few words, where it was not kept."""
+        return self.summary or Summary(
+            timestamp=int(self.ended * 1000),
+            success=True,
+            jobId=self.job_id,
+            description="committed; its summary was not kept: another job's `_SUCCESS` has taken its place",
+        )
+
+
+async def note_end(run: JobRun, summary: Summary | None = None) -> None:
+    """Leave the note that the job has committed. Called after the commit point, before the record goes; repeating it
+    is no failure."""
+    if run.options.txn_id:
+        return
+    kept = None if run.options.mark_success else summary
+    content = msgspec.json.encode(Ended(run.layout.job_id, run.layout.job_attempt, run.runtime.wall(), kept))
+    with contextlib.suppress(FileExists):
+        try:
+            await run.store.create_file(run.layout.ended, content)
+        except (FileMissing, AnswerLost):
+            if Capability.REAL_DIRECTORIES in run.store.capabilities:
+                await run.store.make_directories([FILE_LISTS])
+            await run.store.create_file(run.layout.ended, content)
+
+
+async def remember_last(run: JobRun) -> None:
+    """Keep what `_SUCCESS` alone may say: that its job, or its transaction, has committed. Its driver may have died
+    before it could leave the note, and its record be deleted since. Called before another job's takes its place, or
+    sets it aside, where nobody would look for it."""
+    content = await success_content(run)
+    try:
+        last = None if content is None else decode_summary(content, name=run.url(SUCCESS))
+        if last is None or last.lockgate is None or last.job_id == run.layout.job_id:
+            return
+        options = run.options.replace(txn_id=last.lockgate.txn_id)
+        theirs = dataclasses.replace(run, layout=JobLayout(last.job_id), options=options)
+    except LockgateError:  # another committer's
+        return
+    await (remember_outcome(theirs) if options.txn_id else note_end(theirs))
+
+
+async def has_ended(run: JobRun) -> bool:
+    """Whether this job is known to have committed."""
+    (note,), last = await both(run.store.read_files([run.layout.ended], bytes_max=1), success_content(run))
+    return note is not None or own_summary(run, last) is not None
+
+
+async def read_end(run: JobRun, path: str) -> Ended | None:
+    """The note at a path, None where there is none that can be read."""
+    (content,) = await run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX)
+    try:
+        return None if content is None else msgspec.json.decode(content, type=Ended)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+async def noted_summary(run: JobRun) -> Summary | None:
+    """The summary of this job as its note has it, None where there is no note."""
+    ended = await read_end(run, run.layout.ended)
+    return None if ended is None else ended.as_summary()
+
+
+async def committed_summary(run: JobRun) -> Summary | None:
+    """The summary of this job, or of the one that has committed its transaction id, None where neither is known to have
+    committed. Another job's `_SUCCESS` may have taken its place, or it leaves none: the note, or the outcome, stays."""
+    published = await published_summary(run)
+    if published is not None:
+        return published
+    return await known_outcome(run) if run.options.txn_id else await noted_summary(run)
+
+
+async def last_end(run: JobRun) -> Ended | None:
+    """The newest note of a destination, None where there is none."""
+    notes = [status for status in await list_all(run.store, FILE_LISTS) if status.path.endswith(ENDED_SUFFIX)]
+    return await read_end(run, max(notes, key=lambda each: (each.modified, each.path)).path) if notes else None
+
+
+async def is_known_committed(run: JobRun) -> bool:
+    """Whether this job is known to have committed, by what `has_ended` goes by, or by its transaction's outcome."""
+    if not run.options.txn_id:
+        return await has_ended(run)
+    outcome = await known_outcome(run)
+    return outcome is not None and outcome.job_id == run.layout.job_id
+
+
+async def is_record_lost(run: JobRun) -> bool:
+    """Whether files are set aside by a commit of this job whose record is gone, or has been begun anew: lost is a
+    record that is not there while a list is, before it and after it."""
+    if not await lists_in_force(run):
+        return False
+    record = await read_record(run)
+    has_moved = record is not None and record.phase not in NOTHING_ASIDE
+    return not has_moved and bool(await lists_in_force(run))
+
+
+async def why_over(run: JobRun) -> LockgateError | None:
+    """Why this job, whose commit has moved nothing yet, must not be begun, or committed: it has committed; or files are
+    set aside by a commit of it whose record is lost. None: it may. A job with a transaction id that has committed may:
+    its commit returns the first summary."""
+    if run.options.txn_id:
+        return still_set_aside(run) if await is_record_lost(run) else None
+    ended, lost = await both(has_ended(run), is_record_lost(run))
+    if ended:
+        return JobNotFound(
+            f"job {run.layout.job_id} has committed already",
+            where=run.url(run.layout.ended),
+            next_step="this would commit nothing; give a new write a job id of its own",
+        )
+    return still_set_aside(run) if lost else None

@@ -1,0 +1,71 @@
+"""The marker of a job, `job.json`: written at its setup, gone when the job is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct, field
+
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.commands import command
+from lockgate.model.errors import JobNotFound, LockgateError
+from lockgate.model.layout import JobLayout
+
+MARKER_BYTES_MAX = 1 << 16
+
+
+class JobMarker(Struct, frozen=True):
+    """The content of `job.json`: whose job it is. `created` is in seconds since 1970; `root` is the destination's URI
+    as the job's own tasks write it into their manifests; `options` are those that whoever commits the job must use,
+    empty in a marker of an earlier version."""
+
+    job_id: str
+    nonce: str
+    created: float
+    host: str = ""
+    process: int = 0
+    user: str = ""
+    root: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+async def read_marker(run: JobRun) -> JobMarker | None:
+    """The job's marker, None where there is none."""
+    return await read_marker_of(run, run.layout)
+
+
+async def read_marker_of(run: JobRun, layout: JobLayout) -> JobMarker | None:
+    """The marker of any job of the destination, None where there is none.
+
+    Raises:
+        LockgateError: it cannot be read.
+    """
+    (content,) = await run.store.read_files([layout.job_marker], bytes_max=MARKER_BYTES_MAX)
+    try:
+        return None if content is None else msgspec.json.decode(content, type=JobMarker)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise LockgateError(
+            f"the marker of job {layout.job_id} cannot be read: {error}",
+            where=run.url(layout.job_marker),
+            next_step="nothing was touched. If another version wrote it, that version can end the job; if it is "
+            f"damaged, {command('abort', run.store.url, layout.job_id)} --force deletes the job",
+        ) from error
+
+
+async def check_marker(run: JobRun) -> None:
+    """Make sure that the job which this driver set up is still there.
+
+    Raises:
+        JobNotFound: it was aborted, or finished, by somebody else. Without this check a driver that slept through
+            the abort would find no manifests and commit an empty job.
+    """
+    if not run.marker:
+        return
+    found = await read_marker(run)
+    if found is None or found.nonce != run.marker:
+        raise JobNotFound(
+            f"job {run.layout.job_id} is not at work any more",
+            where=run.url(run.layout.attempt_directory),
+            next_step="it was aborted, or committed and cleaned up, by somebody else, or setup() was never called",
+        )

@@ -1,0 +1,140 @@
+"""Destinations inside one another: a job on `/t` that replaces, and a job on `/t/x`.
+
+Neither sees the other's record when it looks below its own destination. Of two that would spoil each other, one or
+both are refused before they have moved anything; they do not wait for one another.
+
+- The outer job lists what it replaces. Where it meets a job's directory in a destination inside, another job is at work
+  there, or has died: its staged files are not data to be replaced. Where it replaces partitions, and lists only those,
+  it looks into the directories above them as well: three listings for each. It does so before it lists the partitions:
+  a job inside that begins later finds this one's record, or appends, and then loses nothing.
+- The inner job, if it replaces or insists that there is no data, looks at the records of the destinations above, once
+  it has announced its own and listed what it replaces: a file that an outer job has brought since is not on its list,
+  and one that it brought before is of a job that is seen, or over. One that appends need not: an outer job replaces
+  only what it has listed before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from lockgate.engine.record.neighbours import HAS_GONE_ON, job_layouts
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.run.concurrency import together
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import Store, list_all
+from lockgate.model.commands import command
+from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import BOOKKEEPING, JOBS, REPLACED, TEMPORARY
+from lockgate.model.phases import Phase
+from lockgate.model.record import Ground
+from lockgate.model.urls import StoreUrl, ancestors_of
+
+AT_ONCE = 64
+"""So many directories above those that are replaced are listed at once."""
+
+
+async def refuse_jobs_inside(run: JobRun, found: Sequence[FileStatus]) -> None:
+    """Make sure that what was listed is of no job of a destination inside this one.
+
+    Raises:
+        DestinationConflict: one is at work there, or has died.
+    """
+    for status in found:
+        for inside, path in _of_jobs(status):
+            if status.is_directory and not [page async for page in run.store.list_tree(path)]:
+                continue
+            other = run.store.url.child(inside)
+            raise DestinationConflict(
+                "a job is at work, or has died, in a destination inside the one that this job replaces",
+                where=run.url(path),
+                next_step=f"nothing was moved: {command('jobs', other)} shows it; commit again once it is over",
+            )
+
+
+def _of_jobs(status: FileStatus) -> list[tuple[str, str]]:
+    """The destination, and the path, of what may be a job's in something that was listed. Hadoop's are in
+    `_temporary`; what waits in `_lockgate/replaced` may be of a job whose record somebody has deleted. Of a directory
+    `_lockgate` only these two count: its notes outlive the jobs."""
+    path = f"{status.path}/"
+    if path.endswith(f"/{BOOKKEEPING}/"):
+        inside = path.removesuffix(f"/{BOOKKEEPING}/")
+        return [(inside, f"{inside}/{place}") for place in (JOBS, REPLACED)]
+    for place in (JOBS, TEMPORARY, REPLACED):
+        inside, kept, _ = path.partition(f"/{place}/")
+        if kept:
+            return [(inside, status.path)]
+    return []
+
+
+async def refuse_jobs_beside(run: JobRun, leaves: Sequence[str]) -> None:
+    """Make sure that no job is at work in a destination that holds one of these directories, below this destination.
+
+    Raises:
+        DestinationConflict: one is, or has died there.
+    """
+    above = sorted({directory for leaf in leaves for directory in ancestors_of(leaf)} - set(leaves))
+    places = [f"{directory}/{name}" for directory in above for name in (JOBS, TEMPORARY, REPLACED)]
+    for start in range(0, len(places), AT_ONCE):
+        for found in await together(list_all(run.store, place) for place in places[start : start + AT_ONCE]):
+            await refuse_jobs_inside(run, found)
+
+
+async def refuse_jobs_above(run: JobRun, ground: Ground) -> None:
+    """Make sure that no job of a destination above this one writes, or replaces, what this job replaces.
+
+    Raises:
+        DestinationConflict: one does.
+    """
+    above = run.store.above()
+    if not ground.exclusive or not above:
+        return
+    try:
+        top = await run.open_store(str(dataclasses.replace(run.store.url, path="/")))
+    except LockgateError as error:
+        run.log.info("nothing above the destination can be looked at", error=str(error))
+        return
+    try:
+        for url, ours in above:
+            if any(
+                await together(_has_jobs(run, top, f"{url.path}/{place}".strip("/")) for place in (JOBS, TEMPORARY))
+            ):
+                await _refuse_jobs_of(run, url, ours)
+    finally:
+        await top.close()
+
+
+async def _has_jobs(run: JobRun, top: Store, place: str) -> bool:
+    try:
+        return any([page async for page in top.list_directory(place)])
+    except StoreError as error:  # whoever may not look there has no business there
+        run.log.info("a directory above the destination cannot be looked at", path=place, error=str(error))
+        return False
+
+
+async def _refuse_jobs_of(run: JobRun, url: StoreUrl, ours: str) -> None:
+    """`ours`: this job's destination, relative to that of the other jobs."""
+    store = await run.open_store(str(url))
+    try:
+        outer = dataclasses.replace(run, store=store)
+        async for layout in job_layouts(outer):
+            record = await read_record(outer, layout)
+            if record is None or not (record.phase in HAS_GONE_ON or record.phase is Phase.CLAIMED):
+                continue
+            if _overlaps(record.ground, ours):
+                # One that appends is in the way as well: what it has moved here, and not yet committed, is no data that
+                # this job may replace.
+                does = "replaces a destination that this one is inside of" if record.ground.exclusive else "writes here"
+                raise DestinationConflict(
+                    f"job {layout.job_id} {does}",
+                    where=f"{outer.url(layout.attempt_directory)}\nheld by {record.holder}, phase {record.phase}",
+                    next_step="nothing was moved: commit again once it is over; "
+                    f"if that driver is dead: {command('recover', url, layout.job_id)}",
+                )
+    finally:
+        await store.close()
+
+
+def _overlaps(ground: Ground, ours: str) -> bool:
+    return ground.everything or any(f"{directory}/".startswith(f"{ours}/") for directory in ground.directories)

@@ -1,0 +1,55 @@
+"""Whose protocol ends a job: its own, whatever the options of who ends it say."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from lockgate.engine.record.marker import read_marker
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import LockgateError, OptionError, StoreError
+from lockgate.model.layout import FOUND_PROTOCOL, OURS
+from lockgate.model.record import CommitRecord
+
+
+async def with_own_protocol(run: JobRun, record: CommitRecord | None) -> JobRun:
+    """The run with the protocol that its job was set up with: by its record, once its commit has begun, else by its
+    marker. Hadoop's manifest committer leaves neither; where somebody has deleted both, it is what the options say.
+
+    Raises:
+        OptionError: there is no plugin here that offers it.
+    """
+    if run.marker:  # its own driver
+        return run
+    named = record.options.get("protocol") if record is not None else None
+    return by_protocol(run, named or await _by_marker(run) or run.options.protocol)
+
+
+async def _by_marker(run: JobRun) -> str | None:
+    if run.layout.prefix != OURS:
+        return FOUND_PROTOCOL
+    try:
+        marker = await read_marker(run)
+    except StoreError:
+        raise
+    except LockgateError:  # damaged: then whoever ends the job says which
+        return None
+    return None if marker is None else marker.options.get("protocol", FOUND_PROTOCOL)
+
+
+def by_protocol(run: JobRun, name: str) -> JobRun:
+    """The run with the protocol of this name.
+
+    Raises:
+        OptionError: there is no plugin here that offers it.
+    """
+    if name == run.options.protocol:
+        return run
+    try:
+        run.hooks.protocol(name)
+    except OptionError as error:
+        raise OptionError(
+            f"job {run.layout.job_id} was set up with the protocol {name!r}, which no plugin here offers",
+            where=run.url(run.layout.job_directory),
+            next_step="install that plugin, then give the command again: no other protocol can end the job",
+        ) from error
+    return dataclasses.replace(run, options=run.options.replace(protocol=name))

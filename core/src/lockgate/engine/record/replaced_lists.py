@@ -1,0 +1,163 @@
+"""The list of what a job replaces: written before the first file is touched, deleted first once it has committed.
+
+The files wait in `_lockgate/replaced/`, not in the job's directory: they outlive the commit record, which goes there.
+The list beside them says which number stands for which path. A list beside which files wait, without a commit record,
+means: not known to be committed. A list beside which nothing waits means nothing: a driver that slept may have written
+it after its job was over.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
+from lockgate.model.errors import OutcomeUnknown
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import BOOKKEEPING, REPLACED, JobLayout, ordinal_in, parse_replaced_directory, replaced_nonce
+from lockgate.model.plan import CommitPlan
+from lockgate.model.record import digest_of
+from lockgate.model.replaced import KeptList, ReplacedFiles, decode_replaced, encode_replaced
+from lockgate.model.summary import CommittedFile, encode_file_list
+
+LIST_BYTES_MAX = 1 << 40
+
+
+async def write_replaced(run: JobRun, plan: CommitPlan, nonce: str) -> str:
+    """Write down what will be set aside and what takes its place, and make the place; the digest of the list."""
+    layout, store = run.layout, run.store
+    committed = (CommittedFile(e.target, e.length, e.identity) for batch in plan.batches() for e in batch)
+    replacing = encode_file_list(committed)
+    content = encode_replaced(
+        ReplacedFiles(
+            layout.job_id,
+            layout.job_attempt,
+            layout.prefix,
+            plan.policy,
+            plan.set_aside,
+            digest_of(replacing),
+            plan.missing_directories,
+            run.runtime.wall(),
+            protocol=run.options.protocol,
+        )
+    )
+    if Capability.REAL_DIRECTORIES in store.capabilities:
+        await store.make_directories([layout.replaced_files(nonce)])
+    await store.write_file(layout.replacing_files(nonce), replacing)
+    await store.write_file(layout.replaced_list(nonce), content)
+    return digest_of(content)
+
+
+async def read_replaced(run: JobRun, nonce: str, digest: str) -> ReplacedFiles:
+    """The list that a commit record names.
+
+    Raises:
+        OutcomeUnknown: it is not there, or another.
+    """
+    path = run.layout.replaced_list(nonce)
+    (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
+    if content is None or digest_of(content) != digest:
+        aside = run.url(run.layout.replaced_files(nonce))
+        raise OutcomeUnknown(
+            "the list of replaced files is not the one that the commit record names: somebody deleted or changed it",
+            where=run.url(path),
+            next_step="nothing was touched: bring the list back from a backup, if the store keeps any; without it, "
+            f"what was replaced is still below {aside}, in files without their names",
+        )
+    return decode_replaced(content, name=run.url(path))
+
+
+async def waiting_files(run: JobRun, nonce: str) -> dict[int, FileStatus]:
+    """What is set aside now, by its number."""
+    found: dict[int, FileStatus] = {}
+    async for page in run.store.list_directory(run.layout.replaced_files(nonce)):
+        for status in page:
+            number = ordinal_in(status.path)
+            if number is not None:
+                found[number] = status
+    return found
+
+
+async def lists_written(run: JobRun) -> list[str]:
+    """The nonces of all of this job's lists."""
+    nonces: list[str] = []
+    async for page in run.store.list_directory(run.layout.replaced):
+        nonces += [nonce for status in page if (nonce := replaced_nonce(status.path)) is not None]
+    return sorted(nonces)
+
+
+async def lists_in_force(run: JobRun) -> list[str]:
+    """The nonces of this job's lists beside which something waits."""
+    return [nonce for nonce in await lists_written(run) if await _waits(run, nonce)]
+
+
+async def _waits(run: JobRun, nonce: str) -> bool:
+    if await waiting_files(run, nonce):
+        return True
+    (returning,) = await run.store.stat_files([run.layout.summary_returning(nonce)])
+    return returning is not None
+
+
+async def let_go_of_replaced(run: JobRun, *, committed: bool) -> None:
+    """Delete all that the job keeps of what it replaced, the lists first.
+
+    Called once the job is over: it is `committed`, and the replaced files are not needed any more, or they are all
+    back.
+
+    Raises:
+        OutcomeUnknown: they are not back, and nobody knows that the job has committed; nothing was deleted.
+    """
+    layout, store = run.layout, run.store
+    if not committed and await lists_in_force(run):
+        raise still_set_aside(run)
+    await delete_lists(run)
+    await store.delete_directories([layout.replaced])
+    await store.delete_empty_directories([REPLACED, BOOKKEEPING])
+
+
+async def delete_lists(run: JobRun) -> None:
+    """Delete the lists of what the job has replaced, so that nobody takes it for one that can be undone: the first
+    thing that follows the commit point, and never skipped. What waits without a list is garbage."""
+    files: list[str] = []
+    async for page in run.store.list_directory(run.layout.replaced):
+        files += [status.path for status in page if not status.is_directory]
+    if files:
+        await run.store.delete_files(sorted(files))
+
+
+def still_set_aside(run: JobRun) -> OutcomeUnknown:
+    """The error of who must not delete what a job has set aside, its commit record being lost."""
+    job = run.layout.job_id
+    return OutcomeUnknown(
+        f"the commit record of job {job} is gone, or its newest versions: another program deleted them. What the job "
+        "replaces is kept",
+        where=run.url(run.layout.replaced),
+        next_step=f"{command('recover', run.store.url, job, '--undo')} brings it back and takes the job's own files "
+        "out; with --finish those stay as far as they came, and what they replace is deleted",
+    )
+
+
+async def jobs_with_replaced_files(run: JobRun) -> list[str]:
+    """The ids of the jobs that have set files aside, or were about to, and have not been cleaned up."""
+    found: list[str] = []
+    async for page in run.store.list_directory(REPLACED):
+        ids = (parse_replaced_directory(status.path) for status in page if status.is_directory)
+        found += [job_id for job_id in ids if job_id]
+    return sorted(found)
+
+
+async def kept_lists(run: JobRun, job_id: str, *, in_force: bool = True) -> list[KeptList]:
+    """What a job has set aside, and the lists that say so, the latest last; more than one where several drivers came so
+    far. Not only `in_force`: also those of what it was about to set aside."""
+    found: list[KeptList] = []
+    layout = JobLayout(job_id)
+    of_job = dataclasses.replace(run, layout=layout)
+    for nonce in await (lists_in_force(of_job) if in_force else lists_written(of_job)):
+        path = layout.replaced_list(nonce)
+        (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
+        if content is not None:
+            replaced = decode_replaced(content, name=run.url(path))
+            of_attempt = JobLayout(job_id, replaced.job_attempt, replaced.prefix)
+            found.append(KeptList(of_attempt, nonce, replaced, digest_of(content)))
+    return sorted(found, key=lambda kept: kept.replaced.created)

@@ -1,0 +1,235 @@
+"""Garbage: what jobs that are over, or never came to an end, left below a destination.
+
+A job that may be alive is never touched, and one that died in its job commit is left to recovery, since deleting
+it would leave the destination half way. A job that is deleted without having been committed is aborted first: its
+record is claimed, so a driver that wakes up later is fenced. What was found is looked at again, file by file, before
+it is deleted: a task attempt may be writing a large file while its directory shows no change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+from lockgate.engine.inspection.list_jobs import JobState, JobStatus, list_jobs
+from lockgate.engine.job.cleanup import clean_up
+from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.record.marker import read_marker_of
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists, let_go_of_replaced
+from lockgate.engine.record.signs_of_life import why_at_work
+from lockgate.engine.record.summaries import read_summary
+from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploads
+from lockgate.engine.recovery.recover import recover_job
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
+from lockgate.model.commands import command
+from lockgate.model.errors import LockgateError, StoreError
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import (
+    BOOKKEEPING,
+    ENDED_SUFFIX,
+    FILE_LISTS,
+    JOBS,
+    REPLACED,
+    SUCCESS,
+    TEMPORARY,
+    TRANSACTIONS,
+    JobLayout,
+    is_aside,
+)
+from lockgate.model.phases import Phase
+from lockgate.model.record import CommitRecord
+from lockgate.model.undone import Undone
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """One thing that gc looked at: a job's directory, a list of files, an upload."""
+
+    path: str
+    action: Literal["deleted", "would delete", "kept", "failed"]
+    why: str
+
+
+async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage]:
+    """Delete what is surely nobody's any more; say of everything else why it is kept."""
+    with run.stage("collect_garbage"):
+        found = [await _job(run, layout_state, dry_run=dry_run) for layout_state in await _states(run)]
+        found += await _file_lists(run, dry_run=dry_run)
+        found += await _replaced(run, dry_run=dry_run)
+        found += await _notes(run, dry_run=dry_run)
+        found += await _asides(run, dry_run=dry_run)
+        found += await _uploads(run, dry_run=dry_run)
+        if not dry_run:
+            await _delete_empty(run)
+        return found
+
+
+async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """What a store wrote aside, or was deleting, or a probe left, when its process was killed."""
+    found: list[FileStatus] = []
+    for directory in (TEMPORARY, BOOKKEEPING, FILE_LISTS, TRANSACTIONS):
+        async for page in run.store.list_directory(directory):
+            found += [
+                status
+                for status in page
+                if is_aside(status.path) and run.runtime.wall() - status.modified >= run.options.alive_seconds
+            ]
+    if not dry_run:
+        await run.store.delete_files([status.path for status in found if not status.is_directory])
+        await run.store.delete_directories([status.path for status in found if status.is_directory])
+    action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
+    return [Garbage(status.path, action, "left over from a process that was killed") for status in found]
+
+
+async def _uploads(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """Uploads that no job will complete, as those of task attempts that died before they could save which they are."""
+    waiting = await pending_uploads(run)
+    judged = await judge_uploads(run, waiting, age=run.options.upload_alive_seconds)
+    orphans = [each.upload for each in judged if not each.keep]
+    if orphans and not dry_run:
+        await run.store.abort_uploads(orphans)
+    action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
+    return [Garbage(each.path, action, "an upload that no job here can still complete") for each in orphans]
+
+
+async def _delete_empty(run: JobRun) -> None:
+    """The directories of jobs that a cleanup, cut short, has left empty, and those above, if they are empty."""
+    jobs: list[str] = []
+    for place in (JOBS, TEMPORARY):
+        jobs += [status.path for status in await list_all(run.store, place) if status.is_directory]
+    await run.store.delete_empty_directories([*jobs, JOBS, TEMPORARY, REPLACED, BOOKKEEPING])
+
+
+async def _states(run: JobRun) -> list[JobState]:
+    return [state for state in await list_jobs(run) if state.status is not JobStatus.COMMITTED]
+
+
+async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
+    path = state.layout.replaced if state.status is JobStatus.RECORD_LOST else state.layout.job_directory
+    keep = {
+        JobStatus.RUNNING: "its tasks may be at work",
+        JobStatus.COMMITTING: "its driver may be alive",
+        JobStatus.CRASHED: f"it died in job commit: {command('recover', run.store.url, state.job_id)}",
+        JobStatus.RECORD_LOST: f"its commit record is lost: {command('recover', run.store.url, state.job_id)} with "
+        "--undo or --finish",
+        JobStatus.UNREADABLE: state.problem,
+    }.get(state.status)
+    if state.status is JobStatus.REFUSED and why_at_work(run, await read_marker_of(run, state.layout), state.last_seen):
+        keep = f"its driver may commit it again; if it is dead: {command('abort', run.store.url, state.job_id)}"
+    if state.status is JobStatus.CRASHED and _is_cut_short_abort(state.record):
+        keep = None
+    if state.record is not None and (undone := Undone(state.record.missing, state.record.left)):
+        keep = f"it was undone{undone}: {command('recover', run.store.url, state.job_id)} tells which, and ends it"
+    try:
+        if keep is None and await _wrote_lately(run, state):
+            keep = "somebody wrote there a short while ago"
+    except LockgateError as error:
+        return Garbage(path, "failed", str(error))
+    if keep is not None:
+        return Garbage(path, "kept", keep)
+    if dry_run:
+        return Garbage(path, "would delete", state.status.value)
+    # What was told to be left behind, or not to be missed, when the job ended is what gc is called for.
+    options = run.options.replace(cleanup_skip=False, cleanup_ignore_failures=False)
+    job = dataclasses.replace(run, options=options, layout=state.layout, marker="", counters={}, stage_seconds={})
+    try:
+        if state.status in (JobStatus.LEFT_BEHIND, JobStatus.CRASHED):
+            await recover_job(job, force=True)
+        else:
+            await abort_job(job)
+        if await _is_left(job):
+            await clean_up(job)
+    except LockgateError as error:
+        return Garbage(path, "failed", str(error))
+    return Garbage(path, "deleted", state.status.value)
+
+
+def _is_cut_short_abort(record: CommitRecord | None) -> bool:
+    """Whether what stands still is the abort of a job that had moved nothing: to end it is to delete it."""
+    if record is None or record.phase is not Phase.ROLLING_BACK:
+        return False
+    return not (record.files or record.replaced or record.made_directories)
+
+
+async def _is_left(run: JobRun) -> bool:
+    """Whether the job's own options had its directory kept."""
+    return any([page async for page in run.store.list_directory(run.layout.job_directory)])
+
+
+async def _wrote_lately(run: JobRun, state: JobState) -> bool:
+    if state.status in (JobStatus.LEFT_BEHIND, JobStatus.CRASHED):
+        return False
+    async for page in run.store.list_tree(state.layout.attempt_directory):
+        if any(run.runtime.wall() - status.modified < run.options.alive_seconds for status in page):
+            return True
+    return False
+
+
+def _may_list(state: JobState) -> bool:
+    return state.phase is not None or bool(state.problem) or state.status is JobStatus.RECORD_LOST
+
+
+async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """What committed jobs had replaced, where their cleanup was cut short after it had deleted the list of it; and
+    lists of drivers that woke up when their job was over."""
+    found: list[Garbage] = []
+    for job_id in await jobs_with_replaced_files(run):
+        layout = JobLayout(job_id)
+        try:
+            if await kept_lists(run, job_id) or await read_record(run, layout) is not None:
+                continue
+        except StoreError:
+            raise
+        except LockgateError as error:
+            found.append(Garbage(layout.replaced, "kept", str(error)))
+            continue
+        if not dry_run:
+            await let_go_of_replaced(dataclasses.replace(run, layout=layout), committed=True)
+        action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
+        found.append(Garbage(layout.replaced, action, "replaced by a job that has committed"))
+    return found
+
+
+async def _notes(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """Notes of jobs that committed so long ago that nobody is left who could begin them again."""
+    wall, age = run.runtime.wall(), run.options.remember_seconds
+    notes = await list_all(run.store, FILE_LISTS)
+    paths = sorted(each.path for each in notes if each.path.endswith(ENDED_SUFFIX) and wall - each.modified >= age)
+    if not dry_run:
+        await run.store.delete_files(paths)
+    action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
+    return [Garbage(path, action, "its job committed longer ago than remember_seconds") for path in paths]
+
+
+async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """Lists that `_SUCCESS` does not name: of commits since replaced.
+
+    None goes while any job is in its commit, or died there: it may yet publish its own list, or bring back the
+    `_SUCCESS` that it has set aside. So the lists are looked for first, then the jobs, then `_SUCCESS`: a job that ends
+    meanwhile has published by then, or has deleted its list; and where there is no `_SUCCESS`, one that has begun
+    meanwhile may have set it aside.
+    """
+    lists = await list_all(run.store, FILE_LISTS)
+    lists = [status for status in lists if not is_aside(status.path) and not status.path.endswith(ENDED_SUFFIX)]
+    if not lists or any(_may_list(state) for state in await _states(run)):
+        return []
+    try:
+        summary = await read_summary(run, SUCCESS)
+        if summary is None:
+            return []
+        kept = summary.lockgate.files.companion if summary.lockgate else ""
+    except StoreError:
+        return []
+    except LockgateError:  # the empty `_SUCCESS` of another committer
+        kept = ""
+    found: list[Garbage] = []
+    for status in lists:
+        if status.path == kept or run.runtime.wall() - status.modified < run.options.alive_seconds:
+            continue
+        if not dry_run:
+            await run.store.delete_files([status.path])
+        found.append(Garbage(status.path, "would delete" if dry_run else "deleted", "no _SUCCESS names it"))
+    return found

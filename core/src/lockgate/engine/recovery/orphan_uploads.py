@@ -1,0 +1,86 @@
+"""Uploads below a destination that wait to be completed, and which of them nobody will complete any more.
+
+An upload does not say whose it is. So one is taken for nobody's by two things: it was begun longer ago than any job of
+the user's takes, and no job that is known at its place is as old.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lockgate.engine.record.marker import read_marker_of
+from lockgate.engine.record.neighbours import job_layouts
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import LockgateError
+from lockgate.model.layout import JOBS
+from lockgate.model.uploads import BegunUpload
+
+CLOCKS_DIFFER = 86400.0
+"""Seconds: the store's clock tells when an upload was begun, and a driver's when its job was."""
+
+
+@dataclass(frozen=True)
+class PendingUpload:
+    """An upload that waits, and why it is kept; empty where it is nobody's."""
+
+    upload: BegunUpload
+    keep: str = ""
+
+
+async def pending_uploads(run: JobRun) -> list[BegunUpload]:
+    """Every upload below the destination that waits, anybody's, the oldest first; none where a store has no such
+    thing."""
+    if Capability.DEFERRED_UPLOAD not in run.store.capabilities:
+        return []
+    found = [each async for page in run.store.list_uploads() for each in page]
+    return sorted(found, key=lambda each: (each.begun, each.path))
+
+
+async def judge_uploads(run: JobRun, uploads: Sequence[BegunUpload], *, age: float) -> list[PendingUpload]:
+    """For each, whether a job may still complete it. To be called with what was listed before: a job that begins
+    meanwhile has none of these."""
+    if not uploads:
+        return []
+    oldest = await _oldest_job(run)
+    nested = {place: await _holds_jobs(run, place) for place in _places([each.path for each in uploads])}
+    judged: list[PendingUpload] = []
+    for each in uploads:
+        below = [place for place in _places([each.path]) if nested[place]]
+        keep = ""
+        if run.runtime.wall() - each.begun < age:
+            keep = f"it was begun less than {age:g} seconds ago"
+        elif oldest is not None and oldest < each.begun + CLOCKS_DIFFER:
+            keep = "a job that is not over may have begun it"
+        elif below:
+            keep = f"a job below {run.url(below[0])} may have begun it"
+        judged.append(PendingUpload(each, keep))
+    return judged
+
+
+async def _oldest_job(run: JobRun) -> float | None:
+    """When the first of the destination's jobs that are not over was set up; None where there is none, and the
+    beginning of time where that cannot be told."""
+    times: list[float] = []
+    async for newest in job_layouts(run):
+        # What tasks of an earlier attempt have committed, a later one may commit.
+        attempts = [dataclasses.replace(newest, job_attempt=number) for number in range(newest.job_attempt + 1)]
+        try:
+            markers = [await read_marker_of(run, layout) for layout in attempts]
+        except LockgateError:
+            markers = []
+        times.append(min((marker.created for marker in markers if marker is not None), default=0.0))
+    return min(times, default=None)
+
+
+def _places(paths: Sequence[str]) -> list[str]:
+    """The directories above these, below the root: any may be a destination of its own."""
+    levels = [path.split("/")[:-1] for path in paths]
+    return sorted({"/".join(level[:depth]) for level in levels for depth in range(1, len(level) + 1)})
+
+
+async def _holds_jobs(run: JobRun, place: str) -> bool:
+    return bool(await list_all(run.store, f"{place}/{JOBS}"))

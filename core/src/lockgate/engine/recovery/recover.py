@@ -1,0 +1,390 @@
+"""Recovery of a job whose driver died during job commit: finish it, or undo it, from any point, by anybody.
+
+What can be done in which phase is the table in `lockgate.model.phases`. Recovery first takes the record over, so
+that of several recoverers one goes on; it can itself be killed at any point and run again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lockgate.engine.inspection.list_jobs import driver_may_be_alive, job_state
+from lockgate.engine.job.answer_failure import Failure, answer_failure, recorded_plan, roll_back, still_held
+from lockgate.engine.job.cleanup import clean_up
+from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.job.job_commit import commit_from_claim, conclude, finish_from, record_commit, wind_up
+from lockgate.engine.record.ended_jobs import NOTHING_ASIDE, committed_summary, has_ended, remember_last
+from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
+from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.own_protocol import with_own_protocol
+from lockgate.engine.record.record_log import RecordLog, has_predecessor, holders_of, read_record
+from lockgate.engine.record.recorded_options import as_recorded
+from lockgate.engine.record.replaced_lists import kept_lists, lists_in_force, still_set_aside
+from lockgate.engine.record.signs_of_life import refuse_if_at_work
+from lockgate.engine.record.summaries import published_summary, read_summary
+from lockgate.engine.record.transactions import claim_transaction, saved_for_outcome
+from lockgate.engine.recovery.end_without_record import end_without_record, restore
+from lockgate.engine.run.delete_trees import delete_trees
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.commands import command
+from lockgate.model.errors import CommitFailed, CommitFenced, CommitRefused, FileChanged, LockgateError, UsageError
+from lockgate.model.layout import SUCCESS, JobLayout
+from lockgate.model.phases import PHASES, Phase
+from lockgate.model.record import CommitRecord
+from lockgate.model.replaced import KeptList
+from lockgate.model.summary import Summary
+from lockgate.model.undone import Undone
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What recovery did: `nothing` was to be done, the job was `finished` or `undone`, there is `no trace` of a job of
+    that id (it has ended, or never was), its commit has `not begun` (`problem` says what can be done with it), or,
+    among several jobs that were recovered at once, this one's recovery `failed` with this `problem`. `phase` is where
+    the job was before. `missing` are files that an undone job was to replace and that could not be restored, since
+    somebody else has deleted them; `left` are paths where it had put a file that somebody has changed or replaced
+    since: what is there was left."""
+
+    outcome: Literal["nothing", "finished", "undone", "not begun", "no trace", "failed"]
+    phase: Phase | None
+    summary: Summary | None = None
+    problem: str = ""
+    missing: Sequence[str] = ()
+    left: Sequence[str] = ()
+
+
+async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = False) -> Recovery:
+    """Finish the job commit, or undo it; `undo` None: as the phase table says, or as another recoverer has begun.
+
+    Raises:
+        CommitFenced: its driver may be alive (and `force` was not given), or somebody else is recovering it.
+        UsageError: it is past its commit point and cannot be undone.
+        FileChanged: somebody has deleted files that it had put in place, or changed what is still staged.
+    """
+    with run.stage("recover"):
+        record = await read_record(run)
+        if record is None:
+            return await _without_record(await with_own_protocol(run, None), undo=undo, force=force)
+        run = await with_own_protocol(run, record)
+        run = dataclasses.replace(run, layout=run.layout.at_attempt(record.job_attempt))
+        if await _is_remainder(run, record):
+            return await _end_remainder(run, record, undo=undo)
+        if record.phase is not Phase.COMMITTED and not force and _may_be_alive(run, record):
+            raise _may_be_at_work(run, record)
+        if record.phase in NOTHING_ASIDE and (lost := await _lists_of_another_record(run, record)):
+            recovery = await _from_lists(run, lost, undo=undo)
+            # Then the record that was begun anew, as if it were the only one.
+            await recover_job(run, undo=True if recovery.outcome == "undone" else None, force=force)
+            return recovery
+        wants_undo = _wants_undo(run, record, undo)
+        run = dataclasses.replace(run, options=as_recorded(run.options, record))
+        log = RecordLog(run)
+        if record.phase is Phase.REFUSED:
+            return await _recover_refused(run, log, record, undo=wants_undo)
+        try:
+            return await _go_on(run, log, record, undo=undo, wants_undo=wants_undo)
+        except LockgateError as error:
+            if log.is_past_commit_point or await still_held(log, error):
+                raise
+            ended = await _ended_by_another(run, record.phase)
+            if ended is None:
+                raise
+            run.log.info("somebody else has ended the job meanwhile", error=str(error))
+            return ended
+
+
+async def _go_on(run: JobRun, log: RecordLog, record: CommitRecord, *, undo: bool | None, wants_undo: bool) -> Recovery:
+    """Take the job over, and finish it, or undo it."""
+    record = await catch_up(run, log, await log.take_over(record))
+    if undo and not PHASES[record.phase].can_undo:
+        raise too_late(run)
+    if wants_undo or (undo is None and await _is_being_undone(run, record)):
+        return await log.while_renewing(_undo(run, log, record))
+    return await _finish(run, log, record)
+
+
+async def _ended_by_another(run: JobRun, phase: Phase) -> Recovery | None:
+    """What a recoverer that was overtaken has to tell: how the other has ended the job. None: it has not, yet. What was
+    refused to this one (manifests that are gone, a directory that is) says nothing of that. A job whose record is its
+    commit point has not ended with that: what it replaces may be there yet."""
+    found = await read_record(run)
+    if found is not None and not await has_predecessor(run, found):
+        found = None  # this one may have written it itself, after the job was over
+    summary = await committed_summary(run)
+    committed = found is not None and found.phase is Phase.COMMITTED and run.protocol.commits_by_success
+    if summary is not None or committed:
+        return Recovery("finished", phase, summary)
+    if found is not None and found.phase is Phase.ROLLED_BACK:
+        return Recovery("undone", phase, missing=found.missing, left=found.left)
+    return None
+
+
+def _may_be_at_work(run: JobRun, record: CommitRecord) -> CommitFenced:
+    return CommitFenced(
+        f"job {run.layout.job_id} may be at work: {record.holder} renewed it "
+        f"{run.runtime.wall() - record.updated:.0f} s ago (phase {record.phase.value})",
+        where=run.url(run.layout.attempt_directory),
+        next_step="if that driver is surely dead, add --force",
+    )
+
+
+def _wants_undo(run: JobRun, record: CommitRecord, undo: bool | None) -> bool:
+    """Whether the job is to be undone: as was asked for, or else as its phase says.
+
+    Raises:
+        UsageError: what was asked for is not possible in this phase.
+    """
+    rule = PHASES[record.phase]
+    wants_undo = rule.recovery == "undo" if undo is None else undo
+    if wants_undo and not rule.can_undo:
+        raise too_late(run)
+    if not wants_undo and rule.recovery == "undo":
+        raise UsageError(
+            f"the job is {record.phase.value}: it can only be undone",
+            where=run.url(run.layout.attempt_directory),
+            next_step=command("recover", run.store.url, run.layout.job_id, "--undo"),
+        )
+    return wants_undo
+
+
+async def _recover_refused(run: JobRun, log: RecordLog, record: CommitRecord, *, undo: bool) -> Recovery:
+    """Nothing of a refused job is anywhere; unless the newest versions of its record, which said more, are lost."""
+    has_lists = bool(await lists_in_force(run))
+    if not undo:
+        if has_lists:
+            raise still_set_aside(run)
+        await refuse_if_moved(run, record)
+        return Recovery("nothing", record.phase)
+    moved = await moved_plan(run, record)
+    if moved is None and not has_lists:
+        return Recovery("nothing", record.phase)
+    files = {"files": moved.files, "bytes": moved.bytes} if moved else {}
+    record = await log.claim(Phase.ROLLING_BACK, record, reason="undone by recovery", **files)
+    return await log.while_renewing(_undo(run, log, record))
+
+
+async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
+    phase = record.phase
+    if phase in (Phase.CLAIMED, Phase.MOVING):
+        # What cannot be read leaves the job as it is: somewhere else, or later, it may be readable.
+        plan = await (
+            run.protocol.load_plan(run, record.pins) if phase is Phase.CLAIMED else recorded_plan(run, record)
+        )
+        await run.protocol.may_go_on(run, plan, phase)
+        try:
+            if phase is Phase.CLAIMED:
+                await run.protocol.refuse_aborted(run, plan.pins)
+                # Whoever gives the command waits for nobody: a job that is in the way has crashed, or is at work.
+                at_once = dataclasses.replace(run, options=run.options.replace(when_jobs_meet="fail"))
+                work = commit_from_claim(at_once, log, record.pins, admit, plan)
+            else:
+                work = finish_from(run, log, plan)
+            summary = await log.while_renewing(work)
+        except Failure as error:
+            # Whether a job that cannot be finished now is to be undone is for whoever gives the command.
+            left = dataclasses.replace(run, options=run.options.replace(on_failure="leave"))
+            await answer_failure(left, log, error)
+            raise
+        return Recovery("finished", phase, summary)
+    if phase is Phase.PUBLISHING:
+        if await _waits_for_commit(run, record):
+            await _refuse_if_taken_away(run, record)
+        if record.marks_success:
+            await remember_last(run)
+        await record_commit(
+            run, log, surely=run.commits_by_success and await run.protocol.publish(run, record.summary_nonce)
+        )
+    found = await _own_summary(run, record)
+    assert log.now is not None
+    if found is None:
+        await conclude(run, None, log.now)
+        await clean_up(run, committed=True)
+        return Recovery("finished", phase)
+    return Recovery("finished", phase, await wind_up(run, found, log.now))
+
+
+async def _waits_for_commit(run: JobRun, record: CommitRecord) -> bool:
+    """Whether the commit point surely has not been passed: after it, other jobs may replace what this one wrote."""
+    return not run.commits_by_success or await run.protocol.is_waiting(run, record.summary_nonce)
+
+
+async def _refuse_if_taken_away(run: JobRun, record: CommitRecord) -> None:
+    try:
+        plan = await run.protocol.load_plan(run, record.pins)
+    except CommitRefused as error:
+        run.log.warning("what is in place cannot be compared with the manifests", error=str(error))
+        return
+    try:
+        await run.protocol.may_go_on(run, plan, record.phase)
+    except FileChanged:
+        # Its driver may live, and have passed the commit point since.
+        if await _waits_for_commit(run, record):
+            raise
+
+
+async def _is_being_undone(run: JobRun, record: CommitRecord) -> bool:
+    """Whether somebody who has died had begun to undo the job, before the record could say so."""
+    return (
+        record.phase is Phase.PUBLISHING
+        and run.commits_by_success
+        and await run.protocol.is_revoked(run, record.summary_nonce)
+    )
+
+
+async def _own_summary(run: JobRun, record: CommitRecord) -> Summary | None:
+    """This job's summary: kept for its transaction id, or in `_SUCCESS` unless another job has replaced that."""
+    if record.txn_id and (saved := await saved_for_outcome(run, record)) is not None:
+        return saved
+    if not record.marks_success:
+        return None
+    published = await published_summary(run)
+    if published is not None or run.commits_by_success:
+        return published
+    return await read_summary(run, run.layout.summary_temporary(record.summary_nonce))
+
+
+async def admit(run: JobRun) -> Summary | None:
+    """The `Admission` of a job: by its transaction id, if it has one."""
+
+    async def end(layout: JobLayout) -> Undone:
+        other = dataclasses.replace(run, layout=layout, marker="", counters={}, stage_seconds={})
+        record = await read_record(other)
+        if record is not None and record.phase is Phase.REFUSED:
+            await abort_job(other)
+            return Undone()
+        try:
+            recovery = await recover_job(other, force=True)
+        except CommitFailed as error:
+            # This very job repeats its write, so it need not wait for somebody who mends what keeps it from its end.
+            run.log.warning("a job of this transaction cannot be finished", other=layout.job_id, error=str(error))
+            recovery = await recover_job(other, undo=True, force=True)
+        return Undone(recovery.missing, recovery.left)
+
+    return await claim_transaction(run, end)
+
+
+async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
+    undone = Undone(record.missing, record.left)
+    if record.phase is not Phase.ROLLED_BACK:
+        undone = await roll_back(run, log, reason="undone by recovery")
+    # What an older version of the record, the newest ones being lost, does not know of.
+    more = await restore(run, await kept_lists(run, run.layout.job_id))
+    if more:
+        undone += more
+        await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
+    _tell(run, undone)
+    await clean_up(run)
+    return Recovery("undone", record.phase, missing=undone.missing, left=undone.left)
+
+
+def _tell(run: JobRun, undone: Undone) -> None:
+    """Tell those who only listen: gc, or a job of the same transaction id, may be the one who undoes."""
+    if undone:
+        run.emit("not-all-restored", missing=list(undone.missing), left=list(undone.left))
+        run.log.warning("the destination was restored" + str(undone), missing=undone.missing, left=undone.left)
+
+
+async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Recovery:
+    """A job that has not begun its commit, or is over; or whose record another program has deleted."""
+    if not await kept_lists(run, run.layout.job_id):
+        return Recovery("nothing", None)
+    # A list comes after the record, and goes before it. The job may have begun since its record was looked for, and may
+    # have ended since: lost is a record that is not there while a list is, before it and after it.
+    if await read_record(run) is not None:
+        return await recover_job(run, undo=undo, force=force)
+    kept = await kept_lists(run, run.layout.job_id)
+    if not kept:
+        return Recovery("nothing", None)
+    if undo is not None and not force and await read_marker(run) is not None:
+        state = await job_state(run, run.layout)
+        harm = "it may move more files once the job is ended without its record"
+        await refuse_if_at_work(run, state.last_seen, state.tasks_seen, harm=harm)
+    if undo and not await has_ended(run):
+        # What its driver, should it live, could still rename.
+        await delete_trees(run, [run.layout.job_directory])
+    return await _from_lists(run, kept, undo=undo)
+
+
+async def _from_lists(run: JobRun, kept: list[KeptList], *, undo: bool | None) -> Recovery:
+    undone = await end_without_record(run, kept, undo=undo)
+    if undone is None:
+        return Recovery("finished", None, await published_summary(run))
+    _tell(run, undone)
+    return Recovery("undone", None, missing=undone.missing, left=undone.left)
+
+
+async def _lists_of_another_record(run: JobRun, record: CommitRecord) -> list[KeptList]:
+    """What is set aside by a commit of this job whose record is gone, and this one was begun anew since: by lists that
+    none of its holders has written. (A list of a holder's own means that newer versions of this record are lost.)"""
+    kept = await kept_lists(run, run.layout.job_id)
+    holders = await holders_of(run, record) if kept else set()
+    return kept if all(each.nonce not in holders for each in kept) else []
+
+
+async def _is_remainder(run: JobRun, record: CommitRecord) -> bool:
+    """Whether the job is over, and the record is what a cleanup that was cut short has left, or what a delayed request
+    or a driver that slept has created after it. Cleanup deletes the job's marker, and older versions of the record,
+    before the newest; a claim on a job that is over must not be finished, as a job without output, nor one by a driver
+    that came after the commit and had not noticed yet. Nor is a job that has ended undone by an older version, or by an
+    abort of what its late tasks have left."""
+    moved = record.files or record.replaced or record.made_directories
+    nothing_aside = record.phase in NOTHING_ASIDE or (record.phase is Phase.ROLLING_BACK and not moved)
+    if nothing_aside and not record.txn_id and await has_ended(run):
+        return True
+    if record.marker:
+        marker = await read_marker(run)
+        if marker is not None and marker.nonce == record.marker:
+            # A late driver's, that has woken where its job was undone and set up again, has manifests that are gone.
+            return not await has_predecessor(run, record) and not await _has_manifests(run, record)
+        return not await _can_go_on(run, record)
+    return not await has_predecessor(run, record)
+
+
+async def _can_go_on(run: JobRun, record: CommitRecord) -> bool:
+    """Whether the job's marker alone is gone, as where a program that tidies up takes the oldest file first: the record
+    says that files are on their way, the version before it is there, and so are the manifests that say which."""
+    if record.phase not in (Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK):
+        return False
+    return await has_predecessor(run, record) and await _has_manifests(run, record)
+
+
+async def _has_manifests(run: JobRun, record: CommitRecord) -> bool:
+    try:
+        await run.protocol.load_plan(run, record.pins)
+    except CommitRefused:
+        return False
+    return True
+
+
+async def _end_remainder(run: JobRun, record: CommitRecord, *, undo: bool | None) -> Recovery:
+    committed = record.phase is Phase.COMMITTED
+    # Our own cleanup deletes the marker after what was set aside, another committer what it finds.
+    kept = [] if committed else await kept_lists(run, run.layout.job_id)
+    recovery = await _from_lists(run, kept, undo=undo) if kept else _ended_already(run, record)
+    await clean_up(run, committed=committed)
+    return recovery
+
+
+def _ended_already(run: JobRun, record: CommitRecord) -> Recovery:
+    """Who has undone the job may have died before anybody was told of what could not be made as it was."""
+    undone = Undone(record.missing, record.left)
+    _tell(run, undone)
+    if not undone:
+        return Recovery("nothing", record.phase)
+    return Recovery("undone", record.phase, missing=undone.missing, left=undone.left)
+
+
+def _may_be_alive(run: JobRun, record: CommitRecord) -> bool:
+    return driver_may_be_alive(run, record) and record.phase not in (Phase.ROLLED_BACK, Phase.REFUSED)
+
+
+def too_late(run: JobRun) -> UsageError:
+    """The error of who would undo a job that has committed."""
+    return UsageError(
+        f"job {run.layout.job_id} is committed and cannot be undone",
+        where=run.url(SUCCESS),
+        next_step=f"{command('recover', run.store.url, run.layout.job_id)} cleans up after it",
+    )

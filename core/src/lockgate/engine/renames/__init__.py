@@ -1,0 +1,1 @@
+"""For protocols that commit by renames: files renamed, set aside, taken out again and brought back."""

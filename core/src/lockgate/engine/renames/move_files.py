@@ -1,0 +1,143 @@
+"""The stages between the plan and the summary: what is replaced goes aside, directories are made, files move.
+
+Every one of them can be repeated from the start after a crash: a rename that has taken place is found out by
+identity, a directory that exists is no failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from lockgate.engine.record.ended_jobs import remember_last
+from lockgate.engine.record.replaced_lists import waiting_files
+from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
+from lockgate.engine.renames.replaced_files import Numbered, set_aside
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.capabilities import WEAKENING, Capability
+from lockgate.model.errors import CommitFailed, FileChanged
+from lockgate.model.files import FileStatus, Rename, Renamed
+from lockgate.model.layout import SUCCESS
+from lockgate.model.manifest import Entry
+from lockgate.model.plan import CommitPlan
+from lockgate.model.replaced import SetAside
+from lockgate.model.urls import parent_of
+
+
+async def move_files(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: bool = False) -> None:
+    """Bring the destination to its new state, all but `_SUCCESS`, in the order that the options ask for.
+
+    An old `_SUCCESS` is set aside before anything else, and files that stand where a directory must be next, in
+    either order. `aside_nonce` says where replaced files wait; `again`: somebody may have begun before.
+    """
+    # Where a rename is two acts, what waits may still stand in its old place as well: the store ends that rename.
+    at_once = not run.store.capabilities & WEAKENING
+    done = await waiting_files(run, aside_nonce) if again and plan.set_aside and at_once else {}
+    pending = [(number, aside) for number, aside in enumerate(plan.set_aside) if number not in done]
+    for number, aside in pending:
+        if aside.path == SUCCESS:
+            await _set_aside_summary(run, aside_nonce, number, aside)
+    blocking, replaced = _split(plan, pending)
+    await set_aside(run, aside_nonce, blocking)
+    emptied = plan.directories_in_the_way() if Capability.REAL_DIRECTORIES in run.store.capabilities else []
+    if run.options.replace_order == "old-first":
+        await set_aside(run, aside_nonce, replaced)
+        await run.store.delete_empty_directories(emptied)
+        await _make_directories(run, plan)
+        await _rename_files(run, plan)
+    else:
+        # One name can only be one file's, or a directory's: what is there has to go before the file comes.
+        same, inside = plan.writes_any_of(aside.path for _, aside in replaced), set(emptied)
+        first = {number for number, aside in replaced if aside.path in same or parent_of(aside.path) in inside}
+        await set_aside(run, aside_nonce, [each for each in replaced if each[0] in first])
+        await run.store.delete_empty_directories(emptied)
+        await _make_directories(run, plan)
+        await _rename_files(run, plan)
+        await set_aside(run, aside_nonce, [each for each in replaced if each[0] not in first])
+    if run.options.validate_output:
+        await validate(run, plan)
+
+
+def _split(plan: CommitPlan, pending: Numbered) -> tuple[Numbered, Numbered]:
+    needed = set(plan.directories)
+    files = [each for each in pending if each[1].path != SUCCESS]
+    blocking = [each for each in files if each[1].path in needed]
+    return blocking, [each for each in files if each[1].path not in needed]
+
+
+async def _set_aside_summary(run: JobRun, nonce: str, number: int, aside: SetAside) -> None:
+    """Set the old `_SUCCESS` aside, if it is still the one that was there when the plan was made.
+
+    It goes first and by itself: a reader that looks for it must never find it over half-replaced data. Where it is
+    another by now, or none, a job on other partitions has published its own, or has set this one aside: neither
+    lists anything that this job replaces.
+    """
+    with run.stage("set_aside"):
+        for attempt in range(TRIES):
+            (found,) = await run.store.stat_files([SUCCESS])
+            if found is None or not run.store.same_identity(aside.identity, found.identity):
+                return
+            if attempt:
+                await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
+            await remember_last(run)
+            # The version that was just seen: of one that came back, or that another committer wrote again, the content
+            # is the same.
+            waits = run.layout.replaced_file(nonce, number)
+            (outcome,) = await run.store.rename_files([Rename(SUCCESS, waits, found.length, found.identity)])
+            if isinstance(outcome, Renamed):
+                return
+        raise CommitFailed(
+            f"the old {SUCCESS} could not be set aside: {outcome}",
+            where=run.url(SUCCESS),
+            next_step="another job may have moved it meanwhile; run the job again",
+        )
+
+
+async def _make_directories(run: JobRun, plan: CommitPlan) -> None:
+    if not plan.missing_directories:
+        return
+    with run.stage("create_directories"):
+        missing = set(plan.missing_directories)
+        # Making a leaf makes what is above it: each is asked for once, and no parent by itself.
+        above = {parent_of(path) for path in missing}
+        leaves = [path for path in plan.missing_directories if path not in above]
+        for path, outcome in zip(leaves, await run.store.make_directories(leaves), strict=True):
+            if outcome.state == "blocked":
+                raise CommitFailed(
+                    "a file stands where a directory must be, and came after the commit was planned",
+                    where=run.url(outcome.blocked or path),
+                    next_step="another writer is at work on this destination; remove its file, or recover the job",
+                )
+        run.count("op_mkdirs", len(leaves))
+
+
+async def _rename_files(run: JobRun, plan: CommitPlan) -> None:
+    with run.stage("rename_files"):
+        progress = run.progress(plan.files)
+        for batch in plan.batches():
+            renames = [Rename(e.source, e.target, e.length, e.identity) for e in batch]
+            began = run.runtime.tick()
+            await rename_all(run, renames, progress, make_parents=True)
+            run.statistics.took("commit_file_rename", run.runtime.tick() - began, len(renames))
+        run.count("committer_files_committed", plan.files)
+        run.count("committer_bytes_committed", plan.bytes)
+
+
+async def validate(run: JobRun, plan: CommitPlan) -> None:
+    """Hadoop's optional validation, but before the commit point: a mismatch is still undone."""
+    with run.stage("validate_output"):
+        progress = run.progress(plan.files)
+        for batch in plan.batches(1_000):
+            found = await run.store.stat_files([entry.target for entry in batch])
+            for entry, status in zip(batch, found, strict=True):
+                mismatch = run.hooks.validate_file(run.store, _expected(entry), status)
+                if mismatch is not None:
+                    raise FileChanged(
+                        "a committed file is not what its task wrote",
+                        where=f"{run.url(mismatch.path)}\nexpected  {mismatch.expected}\nfound     {mismatch.found}",
+                        next_step="another writer is at work on this destination",
+                    )
+            progress(len(batch))
+
+
+def _expected(entry: Entry) -> FileStatus:
+    return FileStatus(entry.target, entry.length, entry.identity)

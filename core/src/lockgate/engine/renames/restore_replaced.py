@@ -1,0 +1,82 @@
+"""Undo a job whose commit record is lost: somebody has deleted the job's directory, with the record in it.
+
+What it had set aside is still there, with the list of it and the list of the files that took its place. That is enough
+to restore the destination; it does not tell whether the job had passed its commit point, so somebody has to say what
+to do, unless `_SUCCESS` does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from lockgate.engine.record.replaced_lists import LIST_BYTES_MAX, waiting_files
+from lockgate.engine.renames.replaced_files import bring_back
+from lockgate.engine.renames.roll_back import (
+    bring_back_summary,
+    missing_of,
+    renew_versions,
+    return_what_is_not_ours,
+    stayed_of,
+    withdraw,
+)
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import LockgateError
+from lockgate.model.manifest import Entry
+from lockgate.model.replaced import KeptList
+from lockgate.model.summary import CommittedFile, FileList, decode_file_list
+from lockgate.model.undone import Undone
+
+
+async def restore_from(run: JobRun, kept: Sequence[KeptList]) -> Undone:
+    """Bring back what these lists name, and take out what has replaced it, by the lists alone; the latest first."""
+    undone = Undone()
+    for each in reversed(kept):
+        undone += await _restore(dataclasses.replace(run, layout=each.layout), each)
+    return undone
+
+
+async def _restore(run: JobRun, kept: KeptList) -> Undone:
+    left: list[str] = []
+    files, nonce = kept.replaced.files, kept.nonce
+    with run.stage("roll_back"):
+        waiting = await waiting_files(run, nonce)
+        # A file of that name was never moved, or has come back: what stands there is not the job's. But it may be the
+        # job's, where somebody has deleted the replaced one: the list says which file was there before.
+        old = await stayed_of(run, files, came_back=waiting)
+        if Capability.REAL_DIRECTORIES in run.store.capabilities:
+            await run.store.make_directories([run.layout.withdrawn_without_record(nonce)])
+        numbered = enumerate(await _new_files(run, kept))
+        while batch := list(islice(numbered, 1_000)):
+            places = [
+                (
+                    Entry("", file.path, file.length, file.identity),
+                    run.layout.withdrawn_file_without_record(nonce, number),
+                )
+                for number, file in batch
+                if file.path not in old
+            ]
+            left += await withdraw(run, places)
+            await return_what_is_not_ours(run, places)
+        await run.store.delete_empty_directories(
+            sorted(kept.replaced.made_directories, key=lambda path: (-path.count("/"), path))
+        )
+        await renew_versions(run, nonce, files)
+        waiting = await waiting_files(run, nonce)
+        await bring_back(run, nonce, files)
+        missing = await missing_of(run, files, came_back=waiting)
+        await bring_back_summary(run, nonce)
+        return Undone(missing, left)
+
+
+async def _new_files(run: JobRun, kept: KeptList) -> Iterator[CommittedFile]:
+    path = run.layout.replacing_files(kept.nonce)
+    (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
+    if content is None:
+        raise LockgateError(
+            "the list of the job's new files is gone", where=run.url(path), next_step="nothing was touched"
+        )
+    listed = FileList(companion=path, digest=kept.replaced.replacing_digest)
+    return decode_file_list(content, listed, name=run.url(path))

@@ -1,0 +1,270 @@
+"""What a commit protocol supplies, and what it promises.
+
+The engine runs a job: it claims the record, asks the policy, keeps transactions, answers failures, recovers. Whenever
+it comes to where a file is, how it becomes visible, or how that is taken back, it asks the job's protocol. Everything
+that a protocol is given is in the `JobRun`: the store, the options, the clock; it keeps no state of its own.
+
+In the order of a job's life:
+
+| the engine | asks |
+| --- | --- |
+| sets the job up | `set_up_job` |
+| runs a task attempt | `set_up_task`, `open_file`, then `commit_task` or `abort_task` |
+| commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
+| has committed | `conclude`, `release` |
+| undoes it | `revoke`, `undo`, `discard` |
+| recovers it | `may_go_on`, `is_waiting`, `is_revoked`, `has_performed`, `has_pending`, `restore` |
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from lockgate.model.capabilities import Capability
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import TaskAttempt
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from lockgate.model.receipt import Pin, Receipt
+from lockgate.model.record import CommitRecord
+from lockgate.model.replaced import KeptList
+from lockgate.model.summary import Summary
+from lockgate.model.undone import Undone
+
+if TYPE_CHECKING:
+    from lockgate.engine.run.job_run import JobRun
+    from lockgate.engine.run.store import OutputFile
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """What a protocol promises of every job, on a store that has what it needs. The table of the paper's section on
+    comparing committers (`zero-rename-committer.tex`), with what this engine adds; `lockgate plugins` shows it."""
+
+    task_commit_atomic: bool
+    task_commit_repeatable: bool
+    uncommitted_invisible: bool
+    committed_invisible: bool
+    recoverable: bool
+    holds_through_partition: bool
+
+
+ATTRIBUTE_MEANING: Mapping[str, str] = {
+    "task_commit_atomic": "a task attempt is committed or it is not, whenever its process dies",
+    "task_commit_repeatable": "its commit may be called again, or another attempt's after it, and one of them counts",
+    "uncommitted_invisible": "readers see nothing of a task attempt that has not committed",
+    "committed_invisible": "readers see nothing of one that has, before the job commits",
+    "recoverable": "a job whose driver died in its commit can be finished, or undone, by anybody",
+    "holds_through_partition": "a task attempt that is cut off from its driver, and goes on, changes nothing of what "
+    "the job commits",
+}
+"""What each attribute says, where it is true."""
+
+
+class Protocol(ABC):
+    """A commit protocol. Subclassed once a protocol; one object serves all jobs.
+
+    What a method raises is stated with it; anything but a `LockgateError` is a fault of the protocol. All that is asked
+    for a job, as opposed to a task attempt, can be asked again after a crash at any moment of it.
+    """
+
+    name: ClassVar[str]
+    """What the option `protocol` calls it, and what the job's record, marker and summary hold."""
+    description: ClassVar[str]
+    """One line for `lockgate plugins`."""
+    needs: ClassVar[frozenset[Capability]]
+    """The capabilities of a store without which a job is refused."""
+    alternative: ClassVar[str]
+    """What to do on a store that lacks one."""
+    attributes: ClassVar[Attributes]
+    """What it promises."""
+    commits_by_success: ClassVar[bool] = True
+    """Whether the commit point of a job that leaves a `_SUCCESS` is that: `publish`. Else it is the version of the
+    record that says `committed`, as of every job that leaves none; `publish` and `revoke` are not called, and
+    `conclude` leaves the `_SUCCESS`."""
+
+    # A job and its task attempts.
+
+    @abstractmethod
+    async def set_up_job(self, run: JobRun) -> None:
+        """Make what the job's marker and its task attempts are written into. Repeated for the same job."""
+
+    @abstractmethod
+    async def set_up_task(self, run: JobRun) -> None:
+        """Make what a task attempt writes into.
+
+        Raises:
+            JobNotFound: the job is not set up, or over, as far as the store shows it.
+        """
+
+    @abstractmethod
+    def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
+        """Open the file of a task attempt that will be at `path` of the destination. `ordinal` counts the attempt's
+        files; `nonce` tells two runs of one attempt apart. Called from plain synchronous code on any thread.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+
+    @abstractmethod
+    async def commit_task(
+        self,
+        run: JobRun,
+        attempt: TaskAttempt,
+        written: Mapping[str, FileStatus] | None,
+        counters: Mapping[str, int],
+        *,
+        scan: bool = False,
+    ) -> Receipt:
+        """Save what `load_plan` needs of this attempt, and return its receipt. `written` are the files that the attempt
+        opened, as their `OutputFile.close` has described them, by their paths in the destination. With `scan`, or
+        `written` None, what others left in the working directory counts too.
+
+        Raises:
+            JobNotFound: the job is over.
+            CommitFailed: it could not be saved; the task may be tried again.
+        """
+
+    @abstractmethod
+    async def abort_task(
+        self, run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None = None
+    ) -> None:
+        """Delete what the attempt wrote, so that nothing of it ever counts. `written` as in `commit_task`, where who
+        aborts it knows.
+
+        Raises:
+            CommitFenced: a job commit that has not ended has pinned the attempt.
+        """
+
+    # The job's plan.
+
+    @abstractmethod
+    async def find_pins(self, run: JobRun) -> list[Pin]:
+        """A pin for every task that has committed, as far as the store shows it: for a commit without receipts."""
+
+    @abstractmethod
+    async def committed_tasks(self, run: JobRun) -> list[Receipt]:
+        """The receipts of the tasks that committed in earlier attempts at this job; none where a protocol cannot take
+        them over."""
+
+    @abstractmethod
+    async def load_plan(self, run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
+        """The plan of these task attempts, which has not met the destination yet. Its pins have digests.
+
+        Raises:
+            CommitRefused: what an attempt has saved is not there, or not acceptable.
+        """
+
+    @abstractmethod
+    async def refuse_aborted(self, run: JobRun, pins: Sequence[Pin]) -> None:
+        """Make sure that no pinned attempt was aborted.
+
+        Raises:
+            ReceiptUnmatched: one was.
+        """
+
+    @abstractmethod
+    async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
+        """The plan after it has met the destination: what it commits is there, the conflict policy has been asked
+        (`lockgate.plugin.resolve_conflicts`), and what it needs to know of the destination is known. Changes
+        nothing.
+
+        Raises:
+            CommitRefused: it cannot be performed.
+        """
+
+    # The job's commit. The record says `moving` before `perform`, and `publishing` before `publish`.
+
+    @abstractmethod
+    async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
+        """Bring the destination to its new state, all but `_SUCCESS`. `aside` is the nonce under which replaced files
+        wait; `again`: somebody may have begun before.
+
+        Raises:
+            CommitFailed: it cannot be done; it will be undone.
+            OutcomeUnknown: nobody can tell yet how far it came.
+        """
+
+    @abstractmethod
+    async def wait_to_publish(self, run: JobRun, summary: Summary, nonce: str) -> FileStatus | None:
+        """Save the summary where nobody takes it for `_SUCCESS`, so that `publish` is one act; None where the protocol
+        needs nothing saved. Not called for a job that leaves no `_SUCCESS`."""
+
+    @abstractmethod
+    async def publish(self, run: JobRun, nonce: str, waiting: FileStatus | None = None) -> bool:
+        """Pass the commit point, by one act of which exactly one of this and `revoke` takes place. True: this call's
+        did. False: it was passed before, or all was undone and deleted, which the record says.
+
+        Raises:
+            CommitFenced: it was revoked.
+            CommitFailed: the store refuses it.
+            OutcomeUnknown: nobody can tell yet.
+        """
+
+    @abstractmethod
+    async def revoke(self, run: JobRun, nonce: str) -> bool:
+        """Make the commit point impossible. False: it was passed."""
+
+    @abstractmethod
+    async def is_waiting(self, run: JobRun, nonce: str) -> bool:
+        """Whether the commit point was surely not passed yet."""
+
+    @abstractmethod
+    async def is_revoked(self, run: JobRun, nonce: str) -> bool:
+        """Whether somebody has revoked it."""
+
+    async def conclude(self, run: JobRun, summary: Summary | None, record: CommitRecord) -> None:  # noqa: B027
+        """Bring readers what the commit point has decided, where that alone does not: called right after it, by the
+        driver and by whoever recovers the job, before the record goes. `summary` is None where a job leaves no
+        `_SUCCESS`, and its driver died with it. The default has nothing to do.
+
+        Raises:
+            StoreError: it could not be done, and is called again by recovery.
+        """
+
+    async def release(self, run: JobRun) -> None:  # noqa: B027
+        """Free what task attempts that were not committed still hold at the store, beside what is in the job's
+        directory: called before that is deleted. The default has nothing to do.
+
+        Raises:
+            StoreError: it could not be done.
+        """
+
+    # The job's undoing, and its recovery.
+
+    @abstractmethod
+    async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
+        """Undo what `perform` did, and make sure that no driver that still lives can do more of it. The record says
+        `rolling-back`.
+
+        Raises:
+            CommitFailed: something cannot be undone; it is kept, and this may be called again.
+        """
+
+    @abstractmethod
+    async def discard(self, run: JobRun, record: CommitRecord) -> None:
+        """Delete all that a driver of this job could still make visible. Nothing of it was."""
+
+    @abstractmethod
+    async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:
+        """Make sure, before somebody else finishes a job, that what it commits is as it was when its driver died.
+
+        Raises:
+            FileChanged: somebody has changed or deleted it; nothing was touched.
+        """
+
+    @abstractmethod
+    async def has_performed(self, run: JobRun, plan: CommitPlan) -> bool:
+        """Whether some of the plan is surely done: asked where the record is lost, or its newest versions."""
+
+    @abstractmethod
+    async def has_pending(self, run: JobRun, plan: CommitPlan) -> bool:
+        """Whether some of the plan is surely not done."""
+
+    @abstractmethod
+    async def restore(self, run: JobRun, kept: Sequence[KeptList]) -> Undone:
+        """Bring back what these lists name, and take out what has replaced it, by the lists alone: the record is
+        lost."""

@@ -1,0 +1,38 @@
+"""What an undoing could not make as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Undone:
+    """What an undoing could not make as it was: `missing` are files that the job was to replace and that somebody else
+    has deleted; `left` are paths where the job had put a file, and which hold another now, or that file changed."""
+
+    missing: Sequence[str] = ()
+    left: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.left)
+
+    def __add__(self, other: Undone) -> Undone:
+        return Undone([*self.missing, *other.missing], [*self.left, *other.left])
+
+    def __str__(self) -> str:
+        """What is to be said after "the destination was restored"; nothing where all is as it was."""
+        told = [
+            (self.missing, "to be replaced, which somebody else has deleted"),
+            (self.left, "put there by the job, which somebody has changed since and which stay"),
+        ]
+        parts = [f"{_files(len(paths))} {what} ({_some(paths)})" for paths, what in told if paths]
+        return ", but for " + " and ".join(parts) if parts else ""
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
+
+
+def _some(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")

@@ -1,0 +1,64 @@
+"""Uploads that are completed later, and what completing one may have done.
+
+An upload is deferred if all of its bytes are at the store and nobody sees the file until it is completed, by whoever
+holds its `Upload`. Seed: `zero-rename-committer.tex`, "The S3A committers".
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from lockgate.model.files import Unknown
+
+
+class Upload(Struct, frozen=True, gc=False):
+    """One upload that waits to be completed. `mark` was given when it began, and the file will carry it as its `proof`;
+    `token` is what the store needs to complete it, of the store's own form; `identity` is the one that the file will
+    have, where the store can tell."""
+
+    path: str
+    mark: str
+    token: str
+    length: int = -1
+    identity: str = ""
+
+
+class UploadRefusal(StrEnum):
+    """Why an upload surely was not completed."""
+
+    TARGET_EXISTS = "target exists"
+    UPLOAD_MISSING = "upload missing"
+    FAILED = "failed"
+
+
+class Completed(Struct, frozen=True, gc=False):
+    """The file is there, by this call or an earlier one; its identity."""
+
+    identity: str = ""
+
+    def __str__(self) -> str:
+        return "completed"
+
+
+class NotCompleted(Struct, frozen=True, gc=False):
+    """The upload surely was not completed by this call, and will not be. Where it is `UPLOAD_MISSING`, an earlier call
+    may have completed it: what stands at its path tells."""
+
+    reason: UploadRefusal
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"not completed, {self.reason.value}" + (f" ({self.detail})" if self.detail else "")
+
+
+CompletionOutcome = Completed | NotCompleted | Unknown
+
+
+class BegunUpload(Struct, frozen=True, gc=False):
+    """An upload as a listing shows it: begun, neither completed nor given up. `begun` is in seconds since 1970."""
+
+    path: str
+    token: str
+    begun: float = 0.0

@@ -1,0 +1,199 @@
+"""The plan meets the destination, uploads are completed, and, after the commit point, what they replace goes.
+
+Nothing that was there is deleted before the commit point, so a job can be undone until then; and no upload is completed
+over a file, so a job never replaces a file by one of the same name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+
+from lockgate.engine.job.conflicts import resolve
+from lockgate.engine.job.target_names import refuse_names
+from lockgate.engine.record.ended_jobs import is_known_committed
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.replaced_lists import read_replaced
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import Progress
+from lockgate.model.commands import command
+from lockgate.model.errors import (
+    AnswerLost,
+    CommitFailed,
+    DestinationConflict,
+    FileChanged,
+    FileExists,
+    OutcomeUnknown,
+)
+from lockgate.model.files import FileStatus, Unknown
+from lockgate.model.layout import SUCCESS
+from lockgate.model.plan import CommitPlan
+from lockgate.model.record import CommitRecord
+from lockgate.model.summary import Summary, encode_summary
+from lockgate.model.uploads import Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
+from lockgate.protocols.deferred.uploads import completed_in, upload_of
+
+RETRY_SECONDS = 0.1
+"""The wait before uploads are completed again whose answer did not come; it doubles with every further time, to 5 s."""
+
+ANNOUNCE_TRIES = 16
+"""How often `_SUCCESS` is written at most, while other jobs write theirs."""
+
+
+async def meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
+    """The plan with what it replaces.
+
+    Raises:
+        ManifestInvalid: a file has a name that the store does not take.
+        DestinationConflict: the policy says so; or a file would take the place of one that it replaces.
+    """
+    for batch in plan.batches():
+        refuse_names(run, batch)
+    plan = dataclasses.replace(await resolve(run, plan), missing_directories=())
+    same = plan.writes_any_of([aside.path for aside in plan.set_aside])
+    if same:
+        raise DestinationConflict(
+            f"{len(same)} files would be replaced by files of the same names, which this protocol cannot undo",
+            where="\n".join(run.url(path) for path in sorted(same)[:5]),
+            next_step="nothing was touched: give new files new names, as Spark's writers do",
+        )
+    return plan
+
+
+async def complete(run: JobRun, plan: CommitPlan) -> None:
+    """Complete the uploads. Repeating it is no failure.
+
+    Raises:
+        CommitFailed: a file stands in the way, or somebody has given an upload up.
+        OutcomeUnknown: no answer came.
+    """
+    with run.stage("complete_uploads"):
+        progress = run.progress(plan.files)
+        for batch in plan.batches():
+            began = run.runtime.tick()
+            outcomes = await _complete([upload_of(entry) for entry in batch], run, progress)
+            run.statistics.took("commit_file_complete", run.runtime.tick() - began, len(batch))
+            for entry, outcome in zip(batch, outcomes, strict=True):
+                if isinstance(outcome, Completed):
+                    continue
+                where = run.url(entry.target)
+                if isinstance(outcome, NotCompleted):
+                    why = {
+                        UploadRefusal.TARGET_EXISTS: "a file is there that this job did not write",
+                        UploadRefusal.UPLOAD_MISSING: "somebody has given its upload up",
+                    }.get(outcome.reason, outcome.detail)
+                    raise CommitFailed(
+                        f"a file could not be committed: {why}", where=where, next_step="run the job again"
+                    )
+                raise OutcomeUnknown(
+                    f"cannot tell whether a file was committed: {outcome}",
+                    where=where,
+                    next_step=command("recover", run.store.url, run.layout.job_id),
+                )
+        run.count("committer_files_committed", plan.files)
+        run.count("committer_bytes_committed", plan.bytes)
+        if run.options.validate_output:
+            await refuse_if_taken_away(run, plan)
+
+
+async def _complete(uploads: Sequence[Upload], run: JobRun, progress: Progress) -> list[CompletionOutcome]:
+    """Complete these, again where no answer came: that does no harm, and by the mark of what stands at its path the
+    store knows one that was completed before."""
+    outcomes = list(await run.store.complete_uploads(uploads, progress))
+    began, wait = run.runtime.tick(), RETRY_SECONDS
+    while unknown := [number for number, outcome in enumerate(outcomes) if isinstance(outcome, Unknown)]:
+        if run.runtime.tick() - began > run.options.patience_seconds:
+            break
+        await asyncio.sleep(wait * (0.5 + run.runtime.random.random()))
+        wait = min(2 * wait, 5.0)
+        again = await run.store.complete_uploads([uploads[number] for number in unknown])
+        for number, outcome in zip(unknown, again, strict=True):
+            outcomes[number] = outcome
+        run.count("uploads_recovered", sum(isinstance(outcome, Completed) for outcome in again))
+    return outcomes
+
+
+async def refuse_if_taken_away(run: JobRun, plan: CommitPlan) -> None:
+    """Make sure that what was completed still is there.
+
+    Raises:
+        FileChanged: it is not; nothing was touched.
+    """
+    for batch in plan.batches(1_000):
+        found = await completed_in(run, batch)
+        gone = [entry.target for entry, status in zip(batch, found, strict=True) if status is None]
+        if gone:
+            job = run.layout.job_id
+            raise FileChanged(
+                f"job {job} cannot be finished: somebody has deleted or replaced {len(gone)} files, or more, that were "
+                "in place",
+                where="\n".join(run.url(path) for path in gone[:5]),
+                next_step=f"{command('recover', run.store.url, job, '--undo')} restores the destination; then run the "
+                "job again",
+            )
+
+
+async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -> None:
+    """After the commit point: what is replaced goes, the old `_SUCCESS` before it, and the new one comes last. Of a job
+    that is known to be over nothing is done: others may have replaced what it wrote, and its `_SUCCESS`, since."""
+    with run.stage("conclude"):
+        if await _is_over(run):
+            return
+        replaced = await _replaced(run, record)
+        if replaced:
+            await _withdraw_old_success(run)
+            await run.store.delete_if_same(replaced)
+        if run.options.mark_success and summary is not None:
+            await _announce(run, summary)
+
+
+async def _replaced(run: JobRun, record: CommitRecord) -> list[FileStatus]:
+    if not record.set_aside_digest:
+        return []
+    try:
+        listed = await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)
+    except OutcomeUnknown:  # it goes once all that it lists is gone
+        return []
+    return [FileStatus(aside.path, aside.length, aside.identity) for aside in listed.files]
+
+
+async def _is_over(run: JobRun) -> bool:
+    """Whether somebody has brought this committed job to its end: then its note, or its transaction's outcome, or its
+    `_SUCCESS` says so, or its record is gone."""
+    return await is_known_committed(run) or await read_record(run) is None
+
+
+async def _withdraw_old_success(run: JobRun) -> None:
+    """Delete the `_SUCCESS` that another job has left, since what it lists is about to go. Somebody who was asleep,
+    and whose job is over, deletes nobody's: it is looked whether it is over, and by then that `_SUCCESS` is another."""
+    (status,) = await run.store.stat_files([SUCCESS])
+    if status is not None and not await _is_over(run):
+        await run.store.delete_if_same([status])
+
+
+async def _announce(run: JobRun, summary: Summary) -> None:
+    """Write `_SUCCESS`, unless the job is over: by then whoever has ended it has written it.
+
+    What stands there is looked at first, then whether the job is over, then it is written over if it is what was seen.
+
+    Raises:
+        StoreUnavailable: other jobs keep writing theirs.
+    """
+    content = encode_summary(summary)
+    lost = AnswerLost(f"other jobs keep writing {SUCCESS}", where=run.url(SUCCESS))
+    for _ in range(ANNOUNCE_TRIES):
+        (status,) = await run.store.stat_files([SUCCESS])
+        if await _is_over(run):
+            return
+        try:
+            if status is None:
+                await run.store.create_file(SUCCESS, content)
+            else:
+                await run.store.replace_file(SUCCESS, content, status.identity)
+            return
+        except (FileExists, FileChanged):
+            continue
+        except AnswerLost as error:
+            lost = error
+    raise lost

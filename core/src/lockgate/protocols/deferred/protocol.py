@@ -1,0 +1,168 @@
+"""The protocol as the engine asks it: each method says which module does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from lockgate.engine.manifests import committed_tasks, load_manifests
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.protocol import Attributes, Protocol
+from lockgate.engine.run.store import OutputFile
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import JobNotFound
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import TaskAttempt
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from lockgate.model.receipt import Pin, Receipt
+from lockgate.model.record import CommitRecord
+from lockgate.model.replaced import KeptList
+from lockgate.model.summary import Summary, encode_summary
+from lockgate.model.undone import Undone
+from lockgate.protocols.deferred import job_commit, task_commit, undo
+from lockgate.protocols.deferred.uploads import completed_in, mark_of
+
+
+class DeferredProtocol(Protocol):
+    """Uploads to the final paths, completed at job commit. The record is the commit point."""
+
+    name: ClassVar[str] = "deferred"
+    description: ClassVar[str] = "uploads that nobody sees until the job commit completes them; no renames"
+    needs: ClassVar[frozenset[Capability]] = frozenset(
+        {
+            Capability.DEFERRED_UPLOAD,
+            Capability.CONDITIONAL_WRITE,
+            Capability.CREATE_IF_ABSENT,
+            Capability.ATOMIC_WRITE,
+            Capability.CONSISTENT_LISTING,
+        }
+    )
+    alternative: ClassVar[str] = "on a store with renames choose protocol=manifest"
+    commits_by_success: ClassVar[bool] = False
+    attributes: ClassVar[Attributes] = Attributes(
+        task_commit_atomic=True,
+        task_commit_repeatable=True,
+        uncommitted_invisible=True,
+        committed_invisible=True,
+        recoverable=True,
+        holds_through_partition=True,
+    )
+
+    async def set_up_job(self, run: JobRun) -> None:
+        """Nothing but the marker, which the engine leaves."""
+
+    async def set_up_task(self, run: JobRun) -> None:
+        """Nothing to make. The job is looked for, so that a late attempt uploads nothing."""
+        (marker,) = await run.store.stat_files([run.layout.job_marker])
+        if marker is None:
+            raise JobNotFound(
+                f"job {run.layout.job_id} is not at work: it is not set up, or over",
+                where=run.url(run.layout.job_marker),
+                next_step="call setup() on the job before its tasks start; a task of a finished job has nothing to do",
+            )
+
+    def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
+        """A deferred upload to the final path."""
+        return run.store.open_deferred(path, mark_of(run, ordinal, nonce))
+
+    async def commit_task(
+        self,
+        run: JobRun,
+        attempt: TaskAttempt,
+        written: Mapping[str, FileStatus] | None,
+        counters: Mapping[str, int],
+        *,
+        scan: bool = False,
+    ) -> Receipt:
+        """A manifest, written twice."""
+        return await task_commit.commit_task(run, attempt, written, counters, scan=scan)
+
+    async def abort_task(
+        self, run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None = None
+    ) -> None:
+        """A tombstone, then the uploads are given up."""
+        await task_commit.abort_task(run, attempt, written)
+
+    async def find_pins(self, run: JobRun) -> list[Pin]:
+        """By the manifests that are there."""
+        return await load_manifests.find_pins(run)
+
+    async def committed_tasks(self, run: JobRun) -> list[Receipt]:
+        """By the manifests of earlier attempts at the job."""
+        return await committed_tasks.committed_tasks(run, deferred=True)
+
+    async def load_plan(self, run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
+        """From the pinned manifests."""
+        return await load_manifests.load_plan(run, pins, deferred=True)
+
+    async def refuse_aborted(self, run: JobRun, pins: Sequence[Pin]) -> None:
+        """By tombstones."""
+        await load_manifests.refuse_aborted(run, pins)
+
+    async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
+        """Names looked at, conflicts resolved."""
+        return await job_commit.meet(run, plan)
+
+    async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
+        """The uploads are completed. What they replace stays until the commit point."""
+        await job_commit.complete(run, plan)
+
+    async def wait_to_publish(self, run: JobRun, summary: Summary, nonce: str) -> FileStatus:
+        """The summary where recovery finds it."""
+        return await run.store.write_file(run.layout.summary_temporary(nonce), encode_summary(summary))
+
+    async def publish(self, run: JobRun, nonce: str, waiting: FileStatus | None = None) -> bool:
+        """The record is the commit point."""
+        return False
+
+    async def revoke(self, run: JobRun, nonce: str) -> bool:
+        """Who holds the record decides."""
+        return True
+
+    async def is_waiting(self, run: JobRun, nonce: str) -> bool:
+        """As long as the record does not say `committed`."""
+        return True
+
+    async def is_revoked(self, run: JobRun, nonce: str) -> bool:
+        """The record would say it."""
+        return False
+
+    async def conclude(self, run: JobRun, summary: Summary | None, record: CommitRecord) -> None:
+        """What is replaced goes, and `_SUCCESS` comes."""
+        await job_commit.conclude(run, summary, record)
+
+    async def release(self, run: JobRun) -> None:
+        """The uploads of attempts that do not count are given up."""
+        await undo.release(run)
+
+    async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
+        """Uploads are given up, and what was completed is taken out."""
+        return await undo.undo(run, plan)
+
+    async def discard(self, run: JobRun, record: CommitRecord) -> None:
+        """Every upload of the job is given up."""
+        await undo.discard(run)
+
+    async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:
+        """What was completed is there, where the record says that all was."""
+        if phase is Phase.PUBLISHING:
+            await job_commit.refuse_if_taken_away(run, plan)
+
+    async def has_performed(self, run: JobRun, plan: CommitPlan) -> bool:
+        """An upload is completed."""
+        for batch in plan.batches(1_000):
+            if any(status is not None for status in await completed_in(run, batch)):
+                return True
+        return False
+
+    async def has_pending(self, run: JobRun, plan: CommitPlan) -> bool:
+        """An upload is not."""
+        for batch in plan.batches(1_000):
+            if any(status is None for status in await completed_in(run, batch)):
+                return True
+        return False
+
+    async def restore(self, run: JobRun, kept: Sequence[KeptList]) -> Undone:
+        """Nothing is ever set aside."""
+        return Undone()

@@ -1,0 +1,114 @@
+"""Task commit and task abort.
+
+The manifest is written twice: to the attempt's own path, then to the task's. Each write is one act. Of two attempts the
+one that came to the task's path last has it, and the other's manifest is at its own path, where a driver that holds its
+receipt finds it. There is no moment at which a task that has committed has no manifest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from lockgate.engine.manifests.aborted_attempts import bury
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import CommitFailed, JobNotFound, StoreUnavailable, UsageError
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import MANIFEST_SUFFIX, TaskAttempt
+from lockgate.model.manifest import TaskManifest, decode_manifest, encode_manifest
+from lockgate.model.receipt import Receipt
+from lockgate.model.record import digest_of
+from lockgate.protocols.deferred.uploads import entry_of, upload_of
+
+RETRY_SECONDS = 0.1
+"""The wait before the second try to save a manifest; it doubles with every further one, to 5 s."""
+
+
+async def commit_task(
+    run: JobRun,
+    attempt: TaskAttempt,
+    written: Mapping[str, FileStatus] | None,
+    counters: Mapping[str, int],
+    *,
+    scan: bool = False,
+) -> Receipt:
+    """Save the attempt's manifest, and return the receipt.
+
+    Raises:
+        UsageError: files are to be found in a working directory, of which there is none.
+        JobNotFound: the job is over.
+        CommitFailed: the manifest could not be saved in the configured number of attempts.
+    """
+    if written is None or (scan and not written):
+        raise UsageError(
+            "with the protocol deferred a task attempt has no working directory in which files are found",
+            where=run.url(run.layout.task_directory(attempt.task_attempt_id)),
+            next_step="write every file through attempt.open(path); on a store with renames protocol=manifest has one",
+        )
+    with run.stage("commit_task"):
+        layout = run.layout
+        entries = [entry_of(target, status) for target, status in written.items()]
+        manifest = TaskManifest(
+            layout.job_id, layout.job_attempt, attempt.task_id, attempt.task_attempt_id, entries, counters=counters
+        )
+        content = encode_manifest(manifest, run.below)
+        await _save(run, attempt, content)
+        return Receipt(
+            layout.job_id,
+            attempt.task_id,
+            attempt.task_attempt_id,
+            digest_of(content),
+            len(entries),
+            manifest.bytes_total,
+            counters,
+            layout.job_attempt,
+        )
+
+
+async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
+    wait = RETRY_SECONDS
+    for left in reversed(range(run.options.manifest_save_attempts)):
+        try:
+            if (await run.store.stat_files([run.layout.job_marker]))[0] is None:
+                raise JobNotFound(
+                    f"job {run.layout.job_id} is not at work: it is not set up, or over",
+                    where=run.url(run.layout.job_marker),
+                    next_step="nothing of this attempt is committed",
+                )
+            await run.store.write_file(run.layout.manifest_temporary(attempt.task_attempt_id), content)
+            await run.store.write_file(run.layout.manifest(attempt.task_id), content)
+            return
+        except StoreUnavailable as error:
+            if not left:
+                raise CommitFailed(
+                    f"the manifest could not be saved in {run.options.manifest_save_attempts} attempts",
+                    where=run.url(run.layout.manifest(attempt.task_id)),
+                    next_step="let the task be tried again; nothing of this attempt is committed",
+                ) from error
+            run.count("manifest_saves_repeated")
+            run.log.info("manifest is saved again", error=str(error))
+        await asyncio.sleep(wait * (0.5 + run.runtime.random.random()))
+        wait = min(2 * wait, 5.0)
+
+
+async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None) -> None:
+    """Leave the attempt's tombstone, then give its uploads up: those that are known, and those that its manifest names.
+
+    Raises:
+        CommitFenced: a job commit that has not ended has pinned the attempt.
+    """
+    with run.stage("abort_task"):
+        await bury(run, attempt)
+        uploads = [upload_of(entry_of(target, status)) for target, status in (written or {}).items()]
+        own = run.layout.manifest_temporary(attempt.task_attempt_id)
+        (content,) = await run.store.read_files([own], bytes_max=run.options.manifest_bytes_max)
+        if content is not None:
+            manifest = decode_manifest(content, run.layout, run.below, name=run.url(own), deferred=True)
+            uploads += [upload_of(entry) for entry in manifest.files]
+        await run.store.abort_uploads(uploads)
+        await run.store.delete_files([own])
+
+
+def is_manifest(path: str) -> bool:
+    """Whether this is the path of a task's manifest, or of an attempt's own."""
+    return path.endswith((MANIFEST_SUFFIX, f"{MANIFEST_SUFFIX}.tmp"))

@@ -1,0 +1,104 @@
+"""What a job has uploaded is given up, and what it has completed is taken out.
+
+First every upload is given up: from then on no driver that still lives can complete one. Then what was completed by
+then is deleted, each file only if it carries the upload's mark, and is the one that was looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence
+
+from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import ManifestInvalid
+from lockgate.model.files import Deleted
+from lockgate.model.layout import MANIFEST_SUFFIX, JobLayout, parse_attempt_directory
+from lockgate.model.manifest import decode_manifest
+from lockgate.model.plan import CommitPlan
+from lockgate.model.receipt import Pin
+from lockgate.model.undone import Undone
+from lockgate.model.uploads import BegunUpload, Upload
+from lockgate.protocols.deferred.task_commit import is_manifest
+from lockgate.protocols.deferred.uploads import completed_in, upload_of
+
+_MADE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""A job id that was made, and not given."""
+
+
+async def undo(run: JobRun, plan: CommitPlan) -> Undone:
+    """Undo what the job's commit did."""
+    left: list[str] = []
+    with run.stage("roll_back"):
+        for batch in plan.batches():
+            await run.store.abort_uploads([upload_of(entry) for entry in batch])
+        for batch in plan.batches(1_000):
+            ours = [status for status in await completed_in(run, batch) if status is not None]
+            outcomes = await run.store.delete_if_same(ours)
+            left += [each.path for each, done in zip(ours, outcomes, strict=True) if done is Deleted.CHANGED]
+        await run.store.delete_files([run.layout.file_list])
+    return Undone([], left)
+
+
+async def discard(run: JobRun) -> None:
+    """Give up every upload of the job that is known."""
+    async for uploads in _uploads_of(run):
+        await run.store.abort_uploads(uploads)
+    await _abort_named(run)
+
+
+async def release(run: JobRun) -> None:
+    """Give up the uploads of task attempts that do not count: of those that the job has not pinned, or that died. What
+    is at a task's path tells nothing of that: a late attempt may have displaced the one that the driver took."""
+    record = await read_record(run)
+    async for uploads in _uploads_of(run, but=() if record is None else record.pins):
+        await run.store.abort_uploads(uploads)
+    await _abort_named(run)
+
+
+async def _uploads_of(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[list[Upload]]:
+    pinned = {run.layout.at_attempt(pin.job_attempt).manifest_temporary(pin.task_attempt_id) for pin in but}
+    for layout in await _attempts(run):
+        found = [s async for page in run.store.list_directory(layout.manifests) for s in page if is_manifest(s.path)]
+        # Every attempt's own manifest is there; what is at its task's path is one of them once more.
+        own = [status.path for status in found if not status.path.endswith(MANIFEST_SUFFIX)]
+        paths = [path for path in own if path not in pinned]
+        for start in range(0, len(paths), run.options.requests_in_flight):
+            yield await _read(run, layout, paths[start : start + run.options.requests_in_flight])
+
+
+async def _attempts(run: JobRun) -> list[JobLayout]:
+    """Every attempt at the job, later ones too: whoever ends it deletes their directories, and their manifests."""
+    pages = [page async for page in run.store.list_directory(run.layout.job_directory)]
+    found = [parse_attempt_directory(status.path) for page in pages for status in page]
+    return [layout for layout in found if layout is not None]
+
+
+async def _read(run: JobRun, layout: JobLayout, paths: list[str]) -> list[Upload]:
+    below = await below_root_of(run, layout)
+    uploads: list[Upload] = []
+    contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+    for path, content in zip(paths, contents, strict=True):
+        if content is None:
+            continue
+        try:
+            manifest = decode_manifest(content, layout, below, name=run.url(path), deferred=True)
+        except ManifestInvalid as error:
+            run.log.warning("a manifest cannot be read; the uploads that it names are left", error=str(error))
+            continue
+        uploads += [upload_of(entry) for entry in manifest.files]
+    return uploads
+
+
+async def _abort_named(run: JobRun) -> None:
+    """Give up what task attempts had begun that died before they could save anything: uploads whose names hold the
+    job's id, as those of Spark's batch writes do. Only an id that nobody else has, as one that was made for the job,
+    tells whose they are: `job1` is in the names of `job10`, and a word in anybody's. Others are left to the bucket's
+    rules."""
+    if not _MADE.fullmatch(run.layout.job_id):
+        return
+    named: list[BegunUpload] = []
+    async for page in run.store.list_uploads():
+        named += [each for each in page if run.layout.job_id in each.path.rpartition("/")[2]]
+    await run.store.abort_uploads(named)

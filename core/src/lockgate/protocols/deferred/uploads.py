@@ -1,0 +1,39 @@
+"""Deferred uploads as the entries of manifests hold them, and whose a file is that one has become.
+
+An upload begins with a mark that no other has: the job's nonce, the task attempt, a nonce of its run, a number. The
+file that it becomes carries the mark, so that nobody's file of the same content is ever taken for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.files import FileStatus
+from lockgate.model.manifest import Entry
+from lockgate.model.uploads import Upload
+
+
+def mark_of(run: JobRun, ordinal: int, nonce: str) -> str:
+    """The mark of a task attempt's file; letters, digits, `-` and `_`."""
+    return f"{run.marker}-{run.task_attempt_id}-{nonce}-{ordinal}"
+
+
+def entry_of(target: str, status: FileStatus) -> Entry:
+    """The entry of a file that an attempt has uploaded."""
+    return Entry("", target, status.length, status.identity, f"{status.proof} {status.upload}")
+
+
+def upload_of(entry: Entry) -> Upload:
+    """The upload of an entry."""
+    mark, _, token = entry.upload.partition(" ")
+    return Upload(entry.target, mark, token, entry.length, entry.identity)
+
+
+async def completed_in(run: JobRun, entries: Sequence[Entry]) -> list[FileStatus | None]:
+    """For each entry the file that its upload has become; None where there is none, or somebody else's."""
+    found = await run.store.stat_files([entry.target for entry in entries])
+    return [
+        status if status is not None and status.proof == upload_of(entry).mark else None
+        for entry, status in zip(entries, found, strict=True)
+    ]

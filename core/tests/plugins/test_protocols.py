@@ -1,0 +1,228 @@
+"""A protocol is a plugin in fact: chosen by name, asked for everything, and by its own job's record ever after."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+from faulty_store import make_faulty
+from lockgate import Job, JobOptions
+from lockgate.api.job_runs import registry_of
+from lockgate.api.jobs import abort, collect_garbage, commit, jobs, recover, verify
+from lockgate.engine.inspection.list_jobs import JobStatus
+from lockgate.engine.run.spool import MemorySpool
+from lockgate.errors import CapabilityMissing, CommitFailed, LockgateError, OptionError, PluginError
+from lockgate.model.capabilities import Capability
+from lockgate.plugin import CommitPlan, ManifestProtocol, Protocol, hookimpl
+from lockgate.plugins.registry import PluginRegistry
+
+
+class Told(ManifestProtocol):
+    """The manifest protocol under another name, which notes what it is asked."""
+
+    name = "told"
+    description = "for a test"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __getattribute__(self, name: str) -> object:
+        if name in Protocol.__abstractmethods__:
+            self.asked.append(name)
+        return super().__getattribute__(name)
+
+
+def offers(*protocols: object) -> object:
+    class Plugin:
+        @hookimpl
+        def lockgate_protocols(self) -> Sequence[object]:
+            return protocols
+
+    return Plugin()
+
+
+@pytest.fixture
+def told() -> Iterator[Told]:
+    registry, protocol = registry_of(JobOptions()), Told()
+    plugin = offers(protocol)
+    registry.register(plugin, "told")
+    yield protocol
+    registry.unregister(plugin)
+
+
+def test_a_job_asks_its_protocol_for_everything(table, told: Told) -> None:
+    table.write({"old": b"old"})
+    job = table.job(protocol="told", conflict="replace")
+    summary = job.commit([table.task(pickle.loads(pickle.dumps(job)), {"p=1/a": b"a"})])
+    assert table.read() == {"p=1/a": b"a"}
+    assert summary.lockgate is not None and summary.lockgate.protocol == "told"
+    assert {
+        "set_up_job",
+        "set_up_task",
+        "open_file",
+        "commit_task",
+        "load_plan",
+        "refuse_aborted",
+        "meet",
+        "perform",
+        "wait_to_publish",
+        "publish",
+    } <= set(told.asked)
+    assert verify(str(table.root)).findings == []
+
+
+def _left_in_the_middle(table) -> Job:
+    job = table.job(protocol="told", on_failure="leave")
+    receipt = table.task(job, {"p=1/a": b"a", "b": b"b"})
+    make_faulty(job).fail_at = lambda name, subject: name == "rename_files"
+    with pytest.raises(CommitFailed, match="left as it is"):
+        job.commit([receipt])
+    return job
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_recovery_goes_by_the_protocol_of_the_record_whatever_its_own_options_say(table, told: Told, undo) -> None:
+    job = _left_in_the_middle(table)
+    told.asked.clear()
+    recovery = recover(
+        str(table.root), job.job_id, undo=undo or None, force=True, options=JobOptions(protocol="manifest")
+    )
+    assert recovery[job.job_id].outcome == ("undone" if undo else "finished")
+    assert ("undo" if undo else "perform") in told.asked
+    assert table.read() == ({} if undo else {"p=1/a": b"a", "b": b"b"})
+
+
+@pytest.mark.parametrize("end", [abort, commit])
+def test_a_job_that_has_no_record_yet_is_ended_by_the_protocol_of_its_marker(
+    table, told: Told, end: Callable[..., object]
+) -> None:
+    job = table.job(protocol="told")
+    table.task(job, {"a": b"a"})
+    told.asked.clear()
+    end(str(table.root), job.job_id, options=JobOptions(), force=True)
+    assert ("discard" if end is abort else "perform") in told.asked
+    assert table.read() == ({} if end is abort else {"a": b"a"})
+
+
+def test_a_job_of_a_protocol_that_is_not_here_is_shown_and_left_alone(table) -> None:
+    registry, plugin = registry_of(JobOptions()), offers(Told())
+    registry.register(plugin, "told")
+    try:
+        job = _left_in_the_middle(table)
+    finally:
+        registry.unregister(plugin)
+    before = table.everything()
+    (state,) = jobs(str(table.root), JobOptions(alive_seconds=0))
+    assert state.status is JobStatus.CRASHED
+    with pytest.raises(OptionError, match="set up with the protocol 'told', which no plugin here offers"):
+        recover(str(table.root), job.job_id, force=True)
+    (kept,) = collect_garbage(str(table.root), options=JobOptions(alive_seconds=0))
+    assert kept.action == "kept"
+    assert table.everything() == before
+
+
+def test_an_unknown_protocol_is_refused_before_a_job_is_made(table) -> None:
+    with pytest.raises(OptionError, match="no protocol 'other' here") as refused:
+        Job(str(table.root), protocol="other")
+    assert "manifest" in str(refused.value)
+
+
+def test_a_protocol_that_a_store_cannot_run_is_refused_by_the_capability(table, told: Told) -> None:
+    Told.needs = frozenset({Capability.DEFERRED_UPLOAD})
+    try:
+        with pytest.raises(CapabilityMissing, match="the told protocol"):
+            Job(str(table.root), protocol="told")
+    finally:
+        del Told.needs
+
+
+@pytest.mark.parametrize("offer", [Told, "told", object()])
+def test_an_offer_without_an_implementation_is_an_error_that_names_the_plugin(offer: object) -> None:
+    registry = PluginRegistry()
+    registry.register(offers(offer), "theirs")
+    with pytest.raises(PluginError, match="the plugin 'theirs' is faulty: lockgate_protocols offers"):
+        registry.protocols()
+
+
+def test_a_name_that_is_offered_twice_is_an_error_that_names_both() -> None:
+    registry = PluginRegistry()
+    registry.register(offers(ManifestProtocol()), "theirs")
+    with pytest.raises(PluginError, match="two plugins offer a protocol 'manifest'") as refused:
+        registry.protocols()
+    assert "manifest_protocol" in str(refused.value) and "theirs" in str(refused.value)
+
+
+def test_a_protocol_that_lacks_a_method_cannot_be_made() -> None:
+    class Half(Protocol):
+        name = "half"
+
+    with pytest.raises(TypeError, match="abstract"):
+        Half()
+
+
+def test_what_a_protocol_raises_that_is_no_error_of_lockgates_undoes_the_commit(table, told: Told, monkeypatch) -> None:
+    async def broken(*arguments: object, **more: object) -> None:
+        raise ZeroDivisionError("of the protocol's own")
+
+    monkeypatch.setattr(Told, "perform", broken)
+    job = table.job(protocol="told")
+    with pytest.raises(LockgateError, match="restored: ZeroDivisionError: of the protocol's own") as failed:
+        job.commit([table.task(job, {"a": b"a"})])
+    assert isinstance(failed.value.__cause__, ZeroDivisionError)
+    assert table.read() == {}
+
+
+@pytest.mark.parametrize("hook", ["lockgate_protocols", "lockgate_conflict_policies"])
+@pytest.mark.parametrize("answer", [None, "mine", 5, ZeroDivisionError("theirs")])
+def test_a_faulty_plugin_is_named_and_how_to_do_without_it(hook: str, answer: object) -> None:
+    def faulty(self: object) -> object:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    registry = PluginRegistry()
+    registry.register(type("Faulty", (), {hook: hookimpl(faulty)})(), "theirs")
+    with pytest.raises(PluginError, match=f"the plugin 'theirs' is faulty: {hook}") as refused:
+        registry.check_choices(JobOptions())
+    assert "plugins_block=theirs" in str(refused.value)
+
+
+def test_a_policy_that_nobody_answers_for_is_told_as_that() -> None:
+    class Plugin:
+        @hookimpl
+        def lockgate_conflict_policies(self) -> list[str]:
+            return ["unserved"]
+
+    registry = PluginRegistry()
+    registry.register(Plugin(), "theirs")
+    plan = CommitPlan(entries=MemorySpool(), policy="unserved")
+    with pytest.raises(PluginError, match="is offered, and no lockgate_resolve_conflicts answers"):
+        registry.resolve_conflicts(plan, JobOptions(conflict="unserved"), None)
+
+
+def test_an_answer_that_is_no_plan_is_not_told_as_a_policy_that_is_missing() -> None:
+    class Plugin:
+        @hookimpl
+        def lockgate_resolve_conflicts(self) -> str:
+            return "yes"
+
+    registry = PluginRegistry()
+    registry.register(Plugin(), "theirs")
+    with pytest.raises(PluginError, match="answers 'yes'"):
+        registry.resolve_conflicts(CommitPlan(entries=MemorySpool(), policy="append"), JobOptions(), None)
+
+
+def test_what_a_job_without_its_record_has_set_aside_comes_back_by_the_protocol_of_its_list(table, told: Told) -> None:
+    table.write({"p=1/old": b"old"})
+    job = table.job(protocol="told", conflict="replace", on_failure="leave")
+    receipt = table.task(job, {"p=1/new": b"new"})
+    make_faulty(job).fail_at = lambda name, subject: name == "write_file" and "_SUCCESS" in str(subject)
+    with pytest.raises(CommitFailed, match="left as it is"):
+        job.commit([receipt])
+    shutil.rmtree(table.root / job.layout.job_directory)
+    told.asked.clear()
+    assert recover(str(table.root), job.job_id, undo=True, options=JobOptions())[job.job_id].outcome == "undone"
+    assert "restore" in told.asked
+    assert table.read() == {"p=1/old": b"old"}

@@ -1,0 +1,155 @@
+"""The requests that the store makes, as values.
+
+Source: the API reference of Amazon S3 (GetObject, HeadObject, PutObject, DeleteObject, DeleteObjects, ListObjectsV2,
+CreateMultipartUpload, UploadPart, CompleteMultipartUpload, AbortMultipartUpload, ListMultipartUploads).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote, urlencode
+from xml.sax.saxutils import escape
+
+from lockgate.model.errors import PathError
+from lockgate.model.urls import StoreUrl
+from lockgate.stores.http.exchange import Call, Repeat
+
+from lockgate_s3.answers import MARK
+
+BODY_KIND = "application/octet-stream"
+DELETED_AT_ONCE_MAX = 1000
+"""Keys in one DeleteObjects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Builds requests for objects below one root; `prefix` is the root's, with a slash at its end, or empty; `base` is
+    the bucket's URL; `of_objects` are the headers with which each object is made."""
+
+    root: StoreUrl
+    base: str
+    prefix: str
+    of_objects: Mapping[str, str] = field(default_factory=dict)
+
+    def name(self, path: str) -> str:
+        """The object's key."""
+        return self.prefix + path
+
+    def _call(
+        self,
+        kind: str,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        headers: Mapping[str, str] = {},
+        body: bytes | None = None,
+        repeat: Repeat = Repeat.FREELY,
+        on_bucket: bool = False,
+        cost: int = 1,
+    ) -> Call:
+        # The slash after a bucket's name is part of what is signed.
+        url = f"{self.base}/" if on_bucket else f"{self.base}/{encode(self.name(path))}"
+        if query:
+            url += "?" + urlencode(query, quote_via=quote, safe="-_.~")
+        if body is not None:
+            md5 = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+            headers = {**headers, "content-md5": md5, "content-length": str(len(body))}
+        return Call(kind, method, url, str(self.root.child(path)), headers, body, repeat, cost)
+
+    def status(self, path: str) -> Call:
+        """Ask for an object's properties."""
+        return self._call("status", "HEAD", path, {})
+
+    def read(self, path: str, bytes_max: int) -> Call:
+        """Read at most so many bytes from the start."""
+        return self._call("read", "GET", path, {}, headers={"range": f"bytes=0-{bytes_max - 1}"})
+
+    def list_objects(self, path: str, *, delimiter: str, token: str) -> Call:
+        """List a page of the objects below a path."""
+        asked = {"list-type": "2", "encoding-type": "url", "prefix": self.name(f"{path}/") if path else self.prefix}
+        if delimiter:
+            asked["delimiter"] = delimiter
+        if token:
+            asked["continuation-token"] = token
+        return self._call("list", "GET", path, asked, on_bucket=True)
+
+    def put(self, path: str, content: bytes, *, absent: bool = False, identity: str = "") -> Call:
+        """Write an object with all its content, as one act; `absent`: only if there is none; `identity`: only over the
+        one that carries it."""
+        headers = {"content-type": BODY_KIND, **self.of_objects}
+        if absent:
+            headers["if-none-match"] = "*"
+        if identity:
+            headers["if-match"] = f'"{identity}"'
+        repeat = Repeat.WITH_CARE if absent or identity else Repeat.FREELY
+        return self._call("write", "PUT", path, {}, headers=headers, body=content, repeat=repeat)
+
+    def delete(self, path: str, *, identity: str = "") -> Call:
+        """Delete an object, or only the one that carries this identity."""
+        headers = {"if-match": f'"{identity}"'} if identity else {}
+        return self._call("delete", "DELETE", path, {}, headers=headers)
+
+    def delete_many(self, paths: Sequence[str]) -> Call:
+        """Delete up to a thousand objects; each counts as a request of its own."""
+        keys = "".join(f"<Object><Key>{escape(self.name(path))}</Key></Object>" for path in paths)
+        body = f"<Delete><Quiet>true</Quiet>{keys}</Delete>".encode()
+        headers = {"content-type": "application/xml"}
+        query = {"delete": ""}
+        return self._call(
+            "delete", "POST", "", query, headers=headers, body=body, on_bucket=True, cost=max(1, len(paths))
+        )
+
+    def begin_upload(self, path: str, mark: str) -> Call:
+        """Begin an upload in parts; the object will carry `mark`."""
+        headers = {"content-type": BODY_KIND, **self.of_objects}
+        if mark:
+            headers[f"x-amz-meta-{MARK}"] = mark
+        return self._call("write-begin", "POST", path, {"uploads": ""}, headers=headers)
+
+    def upload_part(self, path: str, upload: str, number: int, content: bytes) -> Call:
+        """Send part `number`, from 1."""
+        query = {"partNumber": str(number), "uploadId": upload}
+        return self._call("write-part", "PUT", path, query, body=content)
+
+    def complete_upload(self, path: str, upload: str, etags: Sequence[str], *, absent: bool) -> Call:
+        """Make the object of its parts; `absent`: only if there is none."""
+        parts = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{etag}&quot;</ETag></Part>"
+            for number, etag in enumerate(etags, 1)
+        )
+        headers = {"content-type": "application/xml"} | ({"if-none-match": "*"} if absent else {})
+        body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
+        return self._call(
+            "complete", "POST", path, {"uploadId": upload}, headers=headers, body=body, repeat=Repeat.WITH_CARE
+        )
+
+    def abort_upload(self, path: str, upload: str) -> Call:
+        """Give an upload up."""
+        return self._call("abort", "DELETE", path, {"uploadId": upload})
+
+    def list_uploads(self, key_marker: str, upload_marker: str) -> Call:
+        """List a page of the uploads below the root that are neither complete nor given up."""
+        asked = {"uploads": "", "encoding-type": "url", "prefix": self.prefix}
+        if key_marker:
+            asked |= {"key-marker": key_marker, "upload-id-marker": upload_marker}
+        return self._call("list", "GET", "", asked, on_bucket=True)
+
+
+def encode(name: str) -> str:
+    """A key as the path of a URL.
+
+    Raises:
+        PathError: it has characters that are not Unicode text.
+    """
+    try:
+        return quote(name, safe="-_.~/")
+    except UnicodeEncodeError:
+        raise PathError(
+            "a name on this store must be Unicode text",
+            where=ascii(name),
+            next_step="give the file, or the value that it is partitioned by, another name",
+        ) from None

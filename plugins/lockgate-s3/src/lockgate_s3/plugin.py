@@ -1,0 +1,38 @@
+"""The plugin: which URLs it opens, and how it cleans up."""
+
+from __future__ import annotations
+
+import os
+
+from lockgate.engine.run.hooks import CleanupPlan
+from lockgate.engine.run.store import Store
+from lockgate.model.options import JobOptions
+from lockgate.model.urls import StoreUrl
+from lockgate.plugins.hookspecs import StoreKind, hookimpl
+
+from lockgate_s3.credentials import find_credential
+from lockgate_s3.settings import OPTIONS, SCHEMES, S3Settings
+from lockgate_s3.store import CAPABILITIES, S3Store
+
+
+@hookimpl
+def lockgate_stores() -> StoreKind:
+    """The store of S3 buckets."""
+    return StoreKind(
+        "s3", SCHEMES, CAPABILITIES, "Amazon S3 and its like, by uploads that are completed later", OPTIONS
+    )
+
+
+@hookimpl
+def lockgate_open_store(url: StoreUrl, options: JobOptions) -> Store | None:
+    """Open an `s3` or `s3a` URL; raises `OptionError` where an option is not of its kind."""
+    if url.scheme not in SCHEMES:
+        return None
+    settings = S3Settings.resolve(options.store, os.environ)
+    return S3Store(url, settings, find_credential(settings), options)
+
+
+@hookimpl
+def lockgate_cleanup(store: Store, options: JobOptions) -> CleanupPlan | None:
+    """By parts, the record last: a tree is deleted page by page here, and can be cut short anywhere."""
+    return CleanupPlan(base_first=False, parallel=False) if isinstance(store, S3Store) else None

@@ -1,0 +1,23 @@
+"""The deferred protocol's guarantees on S3: a driver that dies, is refused or sleeps before each change that it makes,
+and recoverers who overtake each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from lockgate.engine.run.store import Store
+from lockgate.protocols.deferred import DeferredProtocol
+from lockgate_testkit import ProtocolContract
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+class TestDeferredOnS3(ProtocolContract):
+    """On the server that honours every condition."""
+
+    protocol = DeferredProtocol()
+    moments_max = 12
+
+    @pytest.fixture
+    def lockgate_store_factory(self, make_s3: Callable[..., Store]) -> Callable[[str], Store]:
+        return make_s3

@@ -1,0 +1,164 @@
+"""Jobs on S3, from the Python API and the command line, on two servers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import lockgate
+import pytest
+from lockgate import Job, JobOptions
+from lockgate.errors import CapabilityMissing, CommitFailed, DestinationConflict, UsageError
+
+PATH = "tables/all events"
+
+
+def options(bucket: Any, **more: Any) -> JobOptions:
+    return JobOptions(store=bucket.store, patience_seconds=45.0, **more)
+
+
+def write_job(bucket: Any, files: dict[str, bytes], **more: Any) -> Job:
+    job = Job(bucket.url(PATH), options(bucket, **more))
+    job.setup()
+    job.commit([task(job, files)])
+    return job
+
+
+def task(job: Job, files: dict[str, bytes], number: int = 0, attempt: int = 0) -> Any:
+    begun = job.task_attempt(task=number, attempt=attempt)
+    begun.setup()
+    for path, content in files.items():
+        with begun.open(path) as file:
+            file.write(content)
+    return begun.commit()
+
+
+def seen(bucket: Any) -> dict[str, bytes]:
+    """What readers see: other than what is kept of jobs."""
+    found = bucket.files(PATH)
+    return {path: content for path, content in found.items() if not path.startswith(("_lockgate/", "_SUCCESS"))}
+
+
+def test_a_job_appends_and_another_replaces(bucket) -> None:
+    write_job(bucket, {"p=1/a": b"1", "p=2/a+b %20": b"2", "p=1/empty": b""})
+    assert seen(bucket) == {"p=1/a": b"1", "p=2/a+b %20": b"2", "p=1/empty": b""}
+    write_job(bucket, {"p=1/b": b"new"}, conflict="replace-partitions")
+    assert seen(bucket) == {"p=1/b": b"new", "p=2/a+b %20": b"2"}
+    last = write_job(bucket, {"p=3/c": b"all"}, conflict="replace")
+    assert seen(bucket) == {"p=3/c": b"all"}
+    assert bucket.uploads() == []
+    success = json.loads(bucket.files(PATH)["_SUCCESS"])
+    assert success["jobId"] == last.job_id
+    found = lockgate.verify(bucket.url(PATH), options(bucket))
+    assert found.findings == [] and found.checked == 1
+
+
+def test_nothing_is_seen_before_the_commit_and_nothing_left_after_an_abort(bucket) -> None:
+    write_job(bucket, {"old": b"old"})
+    job = Job(bucket.url(PATH), options(bucket, conflict="replace"))
+    job.setup()
+    task(job, {"new": b"new"})
+    assert seen(bucket) == {"old": b"old"}
+    assert bucket.uploads() == [f"{PATH}/new"]
+    job.abort()
+    assert bucket.uploads() == []
+    assert seen(bucket) == {"old": b"old"}
+
+
+def test_a_file_in_the_way_is_never_written_over(bucket) -> None:
+    """Also where its content is the same."""
+    write_job(bucket, {"a": b"same", "b": b"b"})
+    job = Job(bucket.url(PATH), options(bucket))
+    job.setup()
+    receipt = task(job, {"a": b"same", "c": b"c"})
+    with pytest.raises(CommitFailed, match="a file is there that this job did not write"):
+        job.commit([receipt])
+    assert seen(bucket) == {"a": b"same", "b": b"b"}
+    assert bucket.uploads() == []
+    job = Job(bucket.url(PATH), options(bucket, conflict="replace"))
+    job.setup()
+    receipt = task(job, {"a": b"same"})
+    with pytest.raises(DestinationConflict, match="files of the same names"):
+        job.commit([receipt])
+    assert seen(bucket) == {"a": b"same", "b": b"b"}
+
+
+def test_uploads_of_an_attempt_that_another_has_displaced_are_given_up(bucket) -> None:
+    job = Job(bucket.url(PATH), options(bucket))
+    job.setup()
+    first = task(job, {"first": b"1"})
+    second = task(job, {"second": b"2"}, attempt=1)
+    assert first.task_attempt_id != second.task_attempt_id
+    job.commit([second])
+    assert seen(bucket) == {"second": b"2"}
+    assert bucket.uploads() == []
+
+
+def test_a_transaction_takes_effect_once(bucket) -> None:
+    first = write_job(bucket, {"a": b"1"}, txn_id="daily/1")
+    job = Job(bucket.url(PATH), options(bucket, txn_id="daily/1"))
+    job.setup()
+    assert job.commit([task(job, {"b": b"2"})]).job_id == first.job_id
+    assert seen(bucket) == {"a": b"1"}
+    assert bucket.uploads() == []
+
+
+def test_a_protocol_of_renames_is_refused_and_told_what_to_take_instead(bucket) -> None:
+    with pytest.raises(CapabilityMissing) as caught:
+        Job(bucket.url(PATH), options(bucket, protocol="manifest")).setup()
+    assert "protocol=deferred" in caught.value.next_step
+
+
+def test_files_in_a_working_directory_are_not_looked_for(bucket) -> None:
+    job = Job(bucket.url(PATH), options(bucket))
+    job.setup()
+    attempt = job.task_attempt(task=0, attempt=0)
+    attempt.setup()
+    with pytest.raises(UsageError, match="no working directory"):
+        attempt.commit(scan=True)
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+def test_a_large_file_goes_in_parts_and_little_of_it_is_in_memory(bucket) -> None:
+    content = bytes(range(256)) * (70 << 10)
+    write_job(bucket, {"large": content}, conflict="append")
+    assert seen(bucket)["large"] == content
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+def test_anybody_looks_at_jobs_by_the_command_line(bucket, capsys) -> None:
+    job = Job(bucket.url(PATH), options(bucket))
+    job.setup()
+    task(job, {"a": b"1"})
+    states = lockgate.jobs(bucket.url(PATH), JobOptions(store=bucket.store))
+    assert [state.job_id for state in states] == [job.job_id]
+    lockgate.commit(bucket.url(PATH), job.job_id, options=JobOptions(store=bucket.store), force=True)
+    assert seen(bucket) == {"a": b"1"}
+    assert lockgate.collect_garbage(bucket.url(PATH), options=JobOptions(store=bucket.store)) == []
+
+
+def test_doctor_tries_what_a_job_relies_on(bucket) -> None:
+    found = {probe.name: probe.verdict for probe in lockgate.doctor(bucket.url(PATH), options(bucket))}
+    assert found["deferred-upload"] == found["conditional-write"] == "ok"
+    assert "broken claim" not in found.values()
+
+
+def test_uploads_of_a_neighbour_whose_names_hold_this_jobs_id_are_not_given_up(bucket) -> None:
+    """`job1` is in the names of `job10`."""
+    neighbour = Job(bucket.url(PATH), options(bucket), job_id="job10")
+    neighbour.setup()
+    receipt = task(neighbour, {"part-job10": b"10"})
+    job = Job(bucket.url(PATH), options(bucket), job_id="job1")
+    job.setup()
+    job.commit([task(job, {"part-job1": b"1"})])
+    neighbour.commit([receipt])
+    assert seen(bucket) == {"part-job1": b"1", "part-job10": b"10"}
+
+
+def test_the_old_success_goes_at_setup_where_the_options_say_so(bucket) -> None:
+    write_job(bucket, {"a": b"1"})
+    job = Job(bucket.url(PATH), options(bucket, delete_success_at_setup=True))
+    job.setup()
+    assert "_SUCCESS" not in bucket.files(PATH)
+    job.commit([task(job, {"b": b"2"})])
+    assert json.loads(bucket.files(PATH)["_SUCCESS"])["jobId"] == job.job_id

@@ -1,0 +1,104 @@
+"""Uploads that nobody will complete: people find them and give them up, and nobody loses one that is needed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import lockgate
+import pytest
+from lockgate import Job, JobOptions
+from lockgate.cli.main import app
+from lockgate.errors import CapabilityMissing, UsageError
+from typer.testing import CliRunner
+
+PATH = "tables/events"
+pytestmark = pytest.mark.parametrize("s3", ["versity"], indirect=True)
+"""moto says of every upload that it was begun in 2010."""
+
+
+def options(bucket: Any, **more: Any) -> JobOptions:
+    return JobOptions(store=bucket.store, patience_seconds=45.0, **more)
+
+
+def died_before_it_saved(bucket: Any, name: str) -> None:
+    """A task attempt that has uploaded, and is no more; its job, whose id was given, is aborted."""
+    job = Job(bucket.url(PATH), options(bucket), job_id="nightly")
+    job.setup()
+    begin(job, name)
+    job.abort()
+
+
+def begin(job: Job, name: str) -> None:
+    attempt = job.task_attempt(task=0, attempt=0)
+    attempt.setup()
+    attempt.open(name).close()
+
+
+def test_an_upload_of_a_dead_attempt_is_found_and_goes_once_it_is_old(bucket) -> None:
+    died_before_it_saved(bucket, "p=1/lost")
+    assert bucket.uploads() == [f"{PATH}/p=1/lost"]
+    assert [each.path for each in lockgate.uploads(bucket.url(PATH), options(bucket))] == ["p=1/lost"]
+    assert lockgate.collect_garbage(bucket.url(PATH), options=options(bucket)) == [], "it is young"
+    old = options(bucket, upload_alive_seconds=0.0)
+    (would,) = lockgate.collect_garbage(bucket.url(PATH), options=old, dry_run=True)
+    assert (would.path, would.action) == ("p=1/lost", "would delete")
+    assert bucket.uploads() == [f"{PATH}/p=1/lost"]
+    lockgate.collect_garbage(bucket.url(PATH), options=old)
+    assert bucket.uploads() == []
+
+
+def test_an_upload_stays_while_any_job_that_could_need_it_is_not_over(bucket) -> None:
+    old = options(bucket, upload_alive_seconds=0.0)
+    job = Job(bucket.url(PATH), options(bucket))
+    job.setup()
+    begin(job, "p=1/mine")
+    below = Job(bucket.url(f"{PATH}/p=2"), options(bucket))
+    below.setup()
+    begin(below, "theirs")
+    assert lockgate.collect_garbage(bucket.url("tables"), options=old) == [], "jobs below are jobs, too"
+    assert len(bucket.uploads()) == 2
+    job.abort()
+    assert [each.path for each in lockgate.collect_garbage(bucket.url(PATH), options=old)] == ["p=1/mine"]
+    (kept,) = lockgate.abort_uploads(bucket.url(PATH), ["p=2/theirs"], options=options(bucket))
+    assert "may have begun it" in kept.keep
+    assert bucket.uploads() == [f"{PATH}/p=2/theirs"]
+    lockgate.abort_uploads(bucket.url(PATH), ["p=2/theirs"], options=options(bucket), force=True)
+    assert bucket.uploads() == []
+
+
+def test_uploads_of_neighbours_are_not_seen(bucket) -> None:
+    died_before_it_saved(bucket, "mine")
+    neighbour = Job(bucket.url(f"{PATH}10"), options(bucket))
+    neighbour.setup()
+    begin(neighbour, "theirs")
+    lockgate.abort_uploads(bucket.url(PATH), older_than=0.0, options=options(bucket))
+    assert bucket.uploads() == [f"{PATH}10/theirs"]
+
+
+def test_people_list_uploads_and_give_them_up_by_the_command_line(bucket) -> None:
+    died_before_it_saved(bucket, "p=1/lost")
+    given = [part for name, value in bucket.store.items() for part in ("-o", f"store.{name}={value}")]
+
+    def run(*arguments: str) -> Any:
+        return CliRunner().invoke(app, ["uploads", *arguments, *given])
+
+    listed = run("list", bucket.url(PATH), "--json")
+    assert [each["path"] for each in json.loads(listed.output)] == ["p=1/lost"]
+    assert "p=1/lost" in run("list", bucket.url(PATH)).output
+    assert run("abort", bucket.url(PATH)).exit_code == 2
+    assert run("abort", bucket.url(PATH), "--older-than", "soon").exit_code == 2
+    assert run("abort", bucket.url(PATH), "p=1/none").exit_code == 2
+    young = run("abort", bucket.url(PATH), "--older-than", "7d")
+    assert (young.exit_code, "no such upload" in young.output) == (0, True)
+    assert "would give up" in run("abort", bucket.url(PATH), "p=1/lost", "--dry-run").output
+    assert bucket.uploads() == [f"{PATH}/p=1/lost"]
+    assert json.loads(run("abort", bucket.url(PATH), "p=1/lost", "--json").output)[0]["action"] == "given up"
+    assert bucket.uploads() == []
+
+
+def test_where_no_upload_waits_that_is_said(s3, tmp_path) -> None:
+    with pytest.raises(CapabilityMissing, match="no upload waits on this store"):
+        lockgate.uploads(tmp_path)
+    with pytest.raises(UsageError, match="neither"):
+        lockgate.abort_uploads(tmp_path)

@@ -1,0 +1,89 @@
+"""A store without renames: jobs by the protocol `deferred`, whose commit point is the record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from simworld.faults import Kind, NoFaults, PlannedFaults
+from simworld.features import Feature, scenario_of, scenario_on_a_bucket
+from simworld.history import render
+from simworld.scenario import AttemptPlan, Visitor
+from simworld.store import BUCKET
+from simworld.systematic import (
+    DRIVER,
+    RECOVERER,
+    Recorder,
+    and_then_another,
+    crash_points,
+    sleeping_points,
+    small_job,
+)
+from simworld.world import World, play
+
+SEEDS = 500
+
+FOUND = {
+    13: "where a late attempt had displaced the committed one's manifest, the late one's uploads stayed pending",
+    539: "a job that was long concluded, and of which a record was left, wrote its `_SUCCESS` over a later job's",
+    886: "whoever ended a job at an earlier attempt left the uploads of a later attempt pending",
+    13298: "gc took a job at its commit point for one that another had ended, and deleted its record unconcluded",
+    1470: "of a job without `_SUCCESS` whose driver had died, recovery left what it replaced in place",
+}
+"""Seeds that broke the protocol, or the engine with it, before it was mended."""
+
+
+@pytest.mark.parametrize("start", range(0, SEEDS, 250))
+def test_every_guarantee_holds_in_every_history_on_a_bucket(start: int) -> None:
+    committed = 0
+    for seed in [*range(start, start + 250), *(FOUND if start == 0 else ())]:
+        history = play(seed, scenario_on_a_bucket(seed))
+        assert not history.violations, render(history)
+        committed += history.committed
+    assert committed > 100
+
+
+@pytest.mark.parametrize("policy", ["replace", "replace-partitions"])
+def test_undoable_a_replace_by_the_same_name_is_refused_and_leaves_everything(policy: str) -> None:
+    scenario = small_job(BUCKET.name, policy)
+    job = replace(scenario.jobs[0], attempts=(AttemptPlan(0, 0, ("p=1/part-0", "p=3/part-0")),))
+    world = World(0, replace(scenario, jobs=(job,)), NoFaults())
+    before = dict(world.ether.disk.files)
+    history = world.play()
+    assert not history.violations, render(history)
+    assert any("commit: DestinationConflict" in line for line in history.told)
+    assert world.ether.disk.files == before
+    assert not world.ether.disk.pending
+
+
+@pytest.mark.parametrize("policy", ["append", "replace"])
+def test_told_right_when_a_recoverer_sleeps_at_any_operation_and_another_ends_the_job(policy: str) -> None:
+    """Who had passed the commit point, and looked again when the record was gone, said that the job had failed."""
+    scenario = and_then_another(small_job(BUCKET.name, policy), undo=False)
+    recorder = Recorder()
+    World(0, scenario, recorder).play()
+    points = list(crash_points(recorder.seen[DRIVER]))
+    number, fault = points[len(points) // 3]
+    first = Recorder({(DRIVER, number): fault})
+    World(0, scenario, first).play()
+    for second, other in sleeping_points(first.seen[RECOVERER]):
+        history = World(0, scenario, PlannedFaults({(DRIVER, number): fault, (RECOVERER, second): other})).play()
+        assert not history.violations, render(history)
+
+
+def test_told_right_when_the_record_is_renewed_while_the_commit_point_is_passed() -> None:
+    """The renewal of a driver that had slept there was refused, and ended its work, which was to find out that the
+    record says `committed`."""
+    scenario = scenario_of(2498, {Feature.UPLOADS, Feature.FINISHING}, surely=True)
+    scenario = replace(
+        scenario,
+        jobs=(replace(scenario.jobs[0], aborts=False),),
+        visitors=(Visitor("recover", 0, 100.0), Visitor("recover", 0, 200.0)),
+        fault_kinds=(Kind.SLEEP_BEFORE, Kind.CRASH_BEFORE),
+        fault_rate=0.05,
+        sleep_seconds_max=5_000.0,
+        settle_before_sleepers_wake=False,
+        settle_undoes=False,
+    )
+    history = play(2498, scenario)
+    assert not history.violations, render(history)
