@@ -77,7 +77,7 @@ def commands() -> str:
         given = "".join(f" {_placeholder(each)}" for each in arguments)
         rows = [f"| `{_placeholder(each)}` | {each.help} |" for each in arguments]
         rows += [
-            f"| `{', '.join(each.opts)}{'' if each.is_flag else ' ' + each.name.upper()}` | {each.help} |"
+            f"| `{', '.join(each.opts)}{_value_of(each)}` | {each.help} |"
             for each in command.params
             if each.param_type_name == "option"
         ]
@@ -92,6 +92,10 @@ def _commands_of(group: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name} {below}", each) for below, each in _commands_of(command))
         else:
             yield name, command
+
+
+def _value_of(option: Any) -> str:
+    return "" if option.is_flag else f" {option.metavar or option.name.upper()}"
 
 
 def _placeholder(argument: Any) -> str:

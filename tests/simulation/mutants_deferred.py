@@ -185,7 +185,7 @@ def the_commit_point_comes_before_the_completions() -> Iterator[None]:
 def a_lost_answer_counts_as_completed() -> Iterator[None]:
     """A completion whose answer did not come is believed to have taken place, and nobody looks."""
 
-    async def once(uploads: Any, run: Any, progress: Any) -> list[Any]:
+    async def once(run: Any, uploads: Any, progress: Any) -> list[Any]:
         outcomes = await run.store.complete_uploads(uploads, progress)
         return [Completed() if isinstance(outcome, Unknown) else outcome for outcome in outcomes]
 
@@ -229,7 +229,7 @@ def the_path_of_a_task_tells_what_counts() -> Iterator[None]:
     """Where a late attempt has displaced the committed one's manifest, the late one's uploads stay pending."""
 
     async def uploads_of(run: Any, *, but: Sequence[Any] = ()) -> Any:
-        for layout in await undo._attempts(run):
+        for layout in await undo.every_attempt(run):
             pages = [page async for page in run.store.list_directory(layout.manifests)]
             found = [status for page in pages for status in page if is_manifest(status.path)]
             counting = {status.identity for status in found if status.path.endswith(MANIFEST_SUFFIX)}
@@ -248,7 +248,7 @@ def the_path_of_a_task_tells_what_counts() -> Iterator[None]:
 )
 def the_uploads_of_later_attempts_at_a_job_stay() -> Iterator[None]:
     """Who ends a job at an earlier attempt looks for the uploads of attempts up to that one."""
-    with patch.object(undo, "_attempts", attempts_of):
+    with patch.object(undo, "every_attempt", attempts_of):
         yield
 
 

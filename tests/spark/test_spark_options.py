@@ -158,11 +158,17 @@ def test_a_transaction_id_takes_effect_once(spark, destination) -> None:
 
 
 def _marker_as_seen(destination: str):
-    """A function of Arrow batches that answers, for each task, with its job's marker as that task finds it."""
+    """A function of Arrow batches that answers, for each task, with its job's marker as that task finds it.
+
+    Spark may run it before the write's own part of the task has begun: it waits for what the session says to be there.
+    """
 
     def look(batches):
         for _ in batches:
             (marker,) = Path(destination).glob("_lockgate/jobs/*/*/job.json")
+            until = time.monotonic() + 60
+            while "tx1" not in marker.read_text() and time.monotonic() < until:
+                time.sleep(0.05)
             schema = pa.schema([("marker", pa.string()), ("p", pa.int32())])
             yield pa.RecordBatch.from_pylist([{"marker": marker.read_text(), "p": 1}], schema)
 
@@ -206,6 +212,10 @@ def test_the_old_success_is_gone_while_tasks_are_at_work_where_the_session_asks_
 
     def look(batches):
         for _ in batches:
+            # Spark may run this before the write's own part of the task has begun, which is what deletes the file.
+            until = time.monotonic() + 60
+            while session and (Path(destination) / "_SUCCESS").exists() and time.monotonic() < until:
+                time.sleep(0.05)
             yield pa.RecordBatch.from_pylist([{"there": (Path(destination) / "_SUCCESS").exists()}])
 
     if session:

@@ -32,13 +32,14 @@ from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.recovery.collect_garbage import Garbage
 from lockgate.engine.recovery.collect_garbage import collect_garbage as collect
+from lockgate.engine.recovery.orphan_uploads import pending_uploads
 from lockgate.engine.recovery.recover import Recovery, recover_job, too_late
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, CommitRefused, JobNotFound, LockgateError, OptionError, UsageError
-from lockgate.model.layout import OURS, SUCCESS, JobLayout, task_of
+from lockgate.model.layout import BOOKKEEPING, JOBS, OURS, SUCCESS, JobLayout, task_of
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
@@ -162,7 +163,7 @@ def recover(
 
     async def work() -> dict[str, Recovery]:
         run = await _run(url, options)
-        if not force:
+        if not force and await list_all(run.store, JOBS):
             run = await by_the_stores_clock(run)
         if job_id is not None:
             try:
@@ -235,7 +236,9 @@ def collect_garbage(url: Location, *, dry_run: bool = False, options: JobOptions
 
     async def work() -> list[Garbage]:
         run = await _run(url, options)
-        return await collect(run if dry_run else await by_the_stores_clock(run), dry_run=dry_run)
+        if not dry_run and (await list_all(run.store, BOOKKEEPING) or await pending_uploads(run)):
+            run = await by_the_stores_clock(run)
+        return await collect(run, dry_run=dry_run)
 
     return IO_LOOP.run(work())
 

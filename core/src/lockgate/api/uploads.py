@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from lockgate.api.destination import looking_run, refuse_file
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.location import Location
+from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.orphan_uploads import PendingUpload, judge_uploads, pending_uploads
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -56,6 +57,8 @@ def abort_uploads(
     async def work() -> list[PendingUpload]:
         run = await _run(url, options)
         waiting = await pending_uploads(run)
+        if older_than is not None:
+            run = await by_the_stores_clock(run)
         if unknown := sorted(set(paths) - {each.path for each in waiting}):
             raise UsageError(
                 f"there is no upload of {unknown[0]!r} that waits",
@@ -65,9 +68,7 @@ def abort_uploads(
         age = older_than or 0.0
         chosen = [each for each in waiting if not paths or each.path in paths]
         chosen = [each for each in chosen if run.runtime.wall() - each.begun >= age]
-        judged = await judge_uploads(run, chosen, age=age)
-        if force:
-            judged = [PendingUpload(each.upload) for each in judged]
+        judged = [PendingUpload(each) for each in chosen] if force else await judge_uploads(run, chosen)
         if not dry_run:
             await run.store.abort_uploads([each.upload for each in judged if not each.keep])
         return judged

@@ -360,14 +360,11 @@ def uploads_answer(found: Sequence[BegunUpload]) -> Answer:
 
 def given_up_answer(found: Sequence[PendingUpload], *, dry_run: bool) -> Answer:
     """`lockgate uploads abort`."""
-    action = ["kept" if each.keep else "would give up" if dry_run else "given up" for each in found]
-    uploads = [each.upload for each in found]
-    rows = [
-        (each.path, done, why.keep or age(each.begun)) for each, done, why in zip(uploads, action, found, strict=True)
-    ]
+    done = "would give up" if dry_run else "given up"
+    judged = [(each.upload, "kept" if each.keep else done, each.keep) for each in found]
+    rows = [(upload.path, action, keep or age(upload.begun)) for upload, action, keep in judged]
     document = [
-        {"path": each.path, "action": done, "why": why.keep, "begun": each.begun}
-        for each, done, why in zip(uploads, action, found, strict=True)
+        {"path": upload.path, "action": action, "why": keep, "begun": upload.begun} for upload, action, keep in judged
     ]
     sentences = [] if found else ["There is no such upload."]
     return Answer(document, [Rows("Uploads", ("path", "action", "why, or age"), rows, prose=True)], sentences)

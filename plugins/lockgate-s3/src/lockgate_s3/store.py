@@ -367,7 +367,7 @@ class S3Store(Store):
         while True:
             call = self._calls.list_uploads(key_marker, upload_marker)
             answer = await self.client.ask(call)
-            if answer.status == 400 and upload_marker:
+            if answer.status == 400 and upload_marker and last:
                 # versitygw 1.8 leaves the marker's key out first, and then knows no such upload. From the key before
                 # it the page's last key is listed once more.
                 keys = sorted({self._calls.name(each.path) for each in last})

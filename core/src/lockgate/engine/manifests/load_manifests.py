@@ -41,13 +41,18 @@ async def find_pins(run: JobRun) -> list[Pin]:
 async def attempts_of(run: JobRun) -> list[JobLayout]:
     """The attempts at the job up to this one whose tasks count, the oldest first: without those that were ended, whose
     files are deleted. (On a flat store their tasks may save manifests even then.) Hadoop's have no markers."""
+    found = [each for each in await every_attempt(run) if each.job_attempt <= run.layout.job_attempt]
+    marked = [await read_marker_of(run, layout) is not None for layout in found]
+    return [layout for layout, there in zip(found, marked, strict=True) if there or not (run.marker or any(marked))]
+
+
+async def every_attempt(run: JobRun) -> list[JobLayout]:
+    """All attempts at the job of which something is there, later ones too, the oldest first."""
     found: list[JobLayout] = []
     async for page in run.store.list_directory(run.layout.job_directory):
         layouts = (parse_attempt_directory(status.path) for status in page if status.is_directory)
-        found += [layout for layout in layouts if layout and layout.job_attempt <= run.layout.job_attempt]
-    found.sort(key=lambda layout: layout.job_attempt)
-    marked = [await read_marker_of(run, layout) is not None for layout in found]
-    return [layout for layout, there in zip(found, marked, strict=True) if there or not (run.marker or any(marked))]
+        found += [layout for layout in layouts if layout is not None]
+    return sorted(found, key=lambda layout: layout.job_attempt)
 
 
 async def _pins_of_attempt(run: JobRun) -> list[Pin]:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from lockgate.engine.run.job_run import JobRun
-from lockgate.engine.run.store import list_all
-from lockgate.model.errors import StoreError
-from lockgate.model.layout import BOOKKEEPING, JOBS
+from lockgate.model.layout import BOOKKEEPING
 
 DIFFERENCE_MAX = 60.0
 """Seconds by which clocks may differ without a word."""
@@ -19,18 +17,16 @@ DIFFERENCE_MAX = 60.0
 
 async def by_the_stores_clock(run: JobRun) -> JobRun:
     """The run with the store's time for its wall clock, where the two differ: by the date of a file that is written for
-    it, and deleted. Where there is no job nothing is written; where nothing can be written, nothing can be ended."""
-    if not await list_all(run.store, JOBS):
-        return run
+    it, and deleted. For who is about to end something: where nothing can be written, nothing could be ended.
+
+    Raises:
+        StoreError: no file could be written.
+    """
     probe = f"{BOOKKEEPING}/probe-{run.runtime.nonce()}"
-    try:
-        await run.store.write_file(probe, b"{}")
-        (status,) = await run.store.stat_files([probe])
-        now = run.runtime.wall()
-        await run.store.delete_files([probe])
-    except StoreError as error:
-        run.log.info("the store's clock could not be read", error=str(error))
-        return run
+    await run.store.write_file(probe, b"{}")
+    (status,) = await run.store.stat_files([probe])
+    now = run.runtime.wall()
+    await run.store.delete_files([probe])
     ahead = now - status.modified if status is not None and status.modified else 0.0
     if abs(ahead) <= DIFFERENCE_MAX:
         return run

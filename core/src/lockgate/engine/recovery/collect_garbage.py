@@ -86,9 +86,9 @@ async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
 
 async def _uploads(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     """Uploads that no job will complete, as those of task attempts that died before they could save which they are."""
-    waiting = await pending_uploads(run)
-    judged = await judge_uploads(run, waiting, age=run.options.upload_alive_seconds)
-    orphans = [each.upload for each in judged if not each.keep]
+    oldest_kept = run.runtime.wall() - run.options.upload_alive_seconds
+    waiting = [each for each in await pending_uploads(run) if each.begun <= oldest_kept]
+    orphans = [each.upload for each in await judge_uploads(run, waiting) if not each.keep]
     if orphans and not dry_run:
         await run.store.abort_uploads(orphans)
     action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"

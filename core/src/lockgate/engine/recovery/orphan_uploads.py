@@ -40,23 +40,20 @@ async def pending_uploads(run: JobRun) -> list[BegunUpload]:
     return sorted(found, key=lambda each: (each.begun, each.path))
 
 
-async def judge_uploads(run: JobRun, uploads: Sequence[BegunUpload], *, age: float) -> list[PendingUpload]:
+async def judge_uploads(run: JobRun, uploads: Sequence[BegunUpload]) -> list[PendingUpload]:
     """For each, whether a job may still complete it. To be called with what was listed before: a job that begins
     meanwhile has none of these."""
     if not uploads:
         return []
     oldest = await _oldest_job(run)
-    nested = {place: await _holds_jobs(run, place) for place in _places([each.path for each in uploads])}
+    holds_jobs: dict[str, bool] = {}
     judged: list[PendingUpload] = []
     for each in uploads:
-        below = [place for place in _places([each.path]) if nested[place]]
         keep = ""
-        if run.runtime.wall() - each.begun < age:
-            keep = f"it was begun less than {age:g} seconds ago"
-        elif oldest is not None and oldest < each.begun + CLOCKS_DIFFER:
+        if oldest is not None and oldest < each.begun + CLOCKS_DIFFER:
             keep = "a job that is not over may have begun it"
-        elif below:
-            keep = f"a job below {run.url(below[0])} may have begun it"
+        elif (nested := await _nested_destination(run, each.path, holds_jobs)) is not None:
+            keep = f"a job below {run.url(nested)} may have begun it"
         judged.append(PendingUpload(each, keep))
     return judged
 
@@ -76,11 +73,14 @@ async def _oldest_job(run: JobRun) -> float | None:
     return min(times, default=None)
 
 
-def _places(paths: Sequence[str]) -> list[str]:
-    """The directories above these, below the root: any may be a destination of its own."""
-    levels = [path.split("/")[:-1] for path in paths]
-    return sorted({"/".join(level[:depth]) for level in levels for depth in range(1, len(level) + 1)})
-
-
-async def _holds_jobs(run: JobRun, place: str) -> bool:
-    return bool(await list_all(run.store, f"{place}/{JOBS}"))
+async def _nested_destination(run: JobRun, path: str, known: dict[str, bool]) -> str | None:
+    """The directory above this, below the root, that is a destination of its own with jobs; None where none is. What
+    was found out of a directory is in `known`."""
+    above = path.split("/")[:-1]
+    for depth in range(1, len(above) + 1):
+        place = "/".join(above[:depth])
+        if place not in known:
+            known[place] = bool(await list_all(run.store, f"{place}/{JOBS}"))
+        if known[place]:
+            return place
+    return None

@@ -72,7 +72,7 @@ async def complete(run: JobRun, plan: CommitPlan) -> None:
         progress = run.progress(plan.files)
         for batch in plan.batches():
             began = run.runtime.tick()
-            outcomes = await _complete([upload_of(entry) for entry in batch], run, progress)
+            outcomes = await _complete(run, [upload_of(entry) for entry in batch], progress)
             run.statistics.took("commit_file_complete", run.runtime.tick() - began, len(batch))
             for entry, outcome in zip(batch, outcomes, strict=True):
                 if isinstance(outcome, Completed):
@@ -97,7 +97,7 @@ async def complete(run: JobRun, plan: CommitPlan) -> None:
             await refuse_if_taken_away(run, plan)
 
 
-async def _complete(uploads: Sequence[Upload], run: JobRun, progress: Progress) -> list[CompletionOutcome]:
+async def _complete(run: JobRun, uploads: Sequence[Upload], progress: Progress) -> list[CompletionOutcome]:
     """Complete these, again where no answer came: that does no harm, and by the mark of what stands at its path the
     store knows one that was completed before."""
     outcomes = list(await run.store.complete_uploads(uploads, progress))

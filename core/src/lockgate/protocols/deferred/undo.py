@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Sequence
 
-from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.files import Deleted
-from lockgate.model.layout import MANIFEST_SUFFIX, JobLayout, parse_attempt_directory
+from lockgate.model.layout import MANIFEST_SUFFIX, JobLayout
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin
@@ -59,20 +59,14 @@ async def release(run: JobRun) -> None:
 
 async def _uploads_of(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[list[Upload]]:
     pinned = {run.layout.at_attempt(pin.job_attempt).manifest_temporary(pin.task_attempt_id) for pin in but}
-    for layout in await _attempts(run):
+    # Later attempts too: whoever ends the job deletes their directories, and their manifests.
+    for layout in await every_attempt(run):
         found = [s async for page in run.store.list_directory(layout.manifests) for s in page if is_manifest(s.path)]
         # Every attempt's own manifest is there; what is at its task's path is one of them once more.
         own = [status.path for status in found if not status.path.endswith(MANIFEST_SUFFIX)]
         paths = [path for path in own if path not in pinned]
         for start in range(0, len(paths), run.options.requests_in_flight):
             yield await _read(run, layout, paths[start : start + run.options.requests_in_flight])
-
-
-async def _attempts(run: JobRun) -> list[JobLayout]:
-    """Every attempt at the job, later ones too: whoever ends it deletes their directories, and their manifests."""
-    pages = [page async for page in run.store.list_directory(run.layout.job_directory)]
-    found = [parse_attempt_directory(status.path) for page in pages for status in page]
-    return [layout for layout in found if layout is not None]
 
 
 async def _read(run: JobRun, layout: JobLayout, paths: list[str]) -> list[Upload]:
