@@ -176,3 +176,11 @@ def test_help_says_what_each_option_means() -> None:
     told = " ".join((JobOptions.__doc__ or "").split())
     for row in option_table():
         assert f"{row.name} ({row.default}): {row.meaning}" in told
+
+
+def test_a_staging_directory_is_an_absolute_path() -> None:
+    """Tasks run in working directories of their own."""
+    with pytest.raises(OptionError) as caught:
+        JobOptions(staging_directory="scratch")
+    assert "absolute path" in caught.value.next_step
+    assert JobOptions(staging_directory="/mnt/scratch").staging_directory == "/mnt/scratch"

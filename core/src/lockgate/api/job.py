@@ -356,9 +356,10 @@ class TaskAttempt:
 
     @property
     def working_directory(self) -> str:
-        """The URL of the attempt's working directory, for writers that are not Lockgate's: what they leave there is
-        found by a scan at `commit`."""
-        return str(self._job._open().url.child(self._job.layout.task_directory(self.task_attempt_id)))
+        """The attempt's working directory, for writers that are not Lockgate's: what they leave there is found by a
+        scan at `commit`. A URL; with `staging_directory` a path on the local disk."""
+        run = self._run()
+        return run.protocol.working_directory(run)
 
     def open(self, path: str | PurePath) -> TaskFile:
         """Open a new file that will be at `path` (relative, `/`-separated, not encoded; text or a `pathlib` path) below
@@ -449,9 +450,10 @@ class TaskAttempt:
             self._hindered = self._job._newly_counted()
         counted = merged([counters or {}, self._hindered])
         run = self._run()
-        work = run.protocol.commit_task(run, self._name, dict(self._written), counted, scan=listed)
         try:
-            receipt = IO_LOOP.run(work)
+            # Kept as well: a commit that is repeated sends nothing again.
+            self._written = IO_LOOP.run(run.protocol.send_files(run, self._written, scan=listed, nonce=self._nonce))
+            receipt = IO_LOOP.run(run.protocol.commit_task(run, self._name, dict(self._written), counted, scan=listed))
         except JobNotFound as error:
             if self._is_set_up:
                 raise

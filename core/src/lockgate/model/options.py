@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
@@ -72,6 +73,7 @@ class OptionFields(TypedDict, total=False):
     cleanup_base_first: bool | None
     manifest_save_attempts: int
     requests_in_flight: int
+    staging_directory: str
     summary_report_directory: str
     diagnostics_manifest_directory: str
     manifest_bytes_max: int
@@ -98,9 +100,11 @@ def _option(
     choices: tuple[str, ...] = (),
     least: float | None = None,
     unit: str = "",
+    absolute: bool = False,
 ) -> Any:
     metadata = {
         "doc": doc, "hadoop": hadoop, "hadoop_also": hadoop_also, "choices": choices, "least": least, "unit": unit,
+        "absolute": absolute,
     }  # fmt: skip
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata, repr=False)
@@ -197,6 +201,12 @@ class JobOptions:
         hadoop="mapreduce.manifest.committer.io.threads",
         hadoop_also=("mapreduce.manifest.committer.io.thread.count",),
         least=1,
+    )
+    staging_directory: str = _option(
+        "",
+        "with `deferred`: a directory on the local disk of each task, where its files wait until its commit uploads "
+        "them; without it they are uploaded while they are written",
+        absolute=True,
     )
     summary_report_directory: str = _option(
         "",
@@ -498,6 +508,8 @@ def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=suggestion + _wanted(spec))
     if least is not None and not value >= least:
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
+    if spec.metadata["absolute"] and value and not os.path.isabs(str(value)):
+        raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
     if not all(_is_text(each) for each in _texts_in(result)):
         # `store` holds credentials.
         shown = "" if isinstance(value, Mapping) else ascii(value)
@@ -540,6 +552,8 @@ def _wanted(spec: dataclasses.Field[Any]) -> str:
         "Mapping[str, str]": "a mapping",
     }
     wanted = " or ".join(spec.metadata["choices"]) or kinds[_kind(spec)]
+    if spec.metadata["absolute"]:
+        wanted = "an absolute path on the local disk, such as /mnt/scratch"
     if spec.metadata["least"] is not None:
         wanted += f" from {spec.metadata['least']}"
     if spec.metadata["unit"] == "bytes":

@@ -9,7 +9,7 @@ In the order of a job's life:
 | the engine | asks |
 | --- | --- |
 | sets the job up | `set_up_job` |
-| runs a task attempt | `set_up_task`, `open_file`, then `commit_task` or `abort_task` |
+| runs a task attempt | `set_up_task`, `open_file`, then `send_files` and `commit_task`, or `abort_task` |
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
 | has committed | `conclude`, `release` |
 | undoes it | `revoke`, `undo`, `discard` |
@@ -108,6 +108,23 @@ class Protocol(ABC):
         Raises:
             StoreError: it cannot be written.
         """
+
+    def working_directory(self, run: JobRun) -> str:
+        """Where programs that know nothing of Lockgate write a task attempt's files, for `commit_task` to find by a
+        scan: a URL or a local path. The default is the attempt's directory at the store."""
+        return run.url(run.layout.task_directory(run.task_attempt_id))
+
+    async def send_files(
+        self, run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, nonce: str
+    ) -> dict[str, FileStatus]:
+        """What `commit_task` is to be given as `written`: called before it, for a protocol that has files wait
+        elsewhere than at the store until then. What it has brought there it does not bring again. The default has
+        nothing to do.
+
+        Raises:
+            LockgateError: a file could not be brought there; the commit may be tried again.
+        """
+        return dict(written)
 
     @abstractmethod
     async def commit_task(

@@ -20,7 +20,7 @@ from lockgate.model.record import CommitRecord
 from lockgate.model.replaced import KeptList
 from lockgate.model.summary import Summary, encode_summary
 from lockgate.model.undone import Undone
-from lockgate.protocols.deferred import job_commit, task_commit, undo
+from lockgate.protocols.deferred import job_commit, staging, task_commit, undo
 from lockgate.protocols.deferred.uploads import completed_in, mark_of
 
 
@@ -53,7 +53,8 @@ class DeferredProtocol(Protocol):
         """Nothing but the marker, which the engine leaves."""
 
     async def set_up_task(self, run: JobRun) -> None:
-        """Nothing to make. The job is looked for, so that a late attempt uploads nothing."""
+        """The job is looked for, so that a late attempt uploads nothing. Files that are to wait on the local disk get
+        their directory."""
         (marker,) = await run.store.stat_files([run.layout.job_marker])
         if marker is None:
             raise JobNotFound(
@@ -61,10 +62,27 @@ class DeferredProtocol(Protocol):
                 where=run.url(run.layout.job_marker),
                 next_step="call setup() on the job before its tasks start; a task of a finished job has nothing to do",
             )
+        if run.options.staging_directory:
+            staging.make_directories(run)
+
+    def working_directory(self, run: JobRun) -> str:
+        """On the local disk, where files wait there; else there is none, and this is where it would be."""
+        return staging.working_directory(run) if run.options.staging_directory else super().working_directory(run)
 
     def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
-        """A deferred upload to the final path."""
-        return run.store.open_deferred(path, mark_of(run, ordinal, nonce))
+        """A deferred upload to the final path, or a file on the local disk that will be one."""
+        mark = mark_of(run, ordinal, nonce)
+        if run.options.staging_directory:
+            return staging.open_staged(run, path, mark)
+        return run.store.open_deferred(path, mark)
+
+    async def send_files(
+        self, run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, nonce: str
+    ) -> dict[str, FileStatus]:
+        """What waits on the local disk is uploaded."""
+        if not run.options.staging_directory:
+            return dict(written)
+        return await staging.send(run, written, scan=scan, nonce=nonce)
 
     async def commit_task(
         self,

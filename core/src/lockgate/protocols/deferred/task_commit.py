@@ -18,6 +18,7 @@ from lockgate.model.layout import MANIFEST_SUFFIX, TaskAttempt
 from lockgate.model.manifest import TaskManifest, decode_manifest, encode_manifest
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
+from lockgate.protocols.deferred import staging
 from lockgate.protocols.deferred.uploads import entry_of, upload_of
 
 RETRY_SECONDS = 0.1
@@ -39,11 +40,11 @@ async def commit_task(
         JobNotFound: the job is over.
         CommitFailed: the manifest could not be saved in the configured number of attempts.
     """
-    if written is None or (scan and not written):
+    if written is None or (scan and not written and not run.options.staging_directory):
         raise UsageError(
             "with the protocol deferred a task attempt has no working directory in which files are found",
             where=run.url(run.layout.task_directory(attempt.task_attempt_id)),
-            next_step="write every file through attempt.open(path); on a store with renames protocol=manifest has one",
+            next_step="write every file through attempt.open(path); or give staging_directory, a local directory",
         )
     with run.stage("commit_task"):
         layout = run.layout
@@ -99,7 +100,10 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
     """
     with run.stage("abort_task"):
         await bury(run, attempt)
-        uploads = [upload_of(entry_of(target, status)) for target, status in (written or {}).items()]
+        if run.options.staging_directory:
+            staging.clear(run)
+        sent = {target: status for target, status in (written or {}).items() if status.upload}
+        uploads = [upload_of(entry_of(target, status)) for target, status in sent.items()]
         own = run.layout.manifest_temporary(attempt.task_attempt_id)
         (content,) = await run.store.read_files([own], bytes_max=run.options.manifest_bytes_max)
         if content is not None:
