@@ -70,6 +70,8 @@ TEST_TOOLS = (
     "grpcio-status>=1.76",
     "googleapis-common-protos>=1.71",
     "zstandard>=0.25",
+    # Checksums of S3.
+    "botocore[crt]>=1.36",
     # What the lab's tests drive its servers with, fake-gcs-server's binary, and the SFTP server of the example's tests.
     "adlfs>=2026.5",
     "azure-storage-file-datalake>=12.18",

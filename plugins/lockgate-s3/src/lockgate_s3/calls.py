@@ -10,6 +10,7 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from urllib.parse import quote, urlencode
 from xml.sax.saxutils import escape
 
@@ -18,6 +19,7 @@ from lockgate.model.urls import StoreUrl
 from lockgate.stores.http.exchange import Call, Repeat
 
 from lockgate_s3.answers import MARK
+from lockgate_s3.checksums import Checksum
 
 BODY_KIND = "application/octet-stream"
 DELETED_AT_ONCE_MAX = 1000
@@ -27,12 +29,14 @@ DELETED_AT_ONCE_MAX = 1000
 @dataclass(frozen=True, slots=True)
 class Calls:
     """Builds requests for objects below one root; `prefix` is the root's, with a slash at its end, or empty; `base` is
-    the bucket's URL; `of_objects` are the headers with which each object is made."""
+    the bucket's URL; `of_objects` are the headers with which each object is made, `checksum` what goes with their
+    content."""
 
     root: StoreUrl
     base: str
     prefix: str
     of_objects: Mapping[str, str] = field(default_factory=dict)
+    checksum: Checksum | None = None
 
     def name(self, path: str) -> str:
         """The object's key."""
@@ -80,7 +84,7 @@ class Calls:
     def put(self, path: str, content: bytes, *, absent: bool = False, identity: str = "") -> Call:
         """Write an object with all its content, as one act; `absent`: only if there is none; `identity`: only over the
         one that carries it."""
-        headers = {"content-type": BODY_KIND, **self.of_objects}
+        headers = {"content-type": BODY_KIND, **self.of_objects, **self._checksum_of(content)}
         if absent:
             headers["if-none-match"] = "*"
         if identity:
@@ -106,6 +110,8 @@ class Calls:
     def begin_upload(self, path: str, mark: str) -> Call:
         """Begin an upload in parts; the object will carry `mark`."""
         headers = {"content-type": BODY_KIND, **self.of_objects}
+        if self.checksum is not None:
+            headers |= self.checksum.of_upload()
         if mark:
             headers[f"x-amz-meta-{MARK}"] = mark
         return self._call("write-begin", "POST", path, {"uploads": ""}, headers=headers)
@@ -113,13 +119,19 @@ class Calls:
     def upload_part(self, path: str, upload: str, number: int, content: bytes) -> Call:
         """Send part `number`, from 1."""
         query = {"partNumber": str(number), "uploadId": upload}
-        return self._call("write-part", "PUT", path, query, body=content)
+        return self._call("write-part", "PUT", path, query, headers=self._checksum_of(content), body=content)
 
-    def complete_upload(self, path: str, upload: str, etags: Sequence[str], *, absent: bool) -> Call:
-        """Make the object of its parts; `absent`: only if there is none."""
+    def _checksum_of(self, content: bytes) -> dict[str, str]:
+        return {} if self.checksum is None else {self.checksum.header: self.checksum.of(content)}
+
+    def complete_upload(
+        self, path: str, upload: str, etags: Sequence[str], checksums: Sequence[str] = (), *, absent: bool
+    ) -> Call:
+        """Make the object of its parts; `absent`: only if there is none. `checksums` are the elements that go with the
+        parts, as the upload was begun; its job may be committed by somebody with other options."""
         parts = "".join(
-            f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{etag}&quot;</ETag></Part>"
-            for number, etag in enumerate(etags, 1)
+            f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{etag}&quot;</ETag>{checksum}</Part>"
+            for number, (etag, checksum) in enumerate(zip_longest(etags, checksums, fillvalue=""), 1)
         )
         headers = {"content-type": "application/xml"} | ({"if-none-match": "*"} if absent else {})
         body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()

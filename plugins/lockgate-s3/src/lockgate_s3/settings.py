@@ -9,6 +9,8 @@ from typing import Literal, cast
 
 from lockgate.model.errors import OptionError
 
+from lockgate_s3.checksums import checksum_named
+
 SCHEMES = ("s3", "s3a")
 PART_BYTES_MIN = 5 << 20
 PART_BYTES_MAX = 5 << 30
@@ -41,6 +43,7 @@ _HADOOP = {
     "fs.s3a.encryption.key": "encryption_key",
     "fs.s3a.acl.default": "acl",
     "fs.s3a.create.storage.class": "storage_class",
+    "fs.s3a.create.checksum.algorithm": "checksum",
 }
 """S3A's names, each with ours."""
 
@@ -70,6 +73,7 @@ class S3Settings:
     acl: str = ""
     storage_class: str = ""
     tags: str = ""
+    checksum: str = ""
 
     @classmethod
     def resolve(cls, options: Mapping[str, str], environment: Mapping[str, str]) -> S3Settings:
@@ -104,6 +108,7 @@ class S3Settings:
             _acl(told.get("acl", "")),
             told.get("storage_class", "").upper(),
             _tags(told.get("tags", "")),
+            _checksum(told.get("checksum", "")),
         )
 
     def headers_of_objects(self) -> dict[str, str]:
@@ -177,6 +182,11 @@ def _acl(text: str) -> str:
     if chosen not in ("", *ACLS):
         raise OptionError(f"store.acl cannot be {text!r}", next_step=f"store.acl takes {', '.join(ACLS)}")
     return chosen
+
+
+def _checksum(text: str) -> str:
+    checksum = checksum_named(text)
+    return "" if checksum is None else checksum.name
 
 
 def _tags(text: str) -> str:

@@ -52,8 +52,9 @@ from lockgate_s3.answers import (
     xml_of,
 )
 from lockgate_s3.calls import DELETED_AT_ONCE_MAX, Calls
+from lockgate_s3.checksums import checksum_named
 from lockgate_s3.settings import S3Settings
-from lockgate_s3.upload import ObjectUpload, PartsUpload, decode_parts, put_if_absent
+from lockgate_s3.upload import ObjectUpload, PartsUpload, complete_call, decode_parts, put_if_absent
 
 CAPABILITIES = frozenset(
     {
@@ -89,7 +90,8 @@ class S3Store(Store):
         # S3 counts requests by prefix, and a prefix is not known from outside.
         self.client = StoreClient(base, authorizer, options)
         self._settings = settings
-        self._calls = Calls(url, base, f"{root}/" if root else "", settings.headers_of_objects())
+        prefix = f"{root}/" if root else ""
+        self._calls = Calls(url, base, prefix, settings.headers_of_objects(), checksum_named(settings.checksum))
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -323,7 +325,7 @@ class S3Store(Store):
         parts = decode_parts(upload.token)
         path = check_relative(upload.path)
         try:
-            answer = await self.client.ask(self._calls.complete_upload(path, parts.upload, parts.etags, absent=True))
+            answer = await self.client.ask(complete_call(self._calls, path, parts))
         except AnswerLost as error:
             return await self._known(upload) or Unknown(error.what)
         except StoreUnavailable as error:

@@ -15,6 +15,7 @@ import msgspec
 from lockgate.model.errors import AnswerLost, FileExists, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.stores.http.client import StoreClient
+from lockgate.stores.http.exchange import Call
 from lockgate.stores.http.upload import UploadSteps
 
 from lockgate_s3.answers import code_of, error_of, etag_of, status_of_head, xml_of
@@ -25,11 +26,18 @@ TRIES = 6
 RETRY_SECONDS = 0.1
 
 
-class Parts(msgspec.Struct, frozen=True):
-    """What completes an upload: its id, and its parts' etags."""
+class Parts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What completes an upload: its id, and its parts' etags and checksums, these of the algorithm `checked_by`."""
 
     upload: str
     etags: tuple[str, ...]
+    checked_by: str = ""
+    checksums: tuple[str, ...] = ()
+
+    def checksum_elements(self) -> list[str]:
+        """What goes with each part when the upload is completed."""
+        name = f"Checksum{self.checked_by.upper()}"
+        return [f"<{name}>{each}</{name}>" for each in self.checksums]
 
 
 def encode_parts(parts: Parts) -> str:
@@ -49,6 +57,11 @@ def decode_parts(token: str) -> Parts:
         raise StoreError("what should complete an upload cannot be read", where=token[:100]) from error
 
 
+def complete_call(calls: Calls, path: str, parts: Parts) -> Call:
+    """The request that completes an upload, if no object is there."""
+    return calls.complete_upload(path, parts.upload, parts.etags, parts.checksum_elements(), absent=True)
+
+
 class PartsUpload(UploadSteps):
     """The upload of one object in parts; `mark` is what it will carry. The steps of a deferred one: `finish` leaves it
     to be completed."""
@@ -60,6 +73,7 @@ class PartsUpload(UploadSteps):
         self._mark = mark
         self._upload = ""
         self._etags: dict[int, str] = {}
+        self._checksums: dict[int, str] = {}
         self._etags_are_digests = True
         self._length = 0
         self._beginning = asyncio.Lock()
@@ -89,6 +103,8 @@ class PartsUpload(UploadSteps):
             raise error_of(call, answer)
         self._length += len(content)
         self._etags[index] = answer.headers.get("etag", "").strip('"')
+        if self._calls.checksum is not None:
+            self._checksums[index] = call.headers[self._calls.checksum.header]
         if self._etags[index] != base64.b64decode(call.headers["content-md5"]).hex():
             self._etags_are_digests = False
 
@@ -105,7 +121,11 @@ class PartsUpload(UploadSteps):
         # given up cannot be completed, which could not be said of a PUT that somebody may still send.
         if rest or not self._etags:
             await self.part(len(self._etags), rest)
-        parts = Parts(self._upload, tuple(self._etags[index] for index in sorted(self._etags)))
+        numbers = sorted(self._etags)
+        parts = Parts(self._upload, tuple(self._etags[index] for index in numbers))
+        if (checksum := self._calls.checksum) is not None:
+            checksums = tuple(self._checksums[index] for index in numbers)
+            parts = msgspec.structs.replace(parts, checked_by=checksum.name, checksums=checksums)
         identity = foreseen(parts) if self._etags_are_digests else ""
         return FileStatus(self._path, self._length, identity, proof=self._mark, upload=encode_parts(parts))
 
@@ -126,7 +146,7 @@ class ObjectUpload(PartsUpload):
         """The last part, and the object appears."""
         pending = await super().finish(rest)
         parts = decode_parts(pending.upload)
-        call = self._calls.complete_upload(self._path, parts.upload, parts.etags, absent=True)
+        call = complete_call(self._calls, self._path, parts)
         try:
             answer = await self._client.ask(call)
             if answer.status == 200 and not code_of(answer):
