@@ -218,13 +218,23 @@ class FsspecStore(RealDirectoryStore):
             if isinstance(await self.rename(Rename(path, aside)), Renamed):
                 path = aside
             await self._empty(path)
-        try:
-            return await self._delete_one("delete", path, lambda fs, full: fs.rmdir(full))
-        except StoreError as error:
-            async for page in self.entries(path):
-                if page:
-                    raise DirectoryNotEmpty(error.what, where=error.where) from error
-            raise
+        return await self._delete_directory(path)
+
+    async def _delete_directory(self, path: str) -> bool:
+        tries = LIST_TRIES
+        while True:
+            tries -= 1
+            try:
+                return await self._delete_one("delete", path, lambda fs, full: fs.rmdir(full))
+            except (AccessDenied, StoreUnavailable):
+                raise
+            except StoreError as error:
+                async for page in self.entries(path):
+                    if page:
+                        raise DirectoryNotEmpty(error.what, where=error.where) from error
+                # A listing may miss a file that is renamed at this moment, or what was there has gone since.
+                if not tries:
+                    raise
 
     async def _empty(self, path: str) -> None:
         async for page in self.entries(path):
