@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ import pytest
 from lockgate.engine.run.store import Store
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
-from lockgate_lab.servers import MotoServer, VersityGateway, start_or_skip
+from lockgate_lab.servers import MinioServer, MotoServer, VersityGateway, start_or_skip
+
+AnyS3 = MinioServer | MotoServer | VersityGateway
 
 
 @dataclass(frozen=True)
@@ -57,18 +60,26 @@ def moto() -> Iterator[MotoServer]:
     server.stop()
 
 
-@pytest.fixture(params=["versity", "moto"])
-def s3(request: pytest.FixtureRequest) -> VersityGateway | MotoServer:
+@pytest.fixture(scope="session")
+def minio() -> Iterator[MinioServer]:
+    """A server that takes ten minutes to build, the first time: for the long session."""
+    server = start_or_skip(MinioServer())
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["versity", "moto", *(["minio"] if os.environ.get("TEST_MINIO") else [])])
+def s3(request: pytest.FixtureRequest) -> AnyS3:
     """Each of the servers."""
-    server: VersityGateway | MotoServer = request.getfixturevalue(request.param)
+    server: AnyS3 = request.getfixturevalue(request.param)
     return server
 
 
 @pytest.fixture(scope="session")
-def make_bucket() -> Callable[[VersityGateway | MotoServer], Bucket]:
+def make_bucket() -> Callable[[AnyS3], Bucket]:
     """Makes a bucket on a server."""
 
-    def make(server: VersityGateway | MotoServer) -> Bucket:
+    def make(server: AnyS3) -> Bucket:
         name = f"b-{uuid.uuid4().hex[:12]}"
         client = botocore.session.Session().create_client(
             "s3",
@@ -84,7 +95,7 @@ def make_bucket() -> Callable[[VersityGateway | MotoServer], Bucket]:
 
 
 @pytest.fixture
-def bucket(s3: VersityGateway | MotoServer, make_bucket: Callable[[VersityGateway | MotoServer], Bucket]) -> Bucket:
+def bucket(s3: AnyS3, make_bucket: Callable[[AnyS3], Bucket]) -> Bucket:
     """A bucket of the test's own."""
     return make_bucket(s3)
 

@@ -62,6 +62,7 @@ class ServerProcess(Startable):
         port: int,
         *,
         start_timeout_s: float = 60.0,
+        environment: Mapping[str, str] = {},
         error_log: Path | None = None,
         working_directory: Path | None = None,
     ) -> Self:
@@ -69,7 +70,11 @@ class ServerProcess(Startable):
         tether = [sys.executable, "-m", "lockgate_lab.tethered", "--port", str(port)]
         tether += ["--timeout", str(start_timeout_s), "--", *command]
         return cls(
-            tether, start_timeout_s=start_timeout_s + 5, error_log=error_log, working_directory=working_directory
+            tether,
+            start_timeout_s=start_timeout_s + 5,
+            environment=environment,
+            error_log=error_log,
+            working_directory=working_directory,
         )
 
     def start(self) -> None:

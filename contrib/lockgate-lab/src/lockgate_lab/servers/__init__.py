@@ -1,4 +1,4 @@
-"""Real servers for tests: Azurite, fake-gcs-server, versitygw and moto for S3, and an HDFS of one
+"""Real servers for tests: Azurite, fake-gcs-server, versitygw, moto and MinIO for S3, and an HDFS of one
 NameNode and one DataNode.
 
 Each is a context manager that listens on free loopback ports and ends only what it started. What a machine lacks is
@@ -10,6 +10,7 @@ from lockgate_lab.servers.azurite import Azurite
 from lockgate_lab.servers.fake_gcs import FakeGcsServer
 from lockgate_lab.servers.hadoop_jars import abfs_class_path, abfs_suite_class_path, java, mini_cluster_class_path
 from lockgate_lab.servers.hdfs import MiniHdfs
+from lockgate_lab.servers.minio import MinioServer
 from lockgate_lab.servers.missing_tool import MissingTool, or_skip, start_or_skip
 from lockgate_lab.servers.moto_s3 import MotoServer
 from lockgate_lab.servers.versity import VersityGateway
@@ -18,6 +19,7 @@ __all__ = [
     "Azurite",
     "FakeGcsServer",
     "MiniHdfs",
+    "MinioServer",
     "MissingTool",
     "MotoServer",
     "VersityGateway",

