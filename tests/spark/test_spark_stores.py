@@ -40,11 +40,13 @@ def rows_at(url: str, options: dict[str, str]) -> list[tuple[str, int]]:
     return asyncio.run(look())
 
 
-@pytest.mark.parametrize("kind", REMOTE)
+@pytest.mark.parametrize("kind", [*REMOTE, "s3, staged"])
 def test_the_main_job_on_every_store(spark: Any, tmp_path: Path, kind: str) -> None:
-    told = tmp_path / "told"
+    told, staging = tmp_path / "told", tmp_path / "staging"
     told.mkdir()
+    kind, _, staged = kind.partition(", ")
     with destination_on(kind, tmp_path) as (url, options):
+        options |= {"stagingDirectory": str(staging)} if staged else {}
         df = spark.range(0, 60_000, 1, 4).selectExpr("id", "id % 3 as p", "concat('a:b ', id) as text")
         failing = df.mapInArrow(going_wrong(str(told), {"1-0": "fail"}), df.schema)
         summary = write(failing, url, partition_by="p", **options)
@@ -59,6 +61,7 @@ def test_the_main_job_on_every_store(spark: Any, tmp_path: Path, kind: str) -> N
         write(new, url, mode="overwrite", partition_by="p", conflict="replace-partitions", **options)
         kept = [row for row in expected if row[0] != "p=1"]
         assert rows_at(url, options) == sorted([*kept, *(("p=1", 100_000 + n) for n in range(10))])
+        assert not staged or list(staging.iterdir()) == [], "nothing is left on the local disk"
 
 
 @pytest.mark.parametrize("kind", ["abfs", "gcs", "s3"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +136,21 @@ def test_a_directory_that_cannot_be_made_is_told_when_the_attempt_is_set_up(buck
     job.setup()
     with pytest.raises(StoreError, match="Not a directory"):
         begin(job)
+
+
+def test_what_an_attempt_that_was_killed_has_left_goes_with_its_job(bucket, job, disk) -> None:
+    put(begin(job), "a", b"never committed")
+    retry = begin(job, attempt=1)
+    put(retry, "a", b"a")
+    job.commit([retry.commit()])
+    assert list(disk.iterdir()) == []
+
+
+def test_what_other_jobs_have_left_long_ago_goes_and_what_is_young_stays(bucket, job, disk) -> None:
+    """On a machine that runs tasks, and never their driver."""
+    for name in ("lockgate-long-ago", "lockgate-young", "of-others"):
+        (disk / name / "00").mkdir(parents=True)
+    for path in (disk / "lockgate-long-ago", disk / "lockgate-long-ago" / "00", disk / "of-others"):
+        os.utime(path, (1e9, 1e9))
+    begin(job)
+    assert {path.name for path in disk.iterdir()} == {"lockgate-young", "of-others", f"lockgate-{job.job_id}"}

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
-import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
@@ -508,7 +507,7 @@ def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=suggestion + _wanted(spec))
     if least is not None and not value >= least:
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
-    if spec.metadata["absolute"] and value and not os.path.isabs(str(value)):
+    if spec.metadata["absolute"] and value and not str(value).startswith("/"):
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
     if not all(_is_text(each) for each in _texts_in(result)):
         # `store` holds credentials.

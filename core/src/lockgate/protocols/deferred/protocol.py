@@ -63,6 +63,7 @@ class DeferredProtocol(Protocol):
                 next_step="call setup() on the job before its tasks start; a task of a finished job has nothing to do",
             )
         if run.options.staging_directory:
+            staging.clear_forgotten(run)
             staging.make_directories(run)
 
     def working_directory(self, run: JobRun) -> str:
@@ -152,6 +153,8 @@ class DeferredProtocol(Protocol):
 
     async def release(self, run: JobRun) -> None:
         """The uploads of attempts that do not count are given up."""
+        if run.options.staging_directory:
+            staging.clear_job(run)
         await undo.release(run)
 
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
@@ -160,6 +163,8 @@ class DeferredProtocol(Protocol):
 
     async def discard(self, run: JobRun, record: CommitRecord) -> None:
         """Every upload of the job is given up."""
+        if run.options.staging_directory:
+            staging.clear_job(run)
         await undo.discard(run)
 
     async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:

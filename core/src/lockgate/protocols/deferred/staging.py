@@ -30,6 +30,7 @@ from lockgate.model.uploads import Upload
 from lockgate.model.urls import check_relative
 from lockgate.protocols.deferred.uploads import entry_of, mark_of, upload_of
 
+PREFIX = "lockgate-"
 OPENED = "opened"
 WORK = "work"
 FILES_AT_ONCE = 4
@@ -37,11 +38,14 @@ FILES_AT_ONCE = 4
 CHUNK_BYTES = 1 << 20
 
 
+def job_directory(run: JobRun) -> Path:
+    """Where the task attempts of the run's job keep their files, on each machine that runs one."""
+    return Path(run.options.staging_directory) / f"{PREFIX}{run.layout.job_id}"
+
+
 def attempt_directory(run: JobRun) -> Path:
     """Where the run's task attempt keeps its files."""
-    layout = run.layout
-    of_job = Path(run.options.staging_directory) / f"lockgate-{layout.job_id}"
-    return of_job / f"{layout.job_attempt:02d}" / run.task_attempt_id
+    return job_directory(run) / f"{run.layout.job_attempt:02d}" / run.task_attempt_id
 
 
 def working_directory(run: JobRun) -> str:
@@ -161,6 +165,22 @@ def clear(run: JobRun) -> None:
     for above in (directory.parent, directory.parent.parent):
         with contextlib.suppress(OSError):
             above.rmdir()
+
+
+def clear_job(run: JobRun) -> None:
+    """Delete what attempts of the job that were killed have left on this machine: the job is over."""
+    shutil.rmtree(job_directory(run), ignore_errors=True)
+
+
+def clear_forgotten(run: JobRun) -> None:
+    """Delete what attempts at any job have left that were killed on this machine long ago: directories in which nothing
+    was made for `upload_alive_seconds`, by which no job is at work any more."""
+    oldest = run.runtime.wall() - run.options.upload_alive_seconds
+    with contextlib.suppress(OSError):
+        for directory in Path(run.options.staging_directory).glob(f"{PREFIX}*"):
+            made = [each.lstat().st_mtime for each in (directory, *directory.rglob("*"))]
+            if max(made) < oldest:
+                shutil.rmtree(directory, ignore_errors=True)
 
 
 def _found(run: JobRun) -> dict[str, Path]:
