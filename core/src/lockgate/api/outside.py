@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from lockgate.engine.run.runtime import Event, Runtime
 from lockgate.model.record import Holder
+from lockgate.stores.staging_disk import LocalStagingDisk
 
 
 def _version() -> str:
@@ -38,6 +39,7 @@ def real_runtime(emit: Callable[[Event], None]) -> Runtime:
         version=VERSION,
         is_gone=_is_gone,
         is_alive=_is_alive,
+        staging_disk=LocalStagingDisk,
     )
 
 

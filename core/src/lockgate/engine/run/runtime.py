@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from lockgate.engine.run.staging_disk import StagingDisk
 from lockgate.model.record import Holder
 
 
@@ -49,6 +50,10 @@ def _nobody_knows(holder: Holder) -> bool:
     return False
 
 
+def _no_disk(directory: str) -> StagingDisk:
+    raise NotImplementedError(f"there is no disk here, and so no {directory}")
+
+
 @dataclass(frozen=True)
 class Runtime:
     """The outside world as the engine sees it.
@@ -70,6 +75,8 @@ class Runtime:
     """Whether a holder's process surely runs no more; false where that cannot be told from here."""
     is_alive: Callable[[Holder], bool] = _nobody_knows
     """Whether a process with a holder's number runs on a holder's host; false where that cannot be told from here."""
+    staging_disk: Callable[[str], StagingDisk] = _no_disk
+    """The disk of this machine below an absolute path."""
 
     def nonce(self) -> str:
         """128 random bits, hexadecimal."""

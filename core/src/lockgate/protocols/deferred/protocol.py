@@ -62,18 +62,17 @@ class DeferredProtocol(Protocol):
                 where=run.url(run.layout.job_marker),
                 next_step="call setup() on the job before its tasks start; a task of a finished job has nothing to do",
             )
-        if run.options.staging_directory:
-            staging.clear_forgotten(run)
+        if staging.is_staging(run):
             staging.make_directories(run)
 
     def working_directory(self, run: JobRun) -> str:
         """On the local disk, where files wait there; else there is none, and this is where it would be."""
-        return staging.working_directory(run) if run.options.staging_directory else super().working_directory(run)
+        return staging.working_directory(run) if staging.is_staging(run) else super().working_directory(run)
 
     def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
         """A deferred upload to the final path, or a file on the local disk that will be one."""
         mark = mark_of(run, ordinal, nonce)
-        if run.options.staging_directory:
+        if staging.is_staging(run):
             return staging.open_staged(run, path, mark)
         return run.store.open_deferred(path, mark)
 
@@ -81,7 +80,7 @@ class DeferredProtocol(Protocol):
         self, run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, nonce: str
     ) -> dict[str, FileStatus]:
         """What waits on the local disk is uploaded."""
-        if not run.options.staging_directory:
+        if not staging.is_staging(run):
             return dict(written)
         return await staging.send(run, written, scan=scan, nonce=nonce)
 
@@ -153,7 +152,7 @@ class DeferredProtocol(Protocol):
 
     async def release(self, run: JobRun) -> None:
         """The uploads of attempts that do not count are given up."""
-        if run.options.staging_directory:
+        if staging.is_staging(run):
             staging.clear_job(run)
         await undo.release(run)
 
@@ -163,7 +162,7 @@ class DeferredProtocol(Protocol):
 
     async def discard(self, run: JobRun, record: CommitRecord) -> None:
         """Every upload of the job is given up."""
-        if run.options.staging_directory:
+        if staging.is_staging(run):
             staging.clear_job(run)
         await undo.discard(run)
 

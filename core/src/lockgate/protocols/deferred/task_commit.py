@@ -40,7 +40,7 @@ async def commit_task(
         JobNotFound: the job is over.
         CommitFailed: the manifest could not be saved in the configured number of attempts.
     """
-    if written is None or (scan and not written and not run.options.staging_directory):
+    if written is None or (scan and not written and not staging.is_staging(run)):
         raise UsageError(
             "with the protocol deferred a task attempt has no working directory in which files are found",
             where=run.url(run.layout.task_directory(attempt.task_attempt_id)),
@@ -100,7 +100,7 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
     """
     with run.stage("abort_task"):
         await bury(run, attempt)
-        if run.options.staging_directory:
+        if staging.is_staging(run):
             staging.clear(run)
         sent = {target: status for target, status in (written or {}).items() if status.upload}
         uploads = [upload_of(entry_of(target, status)) for target, status in sent.items()]
