@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sized
+from contextlib import nullcontext
 from typing import Annotated, TypeVar
 
 import typer
@@ -22,7 +23,7 @@ from lockgate.api.uploads import abort_uploads
 from lockgate.api.uploads import uploads as uploads_of
 from lockgate.cli import tables
 from lockgate.cli.completion import complete_job, complete_option, complete_path
-from lockgate.cli.terminal import Answer, print_answer, print_error, progress_bars
+from lockgate.cli.terminal import Answer, print_answer, print_error, progress_bars, telling_why_it_takes_long
 from lockgate.model.durations import seconds_of
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import SUCCESS
@@ -151,7 +152,9 @@ def _answer(
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     try:
         options = JobOptions.resolve(_chosen(given), environment=os.environ)
-        with progress_bars(registry_of(options), wanted=not as_json):
+        # With `--verbose` warnings are on standard error already.
+        told = nullcontext() if verbose else telling_why_it_takes_long()
+        with told, progress_bars(registry_of(options), wanted=not as_json):
             try:
                 answer = work(options)
             except JobNotFound:

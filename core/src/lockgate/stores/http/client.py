@@ -30,6 +30,10 @@ REFUSED_SECONDS_MAX = 0.4
 """A refused request does not wait longer than this unless the store says so: it is the pacer that holds it back, and
 with it all others; a longer wait of its own would only leave the rate unused."""
 
+TOLD_AFTER_SECONDS = 5.0
+TOLD_EVERY_SECONDS = 30.0
+"""When somebody who waits is told why."""
+
 FAILED = frozenset({408, 500, 502, 503, 504})
 REFUSED = frozenset({429, 503})
 
@@ -63,6 +67,7 @@ class StoreClient:
         self._timeout_s = options.timeout_seconds
         self._patience_s = options.patience_seconds
         self._random = random.Random()
+        self._told_at = float("-inf")
 
     @property
     def in_flight_max(self) -> int:
@@ -109,6 +114,7 @@ class StoreClient:
             if (lost and call.repeat is Repeat.WITH_CARE) or now + wait_s > failing_since + self._patience_s:
                 raise self._given_up(call, reason, tries, doubtful)
             log.debug("request is repeated", kind=call.kind, where=call.where, reason=reason, wait_s=round(wait_s, 3))
+            self._tell(call, reason, now, failing_since)
             await asyncio.sleep(wait_s)
             self.requests["repeated"] += 1
 
@@ -125,6 +131,19 @@ class StoreClient:
         elif answer.status not in FAILED:
             self.pacer.accepted(admission)
         return answer
+
+    def _tell(self, call: Call, reason: str, now: float, failing_since: float) -> None:
+        """Say once in a while that requests fail, and for how long they will be repeated."""
+        if now - failing_since < TOLD_AFTER_SECONDS or now - self._told_at < TOLD_EVERY_SECONDS:
+            return
+        self._told_at = now
+        left_s = round(failing_since + self._patience_s - now)
+        log.warning(
+            "the store does not do what it is asked, and is asked again",
+            where=call.where,
+            reason=reason,
+            seconds_left=left_s,
+        )
 
     def _back_off(self, tries: int, most_s: float) -> float:
         wait_s: float = min(most_s, BACK_OFF_SECONDS * 2 ** min(tries, 10))
