@@ -201,8 +201,8 @@ def simulation(session: nox.Session) -> None:
 @nox.session
 def long(session: nox.Session) -> None:
     """What takes too long for CI: a hundred real kills on each store, one at every system call of a driver and of a
-    recoverer on the local one, twenty of a stream, fifty seeds of faults on each store, Hadoop's tests of its Azure
-    connector against our emulator, twenty seeds of values, every pair of crashes in the simulation, and an hour of
+    recoverer on the local one, twenty of a stream, fifty seeds of faults on each store, jobs on MinIO,
+    Hadoop's tests of its Azure connector against our emulator, twenty seeds of values, every pair of crashes in the simulation, and an hour of
     simulated histories."""
     _install(session, *TEST_TOOLS)
     suite = "contrib/lockgate-lab/tests/test_lab_azure_hadoop_suite.py"
@@ -213,6 +213,8 @@ def long(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-q", "-s", "tests/spark/test_spark_values.py", env={"TEST_VALUES": "20"})
     faults = _existing("plugins/*/tests")
     session.run("python", "-m", "pytest", "-q", *faults, "-k", "percent", env={"TEST_FAULT_SEEDS": "0-49"})
+    s3 = "plugins/lockgate-s3/tests"
+    session.run("python", "-m", "pytest", "-q", s3, "-k", "minio", env={"TEST_MINIO": "1"})
     pairs = "tests/simulation/test_simulation_systematic.py"
     session.run("python", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", pairs, env={"TEST_EVERY_PAIR": "1"})
     session.run("python", "tests/simulation/explore.py", "--seconds", "3600")

@@ -3,6 +3,7 @@ and recoverers who overtake each other."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -11,9 +12,9 @@ from lockgate.protocols.deferred import DeferredProtocol
 from lockgate_testkit import ProtocolContract
 
 
-@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+@pytest.mark.parametrize("s3", ["versity", *(["minio"] if os.environ.get("TEST_MINIO") else [])], indirect=True)
 class TestDeferredOnS3(ProtocolContract):
-    """On the server that honours every condition."""
+    """On the server that honours every condition; in the long session also on one that does not."""
 
     protocol = DeferredProtocol()
     moments_max = 12

@@ -9,6 +9,7 @@ import lockgate
 import pytest
 from lockgate import Job, JobOptions
 from lockgate.errors import CapabilityMissing, CommitFailed, DestinationConflict, UsageError
+from lockgate_lab.servers import MinioServer
 
 PATH = "tables/all events"
 
@@ -137,10 +138,12 @@ def test_anybody_looks_at_jobs_by_the_command_line(bucket, capsys) -> None:
     assert lockgate.collect_garbage(bucket.url(PATH), options=JobOptions(store=bucket.store)) == []
 
 
-def test_doctor_tries_what_a_job_relies_on(bucket) -> None:
+def test_doctor_tries_what_a_job_relies_on(bucket, s3) -> None:
+    """MinIO deletes whatever the condition says."""
     found = {probe.name: probe.verdict for probe in lockgate.doctor(bucket.url(PATH), options(bucket))}
-    assert found["deferred-upload"] == found["conditional-write"] == "ok"
-    assert "broken claim" not in found.values()
+    broken = ["conditional-write"] if isinstance(s3, MinioServer) else []
+    assert found["deferred-upload"] == "ok"
+    assert [name for name, verdict in found.items() if verdict == "broken claim"] == broken
 
 
 def test_uploads_of_a_neighbour_whose_names_hold_this_jobs_id_are_not_given_up(bucket) -> None:

@@ -14,7 +14,7 @@ from lockgate_lab.server_process import ServerProcess
 from lockgate_lab.servers.free_port import free_port
 from lockgate_lab.servers.go_install import built_with_go
 
-MINIO_VERSION = "PINNED"
+MINIO_VERSION = "0.0.0-20260212201848-7aac2a2c5b7c"
 _MODULE = "github.com/minio/minio"
 
 
