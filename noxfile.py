@@ -201,9 +201,9 @@ def simulation(session: nox.Session) -> None:
 @nox.session
 def long(session: nox.Session) -> None:
     """What takes too long for CI: a hundred real kills on each store, one at every system call of a driver and of a
-    recoverer on the local one, twenty of a stream, fifty seeds of faults on each store, jobs on MinIO,
-    Hadoop's tests of its Azure connector against our emulator, twenty seeds of values, every pair of crashes in the simulation, and an hour of
-    simulated histories."""
+    recoverer on the local one, twenty of a stream, fifty seeds of faults on each store, jobs on MinIO, Hadoop's tests
+    of its Azure connector against our emulator, twenty seeds of values, every pair of crashes in the simulation, and an
+    hour of simulated histories."""
     _install(session, *TEST_TOOLS)
     suite = "contrib/lockgate-lab/tests/test_lab_azure_hadoop_suite.py"
     stream = "tests/spark/test_spark_streaming.py"
