@@ -10,7 +10,7 @@ import sys
 import pytest
 from faulty_store import make_faulty
 from lockgate import jobs, recover, verify
-from lockgate.errors import LockgateError
+from lockgate.errors import CommitRefused, LockgateError
 
 SECOND_RUN = """
 import os, pickle, sys
@@ -122,3 +122,41 @@ def test_fenced_who_wakes_amid_a_second_run_that_dies_anywhere_is_undone_with_it
     assert recover(str(table.root), job_id, undo=True, force=True)[job_id].outcome in ("undone", "nothing")
     assert table.read() == {"p=1/old": b"old"}
     assert table.left_over() == []
+
+
+RUN_ANEW = """
+import pickle, sys
+import lockgate
+root, pickled = sys.argv[1:]
+job = pickle.loads(bytes.fromhex(pickled))
+lockgate.abort(root, job.job_id, force=True)
+job.setup()
+attempt = job.task_attempt(0)
+attempt.setup()
+with attempt.open("p=1/second") as file:
+    file.write(b"second")
+attempt.commit()
+"""
+
+
+def test_a_driver_that_found_no_task_does_not_commit_nothing_of_the_job_as_it_was_run_anew(table) -> None:
+    """Found by the simulation (seed 6026 of the bucket): told committed, and the second run's files gone."""
+    table.write({"p=1/old": b"old"})
+    job = table.job()
+    pickled = pickle.dumps(job).hex()
+    job.setup()
+    store = make_faulty(job)
+    ended: list[int] = []
+
+    def meanwhile(call: str, subject: object) -> None:
+        if call == "create_file" and str(subject).endswith("commit.json") and not ended:
+            arguments = [sys.executable, "-c", RUN_ANEW, str(table.root), pickled]
+            ended.append(subprocess.run(arguments, timeout=600, check=False).returncode)
+
+    store.before = meanwhile
+    with pytest.raises(CommitRefused, match="have committed since"):
+        job.commit()
+    assert ended == [0]
+    assert table.read() == {"p=1/old": b"old"}
+    pickle.loads(bytes.fromhex(pickled)).commit()
+    assert table.read() == {"p=1/old": b"old", "p=1/second": b"second"}

@@ -35,6 +35,7 @@ from lockgate.model.errors import (
     CleanupFailed,
     CommitFailed,
     CommitFenced,
+    CommitRefused,
     JobNotFound,
     LockgateError,
     OutcomeUnknown,
@@ -152,7 +153,24 @@ async def _claim(
         _, refusal = await both(_check_claimed(run, pins), why_over(run))
         if refusal is not None:
             raise refusal
+        if receipts is None and not pins:
+            await _refuse_if_tasks_have_committed(run)
     return pins, plan
+
+
+async def _refuse_if_tasks_have_committed(run: JobRun) -> None:
+    """A driver without receipts that found no task looks again once the job is its own: the job may have been aborted
+    since, and set up and run anew.
+
+    Raises:
+        CommitRefused: so it was, or tasks have only just committed.
+    """
+    if found := await run.protocol.find_pins(run):
+        raise CommitRefused(
+            f"{len(found)} tasks of job {run.layout.job_id} have committed since it was looked for them",
+            where=run.url(run.layout.manifests),
+            next_step="nothing was touched: once its tasks are done, commit the job again",
+        )
 
 
 def _ground_ahead(run: JobRun, plan: CommitPlan) -> Ground:
