@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from faulty_store import Stop, make_faulty
-from lockgate import Job, JobOptions, recover
+from lockgate import Job, JobOptions, jobs, recover
 from lockgate.errors import CommitFailed, CommitFenced, DestinationConflict, JobNotFound, LockgateError
 
 
@@ -113,3 +113,29 @@ def test_a_second_attempt_claims_what_the_first_was_refused_and_is_recovered_as_
     assert recovery.outcome == "finished"
     assert table.read() == {"p=1/second": b"2"}
     assert not table.left_over()
+
+
+def test_a_transaction_is_not_held_for_ever_by_a_job_of_which_two_attempts_were_refused(table) -> None:
+    """Its claim names the first attempt, which may not end the job any more: the next job waited for an hour."""
+    table.write({"p=1/old": b"old"})
+    first = attempt_at(table, 0, conflict="fail-partitions", txn_id="X")
+    with pytest.raises(DestinationConflict):
+        first.commit([table.task(first, {"p=1/first": b"1"})])
+    second = attempt_at(table, 1, conflict="fail-partitions", txn_id="X")
+    with pytest.raises(DestinationConflict):
+        second.commit(second.committed())
+    other = table.job(txn_id="X", wait_seconds_max=0.0)
+    other.commit([table.task(other, {"p=1/other": b"2"})])
+    assert table.read() == {"p=1/old": b"old", "p=1/other": b"2"}
+    assert not table.left_over()
+
+
+def test_what_earlier_attempts_committed_is_counted_where_a_job_waits_for_somebody_to_end_it(table) -> None:
+    """Who was told of no task, and of abort only, would have deleted what can be committed."""
+    first = attempt_at(table, 0)
+    table.task(first, {"p=1/first": b"1"})
+    attempt_at(table, 1)
+    assert [state.tasks_committed for state in jobs(str(table.root))] == [1]
+    problem = recover(str(table.root), "nightly", force=True)["nightly"].problem
+    assert "1 task has committed" in problem
+    assert "lockgate commit" in problem

@@ -8,7 +8,7 @@ from typing import Any
 import lockgate
 import pytest
 from lockgate import Job, JobOptions
-from lockgate.errors import CapabilityMissing, CommitFailed, DestinationConflict, UsageError
+from lockgate.errors import CapabilityMissing, CommitFailed, DestinationConflict, LockgateError, UsageError
 from lockgate_lab.servers import MinioServer
 
 PATH = "tables/all events"
@@ -165,3 +165,53 @@ def test_the_old_success_goes_at_setup_where_the_options_say_so(bucket) -> None:
     assert "_SUCCESS" not in bucket.files(PATH)
     job.commit([task(job, {"b": b"2"})])
     assert json.loads(bucket.files(PATH)["_SUCCESS"])["jobId"] == job.job_id
+
+
+def edit_in_place(bucket: Any, path: str, content: bytes) -> None:
+    """Write an object over as tools do that keep its metadata."""
+    key = f"{PATH}/{path}"
+    metadata = bucket.client.head_object(Bucket=bucket.name, Key=key)["Metadata"]
+    bucket.client.put_object(Bucket=bucket.name, Key=key, Body=content, Metadata=metadata)
+
+
+def died_halfway(bucket: Any) -> Job:
+    """A job whose commit has completed some uploads, and stands."""
+    bucket.client.put_object(Bucket=bucket.name, Key=f"{PATH}/z", Body=b"in the way")
+    job = Job(bucket.url(PATH), options(bucket, on_failure="leave"))
+    job.setup()
+    with pytest.raises(CommitFailed):
+        job.commit([task(job, {"a": b"new", "b": b"new", "z": b"new"})])
+    return job
+
+
+def test_an_undoing_leaves_and_names_a_committed_file_that_somebody_has_edited(bucket) -> None:
+    """Its metadata, and so the job's mark, are on it still."""
+    job = died_halfway(bucket)
+    edit_in_place(bucket, "a", b"edited by somebody")
+    found = lockgate.recover(bucket.url(PATH), job.job_id, undo=True, force=True, options=options(bucket))
+    assert (found[job.job_id].outcome, found[job.job_id].left) == ("undone", ["a"])
+    assert seen(bucket) == {"a": b"edited by somebody", "z": b"in the way"}
+
+
+def test_a_job_is_not_finished_over_a_committed_file_that_somebody_has_edited(bucket) -> None:
+    job = died_halfway(bucket)
+    edit_in_place(bucket, "a", b"edited by somebody")
+    bucket.client.delete_object(Bucket=bucket.name, Key=f"{PATH}/z")
+    with pytest.raises(LockgateError) as caught:
+        lockgate.recover(bucket.url(PATH), job.job_id, force=True, options=options(bucket))
+    assert f"{PATH}/a" in caught.value.where
+    assert seen(bucket)["a"] == b"edited by somebody"
+
+
+def test_an_upload_that_was_given_up_is_not_told_committed_where_anothers_file_stands(bucket) -> None:
+    """versitygw 1.8 answers its completion with 200."""
+    job = Job(bucket.url(PATH), options(bucket))
+    job.setup()
+    receipt = task(job, {"a": b"new", "b": b"new"})
+    bucket.client.put_object(Bucket=bucket.name, Key=f"{PATH}/a", Body=b"another's")
+    for each in bucket.client.list_multipart_uploads(Bucket=bucket.name).get("Uploads", ()):
+        if each["Key"] == f"{PATH}/a":
+            bucket.client.abort_multipart_upload(Bucket=bucket.name, Key=each["Key"], UploadId=each["UploadId"])
+    with pytest.raises(CommitFailed, match="a file is there that this job did not write"):
+        job.commit([receipt])
+    assert seen(bucket) == {"a": b"another's"}

@@ -67,6 +67,20 @@ def test_an_upload_stays_while_any_job_that_could_need_it_is_not_over(bucket) ->
     assert bucket.uploads() == []
 
 
+def test_an_upload_stays_that_a_job_of_a_destination_above_may_need(bucket) -> None:
+    """Who cleans one partition up knows of the table's jobs, too."""
+    old = options(bucket, upload_alive_seconds=0.0)
+    job = Job(bucket.url(PATH), options(bucket))
+    job.setup()
+    attempt = begin(job, "p=1/mine")
+    place = bucket.url(f"{PATH}/p=1")
+    assert lockgate.collect_garbage(place, options=old) == []
+    (kept,) = lockgate.abort_uploads(place, ["mine"], options=options(bucket))
+    assert kept.keep == f"a job of {bucket.url(PATH)} may have begun it"
+    assert bucket.uploads() == [f"{PATH}/p=1/mine"]
+    del attempt
+
+
 def test_uploads_of_neighbours_are_not_seen(bucket) -> None:
     died_before_it_saved(bucket, "mine")
     neighbour = Job(bucket.url(f"{PATH}10"), options(bucket))

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from lockgate.model.files import Unknown
+from lockgate.model.files import FileStatus, Unknown
 
 
 class Upload(Struct, frozen=True, gc=False):
@@ -23,6 +23,12 @@ class Upload(Struct, frozen=True, gc=False):
     token: str
     length: int = -1
     identity: str = ""
+
+    def is_what(self, status: FileStatus) -> bool:
+        """Whether this upload has become that file, which nobody has changed since. The mark alone does not say so:
+        who edits a file in place keeps its metadata."""
+        same = status.identity == self.identity if self.identity else True
+        return status.proof == self.mark and same and self.length in (-1, status.length)
 
 
 class UploadRefusal(StrEnum):

@@ -54,6 +54,7 @@ from lockgate_s3.answers import (
 from lockgate_s3.calls import DELETED_AT_ONCE_MAX, Calls
 from lockgate_s3.checksums import checksum_named
 from lockgate_s3.settings import S3Settings
+from lockgate_s3.soundness import is_believed
 from lockgate_s3.upload import ObjectUpload, PartsUpload, complete_call, decode_parts, put_if_absent
 
 CAPABILITIES = frozenset(
@@ -318,8 +319,23 @@ class S3Store(Store):
     async def complete_uploads(
         self, uploads: Sequence[Upload], progress: Progress = no_progress
     ) -> list[CompletionOutcome]:
-        """One request each, which is refused where an object is."""
-        return await for_each(uploads, self._complete, at_once=self.client.in_flight_max, done=progress)
+        """One request each, which is refused where an object is. Where an answer is no proof, the object is looked at
+        as well."""
+        believed = not uploads or await is_believed(self.client, self._calls)
+
+        async def complete(upload: Upload) -> CompletionOutcome:
+            outcome = await self._complete(upload)
+            if believed or not isinstance(outcome, Completed):
+                return outcome
+            return await self._proved(upload)
+
+        return await for_each(uploads, complete, at_once=self.client.in_flight_max, done=progress)
+
+    async def _proved(self, upload: Upload) -> CompletionOutcome:
+        (found,) = await self.stat_files([upload.path])
+        if found is None:
+            return Unknown("the service says that it is completed, and nothing is there yet")
+        return Completed(found.identity) if upload.is_what(found) else NotCompleted(UploadRefusal.TARGET_EXISTS)
 
     async def _complete(self, upload: Upload) -> CompletionOutcome:
         parts = decode_parts(upload.token)
@@ -331,8 +347,10 @@ class S3Store(Store):
         except StoreUnavailable as error:
             return NotCompleted(UploadRefusal.FAILED, error.what)
         code = code_of(answer)
-        if answer.status == 200 and not code:
+        if answer.status == 200 and not code and not answer.doubtful:
             return Completed(etag_of(answer))
+        if answer.status == 200 and not code:  # of an earlier try: somebody may have written over it since
+            return await self._proved(upload)
         found = await self._known(upload)
         if found is not None:
             return found
@@ -348,7 +366,7 @@ class S3Store(Store):
         """What stands at the upload's path, if it is what the upload has become: the same completion is answered by 200
         for a while, then by 404, and with a condition by 412 against itself."""
         (found,) = await self.stat_files([upload.path])
-        return Completed(found.identity) if found is not None and found.proof == upload.mark else None
+        return Completed(found.identity) if found is not None and upload.is_what(found) else None
 
     async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
         """One request each. A part that is on its way may outlive that: it is asked for again until nothing is left."""

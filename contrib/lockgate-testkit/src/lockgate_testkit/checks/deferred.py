@@ -118,6 +118,17 @@ async def an_upload_that_was_given_up_is_never_completed(bench: Bench) -> None:
 
 
 @check(Capability.DEFERRED_UPLOAD)
+async def what_was_given_up_is_not_taken_for_another_file(bench: Bench) -> None:
+    """The completion of an upload that was given up is refused, also where a file stands that another has written."""
+    upload = await deferred(bench.store, "d/a", b"ours", "ours")
+    await bench.write("d/a", b"another's")
+    await bench.store.abort_uploads([upload])
+    (outcome,) = await bench.store.complete_uploads([upload])
+    expect(isinstance(outcome, NotCompleted), f"the completion of an upload that was given up: {outcome}")
+    expect_same(await bench.read("d/a"), b"another's", "content")
+
+
+@check(Capability.DEFERRED_UPLOAD)
 async def a_large_deferred_upload_is_whole(bench: Bench) -> None:
     """One of several parts is what was written, in order."""
     content = b"".join(number.to_bytes(4, "big") * 256 for number in range(17 << 10))

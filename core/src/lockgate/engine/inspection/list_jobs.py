@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from lockgate.engine.inspection.other_committers import list_other_jobs
+from lockgate.engine.manifests.load_manifests import attempts_of
 from lockgate.engine.record.ended_jobs import last_end
 from lockgate.engine.record.marker import JobMarker, read_marker_of
 from lockgate.engine.record.neighbours import job_layouts
@@ -17,6 +19,7 @@ from lockgate.engine.record.summaries import published_summary, read_summary
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError
+from lockgate.model.files import FileStatus
 from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Holder
@@ -143,14 +146,17 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         record, problem = None, str(error)
     if record is not None and record.phase is not Phase.REFUSED:
         layout = layout.at_attempt(record.job_attempt)
-    manifests, newest, tasks_seen = 0, 0.0, 0.0
+    tasks: set[str] = set()
+    newest, tasks_seen = 0.0, 0.0
     own = drivers_own(run, layout)
     for directory in (layout.attempt_directory, layout.manifests, layout.tasks):
         async for page in run.store.list_directory(directory):
             newest = max([newest, *(status.modified for status in page)])
             tasks_seen = max([tasks_seen, *(status.modified for status in page if status.path not in own)])
             if directory == layout.manifests:
-                manifests += sum(status.path.endswith(MANIFEST_SUFFIX) for status in page)
+                tasks |= _tasks_in(page)
+    if layout.job_attempt:
+        tasks |= await _tasks_of_earlier_attempts(run, layout)
     try:
         marker = await read_marker_of(run, layout)
     except StoreError:
@@ -161,14 +167,28 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     newest = max(newest, marker.created if marker else 0.0)
     if problem:
         return JobState(
-            layout, JobStatus.UNREADABLE, None, None, newest, manifests, driver, problem, tasks_seen=tasks_seen
+            layout, JobStatus.UNREADABLE, None, None, newest, len(tasks), driver, problem, tasks_seen=tasks_seen
         )
     last_seen = max(newest, record.updated if record else 0.0)
     status = _status(run, record, marker, last_seen, tasks_seen)
     if record is not None:
         driver = _name(run, record.holder)
     phase = record.phase if record else None
-    return JobState(layout, status, phase, record, last_seen, manifests, driver, tasks_seen=tasks_seen)
+    return JobState(layout, status, phase, record, last_seen, len(tasks), driver, tasks_seen=tasks_seen)
+
+
+def _tasks_in(page: Sequence[FileStatus]) -> set[str]:
+    names = (status.path.rpartition("/")[2] for status in page)
+    return {name.removesuffix(MANIFEST_SUFFIX) for name in names if name.endswith(MANIFEST_SUFFIX)}
+
+
+async def _tasks_of_earlier_attempts(run: JobRun, layout: JobLayout) -> set[str]:
+    """The tasks that committed in earlier attempts at a job: who commits it without receipts takes these as well."""
+    tasks: set[str] = set()
+    for earlier in await attempts_of(dataclasses.replace(run, layout=layout)):
+        async for page in run.store.list_directory(earlier.manifests):
+            tasks |= _tasks_in(page)
+    return tasks
 
 
 def _name(run: JobRun, driver: Holder) -> str:

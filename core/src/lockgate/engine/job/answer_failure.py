@@ -83,7 +83,7 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
     if run.options.on_failure == "leave":
         raise CommitFailed(
             f"the job commit failed and was left as it is: {_first_line(error)}",
-            where=run.url(run.layout.attempt_directory),
+            where="\n".join(filter(None, (run.url(run.layout.attempt_directory), getattr(error, "where", "")))),
             next_step=f"{to_recover} finishes it, with --undo it restores the destination",
         ) from error
     try:

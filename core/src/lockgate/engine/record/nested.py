@@ -87,20 +87,28 @@ async def refuse_jobs_above(run: JobRun, ground: Ground) -> None:
     Raises:
         DestinationConflict: one does.
     """
+    if ground.exclusive:
+        for url, ours in await destinations_above(run):
+            await _refuse_jobs_of(run, url, ours)
+
+
+async def destinations_above(run: JobRun) -> list[tuple[StoreUrl, str]]:
+    """The directories above the destination in which jobs are known, from the top, each with the destination's path
+    relative to it; what may not be looked at is passed over."""
     above = run.store.above()
-    if not ground.exclusive or not above:
-        return
+    if not above:
+        return []
     try:
         top = await run.open_store(str(dataclasses.replace(run.store.url, path="/")))
     except LockgateError as error:
         run.log.info("nothing above the destination can be looked at", error=str(error))
-        return
+        return []
     try:
-        for url, ours in above:
-            if any(
-                await together(_has_jobs(run, top, f"{url.path}/{place}".strip("/")) for place in (JOBS, TEMPORARY))
-            ):
-                await _refuse_jobs_of(run, url, ours)
+        return [
+            (url, ours)
+            for url, ours in above
+            if any(await together(_has_jobs(run, top, f"{url.path}/{place}".strip("/")) for place in (JOBS, TEMPORARY)))
+        ]
     finally:
         await top.close()
 

@@ -316,7 +316,7 @@ async def _await_end(run: JobRun, claim: Claim, end: End, deadline: float) -> Su
             raise CommitFenced(
                 f"job {claim.job_id} holds the same transaction id and does not end",
                 where=run.url(claim.layout.attempt_directory),
-                next_step=command("recover", run.store.url, claim.job_id),
+                next_step=command("abort" if record.phase is Phase.REFUSED else "recover", run.store.url, claim.job_id),
             )
         run.emit("waiting", other=claim.job_id)
         await asyncio.sleep(pause)

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.record.neighbours import job_layouts
+from lockgate.engine.record.nested import destinations_above
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import LockgateError
 from lockgate.model.layout import JOBS
 from lockgate.model.uploads import BegunUpload
+from lockgate.model.urls import StoreUrl
 
 CLOCKS_DIFFER = 86400.0
 """Seconds: the store's clock tells when an upload was begun, and a driver's when its job was."""
@@ -46,12 +48,17 @@ async def judge_uploads(run: JobRun, uploads: Sequence[BegunUpload]) -> list[Pen
     if not uploads:
         return []
     oldest = await _oldest_job(run)
+    above = {
+        url: since for url, _ in await destinations_above(run) if (since := await _oldest_job_at(run, url)) is not None
+    }
     holds_jobs: dict[str, bool] = {}
     judged: list[PendingUpload] = []
     for each in uploads:
         keep = ""
         if oldest is not None and oldest < each.begun + CLOCKS_DIFFER:
             keep = "a job that is not over may have begun it"
+        elif outer := [url for url, since in above.items() if since < each.begun + CLOCKS_DIFFER]:
+            keep = f"a job of {outer[0]} may have begun it"
         elif (nested := await _nested_destination(run, each.path, holds_jobs)) is not None:
             keep = f"a job below {run.url(nested)} may have begun it"
         judged.append(PendingUpload(each, keep))
@@ -71,6 +78,15 @@ async def _oldest_job(run: JobRun) -> float | None:
             markers = []
         times.append(min((marker.created for marker in markers if marker is not None), default=0.0))
     return min(times, default=None)
+
+
+async def _oldest_job_at(run: JobRun, url: StoreUrl) -> float | None:
+    """As `_oldest_job`, of another destination."""
+    store = await run.open_store(str(url))
+    try:
+        return await _oldest_job(dataclasses.replace(run, store=store))
+    finally:
+        await store.close()
 
 
 async def _nested_destination(run: JobRun, path: str, known: dict[str, bool]) -> str | None:

@@ -250,8 +250,10 @@ async def admit(run: JobRun) -> Summary | None:
     """The `Admission` of a job: by its transaction id, if it has one."""
 
     async def end(layout: JobLayout) -> Undone:
+        # The claim names the attempt that made it; a later one may have committed the job again, and been refused too.
+        record = await read_record(run, layout)
+        layout = layout if record is None else layout.at_attempt(record.job_attempt)
         other = dataclasses.replace(run, layout=layout, marker="", counters={}, stage_seconds={})
-        record = await read_record(other)
         if record is not None and record.phase is Phase.REFUSED:
             await abort_job(other)
             return Undone()

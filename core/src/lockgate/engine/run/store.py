@@ -271,6 +271,8 @@ class Store(ABC):
         self, uploads: Sequence[Upload], progress: Progress = no_progress
     ) -> list[CompletionOutcome]:
         """Complete uploads, each on its own, and answer for each, in order. A file that is there is never written over.
+        One that was given up is never told completed. A completion that is repeated may be answered as the first time,
+        whatever has been written there since.
 
         Raises:
             StoreError: the whole call failed; any of them may have been completed, or none.

@@ -61,11 +61,15 @@ async def meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
     return plan
 
 
-async def complete(run: JobRun, plan: CommitPlan) -> None:
-    """Complete the uploads. Repeating it is no failure.
+async def complete(run: JobRun, plan: CommitPlan, *, again: bool) -> None:
+    """Complete the uploads. Repeating it is no failure; `again`: somebody may have begun before.
+
+    A completion that is repeated may be answered as it was the first time, whatever has been written there since (API
+    reference of Amazon S3, "CompleteMultipartUpload"). So what may have been completed before is looked at.
 
     Raises:
         CommitFailed: a file stands in the way, or somebody has given an upload up.
+        FileChanged: somebody has changed or deleted what was completed.
         OutcomeUnknown: no answer came.
     """
     with run.stage("complete_uploads"):
@@ -93,7 +97,7 @@ async def complete(run: JobRun, plan: CommitPlan) -> None:
                 )
         run.count("committer_files_committed", plan.files)
         run.count("committer_bytes_committed", plan.bytes)
-        if run.options.validate_output:
+        if again or run.options.validate_output:
             await refuse_if_taken_away(run, plan)
 
 
@@ -101,6 +105,7 @@ async def _complete(run: JobRun, uploads: Sequence[Upload], progress: Progress) 
     """Complete these, again where no answer came: that does no harm, and by the mark of what stands at its path the
     store knows one that was completed before."""
     outcomes = list(await run.store.complete_uploads(uploads, progress))
+    repeated: set[int] = set()
     began, wait = run.runtime.tick(), RETRY_SECONDS
     while unknown := [number for number, outcome in enumerate(outcomes) if isinstance(outcome, Unknown)]:
         if run.runtime.tick() - began > run.options.patience_seconds:
@@ -110,7 +115,13 @@ async def _complete(run: JobRun, uploads: Sequence[Upload], progress: Progress) 
         again = await run.store.complete_uploads([uploads[number] for number in unknown])
         for number, outcome in zip(unknown, again, strict=True):
             outcomes[number] = outcome
+        repeated.update(unknown)
         run.count("uploads_recovered", sum(isinstance(outcome, Completed) for outcome in again))
+    doubted = [number for number in repeated if isinstance(outcomes[number], Completed)]
+    found = await run.store.stat_files([uploads[number].path for number in doubted]) if doubted else []
+    for number, status in zip(doubted, found, strict=True):
+        if status is None or not uploads[number].is_what(status):
+            outcomes[number] = NotCompleted(UploadRefusal.TARGET_EXISTS)
     return outcomes
 
 

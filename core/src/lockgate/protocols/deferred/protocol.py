@@ -21,7 +21,7 @@ from lockgate.model.replaced import KeptList
 from lockgate.model.summary import Summary, encode_summary
 from lockgate.model.undone import Undone
 from lockgate.protocols.deferred import job_commit, staging, task_commit, undo
-from lockgate.protocols.deferred.uploads import completed_in, mark_of
+from lockgate.protocols.deferred.uploads import mark_of, marked_in
 
 
 class DeferredProtocol(Protocol):
@@ -124,7 +124,7 @@ class DeferredProtocol(Protocol):
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """The uploads are completed. What they replace stays until the commit point."""
-        await job_commit.complete(run, plan)
+        await job_commit.complete(run, plan, again=again)
 
     async def wait_to_publish(self, run: JobRun, summary: Summary, nonce: str) -> FileStatus:
         """The summary where recovery finds it."""
@@ -174,14 +174,14 @@ class DeferredProtocol(Protocol):
     async def has_performed(self, run: JobRun, plan: CommitPlan) -> bool:
         """An upload is completed."""
         for batch in plan.batches(1_000):
-            if any(status is not None for status in await completed_in(run, batch)):
+            if any(status is not None for status in await marked_in(run, batch)):
                 return True
         return False
 
     async def has_pending(self, run: JobRun, plan: CommitPlan) -> bool:
         """An upload is not."""
         for batch in plan.batches(1_000):
-            if any(status is None for status in await completed_in(run, batch)):
+            if any(status is None for status in await marked_in(run, batch)):
                 return True
         return False
 

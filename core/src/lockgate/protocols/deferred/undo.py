@@ -13,7 +13,7 @@ from lockgate.engine.manifests.load_manifests import below_root_of, every_attemp
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import ManifestInvalid
-from lockgate.model.files import Deleted
+from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.layout import MANIFEST_SUFFIX, JobLayout
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.plan import CommitPlan
@@ -21,7 +21,7 @@ from lockgate.model.receipt import Pin
 from lockgate.model.undone import Undone
 from lockgate.model.uploads import BegunUpload, Upload
 from lockgate.protocols.deferred.task_commit import is_manifest
-from lockgate.protocols.deferred.uploads import completed_in, upload_of
+from lockgate.protocols.deferred.uploads import marked_in, upload_of
 
 _MADE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """A job id that was made, and not given."""
@@ -34,7 +34,12 @@ async def undo(run: JobRun, plan: CommitPlan) -> Undone:
         for batch in plan.batches():
             await run.store.abort_uploads([upload_of(entry) for entry in batch])
         for batch in plan.batches(1_000):
-            ours = [status for status in await completed_in(run, batch) if status is not None]
+            ours: list[FileStatus] = []
+            for entry, status in zip(batch, await marked_in(run, batch), strict=True):
+                if status is not None and upload_of(entry).is_what(status):
+                    ours.append(status)
+                elif status is not None:
+                    left.append(status.path)
             outcomes = await run.store.delete_if_same(ours)
             left += [each.path for each, done in zip(ours, outcomes, strict=True) if done is Deleted.CHANGED]
         await run.store.delete_files([run.layout.file_list])

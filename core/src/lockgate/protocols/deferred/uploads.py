@@ -31,7 +31,17 @@ def upload_of(entry: Entry) -> Upload:
 
 
 async def completed_in(run: JobRun, entries: Sequence[Entry]) -> list[FileStatus | None]:
-    """For each entry the file that its upload has become; None where there is none, or somebody else's."""
+    """For each entry the file that its upload has become; None where there is none, or somebody else's, or one that
+    somebody has changed since."""
+    found = await marked_in(run, entries)
+    return [
+        status if status is not None and upload_of(entry).is_what(status) else None
+        for entry, status in zip(entries, found, strict=True)
+    ]
+
+
+async def marked_in(run: JobRun, entries: Sequence[Entry]) -> list[FileStatus | None]:
+    """For each entry the file that carries its upload's mark, be it changed since; None where there is none."""
     found = await run.store.stat_files([entry.target for entry in entries])
     return [
         status if status is not None and status.proof == upload_of(entry).mark else None

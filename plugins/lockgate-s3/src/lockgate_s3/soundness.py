@@ -1,0 +1,57 @@
+"""Whether a service can be believed when it says that an upload is completed.
+
+S3 answers the completion of an upload that was given up with 404 NoSuchUpload (API reference, "AbortMultipartUpload",
+"CompleteMultipartUpload"). versitygw 1.8 answers 200 wherever any object stands at the key, since it takes the call for
+the repetition of one that it has carried out. So a service that is not AWS's own is asked once; where it cannot be
+believed, every object is looked at after its completion.
+"""
+
+from __future__ import annotations
+
+import uuid
+from urllib.parse import urlsplit
+
+from lockgate.model.errors import LockgateError
+from lockgate.stores.http.client import StoreClient
+from lockgate.stores.http.exchange import Call
+
+from lockgate_s3.answers import code_of, xml_of
+from lockgate_s3.calls import Calls
+
+_AWS = (".amazonaws.com", ".amazonaws.com.cn")
+_found: dict[str, bool] = {}
+"""What was found out in this process, by the bucket's URL."""
+
+
+async def is_believed(client: StoreClient, calls: Calls) -> bool:
+    """Whether an answer that says an upload is completed is proof of it."""
+    if calls.base not in _found:
+        _found[calls.base] = _is_aws(calls.base) or await _refuses_what_was_given_up(client, calls)
+    return _found[calls.base]
+
+
+def _is_aws(base: str) -> bool:
+    return (urlsplit(base).hostname or "").endswith(_AWS)
+
+
+async def _refuses_what_was_given_up(client: StoreClient, calls: Calls) -> bool:
+    """False as well where it cannot be tried."""
+    path = f"_lockgate/probe-{uuid.uuid4().hex}"
+
+    async def ask(call: Call) -> str:
+        answer = await client.ask(call)
+        if answer.status not in (200, 204):
+            raise LockgateError(f"{answer.status} {code_of(answer)}", where=call.where)
+        return xml_of(answer).findtext("UploadId") or "" if call.kind == "write-begin" else ""
+
+    try:
+        upload = await ask(calls.begin_upload(path, ""))
+        part = await client.ask(calls.upload_part(path, upload, 1, b"x"))
+        await ask(calls.put(path, b"another"))
+        await ask(calls.abort_upload(path, upload))
+        etag = part.headers.get("etag", "").strip('"')
+        answer = await client.ask(calls.complete_upload(path, upload, [etag], absent=True))
+        await ask(calls.delete(path))
+    except LockgateError:
+        return False
+    return answer.status != 200 or bool(code_of(answer))
