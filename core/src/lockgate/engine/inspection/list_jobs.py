@@ -17,7 +17,7 @@ from lockgate.engine.record.summaries import published_summary, read_summary
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError
-from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, SUCCESS, JobLayout
+from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, PENDING_SET_SUFFIX, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Holder
 
@@ -151,6 +151,8 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
             tasks_seen = max([tasks_seen, *(status.modified for status in page if status.path not in own)])
             if directory == layout.manifests:
                 manifests += sum(status.path.endswith(MANIFEST_SUFFIX) for status in page)
+            if directory == layout.attempt_directory:
+                manifests += sum(status.path.endswith(PENDING_SET_SUFFIX) for status in page)
     try:
         marker = await read_marker_of(run, layout)
     except StoreError:
@@ -211,7 +213,7 @@ async def _finished(run: JobRun, seen: set[str]) -> list[JobState]:
 
 
 async def find_job(run: JobRun, job_id: str) -> JobLayout:
-    """The job of this id, ours or Hadoop's, at its newest attempt.
+    """The job of this id, ours or another program's, at its newest attempt.
 
     Raises:
         JobNotFound: there is none; the error names those there are.

@@ -93,8 +93,6 @@ async def complete(run: JobRun, plan: CommitPlan) -> None:
                 )
         run.count("committer_files_committed", plan.files)
         run.count("committer_bytes_committed", plan.bytes)
-        if run.options.validate_output:
-            await refuse_if_taken_away(run, plan)
 
 
 async def _complete(run: JobRun, uploads: Sequence[Upload], progress: Progress) -> list[CompletionOutcome]:
