@@ -25,7 +25,7 @@ class Undone:
         """What is to be said after "the destination was restored"; nothing where all is as it was."""
         told = [
             (self.missing, "to be replaced, which somebody else has deleted"),
-            (self.left, "put there by the job, or by somebody since, which stay, as nobody can tell which"),
+            (self.left, "put there by the job, which somebody may have changed since and which stay"),
         ]
         parts = [f"{_files(len(paths))} {what} ({_some(paths)})" for paths, what in told if paths]
         return ", but for " + " and ".join(parts) if parts else ""
