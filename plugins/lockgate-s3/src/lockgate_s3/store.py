@@ -375,7 +375,7 @@ class S3Store(Store):
             for upload, status in zip(uploads, found, strict=True)
             if status is not None
             and (status.proof, status.length) == ("", upload.length)
-            and status.identity == foreseen(decode_parts(upload.token))
+            and status.identity == (foreseen(decode_parts(upload.token)) or None)
         ]
         waiting = dict(zip([each.path for each in alike], await self.are_waiting(alike), strict=True))
         return [
