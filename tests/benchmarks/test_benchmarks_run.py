@@ -11,6 +11,7 @@ from typing import Any
 
 import hadoop_jvm
 import pytest
+from lockgate_lab.servers import or_skip, s3a_class_path
 
 BENCHMARKS = Path(__file__).parent
 
@@ -48,6 +49,19 @@ def test_requests_of_a_commit_far_away_are_measured(tmp_path: Path) -> None:
     for row in found:
         assert row["renames_per_file"] < 1.1
         assert row["others_per_file"] > 0
+
+
+def test_a_job_on_s3_beside_its_peers_is_measured(tmp_path: Path) -> None:
+    or_skip(s3a_class_path)
+    found = run("bench_s3_peers.py", tmp_path / "figures.json", "--latency-ms", "1")
+    rows = {row["committer"]: row for row in found}
+    assert set(rows) == {"Lockgate", "S3A magic", "S3A directory staging", "Spark's classic way"}
+    for name, row in rows.items():
+        files, length = row["files"], 10_000
+        copied = 2 * files if name == "Spark's classic way" else 0
+        assert row["bytes_copied"] == copied * length
+        assert row["operations"].get("CompleteMultipartUpload", 0) == (0 if copied else files)
+        assert row["bytes_sent"] >= files * length
 
 
 def test_a_shared_limit_is_measured(tmp_path: Path) -> None:

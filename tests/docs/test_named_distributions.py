@@ -40,7 +40,7 @@ def test_what_a_scheme_is_said_to_need_is_there_and_serves_it(scheme: str, distr
 
 def test_what_texts_say_to_install_is_there() -> None:
     """`pip install NAME`, wherever it is said, with or without extras."""
-    told = re.compile(r"pip install (?:-U )?[\"'`]?(lockgate[a-z\-]*)(?:\[([a-z,\-]+)\])?")
+    told = re.compile(r"pip install (?:-U )?[\"'`]?(lockgate[a-z0-9\-]*)(?:\[([a-z,\-]+)\])?")
     found = {match.groups() for path in TEXTS for match in told.finditer(path.read_text())}
     assert ("lockgate", "spark") in found
     assert {name for name, _ in found} <= NAMES

@@ -30,3 +30,10 @@ COLON = "t=10:00/part:0.txt"
 def contents(prefix: str = "") -> dict[str, bytes]:
     """A file of each name, each with a content of its own."""
     return {prefix + name: f"{prefix}{why}".encode() for why, name in NAMES.items()}
+
+
+def contents_for_keys(prefix: str = "") -> dict[str, bytes]:
+    """Those that S3 takes, and S3A's committer, which adds 250 bytes to a path: a key has 1,024 bytes at most, and each
+    part of it is a file's name to versitygw. S3A does not find a pending file again that has control characters."""
+    found = contents(prefix)
+    return {name: found[name] for name in found if len(name) < 200 and "\t" not in name}

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import contextvars
 import functools
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
@@ -90,6 +90,9 @@ def by_protocol(scenario: Scenario, protocol: Protocol) -> Scenario:
 
 class PlainHooks:
     """The engine's hooks, answered by the built-in plugins without a plugin manager."""
+
+    def protocols(self) -> Mapping[str, Protocol]:
+        return PROTOCOLS
 
     def protocol(self, name: str) -> Protocol:
         return PROTOCOLS[name]

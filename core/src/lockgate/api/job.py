@@ -43,7 +43,7 @@ from lockgate.model.errors import (
     UsageError,
 )
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import BOOKKEEPING, TEMPORARY, JobLayout, is_reserved
+from lockgate.model.layout import BOOKKEEPING, MAGIC, TEMPORARY, JobLayout, is_reserved
 from lockgate.model.layout import TaskAttempt as TaskAttemptName
 from lockgate.model.options import JobOptions, OptionFields, names_given
 from lockgate.model.plan import CommitPlan
@@ -391,7 +391,8 @@ class TaskAttempt:
             raise PathError(
                 "a file of a task cannot have a name that Lockgate keeps for itself",
                 where=path,
-                next_step="choose another: `_SUCCESS` and what is below `_temporary` and `_lockgate` are no output",
+                next_step="choose another: `_SUCCESS`, and all below `_temporary`, `_lockgate` and `__magic_job-…`, "
+                "are no output",
             )
         if path in self._written or path in self._open:
             raise FileExists(
@@ -510,8 +511,10 @@ class TaskAttempt:
 
 
 def _refuse_reserved(url: str) -> None:
-    """Other committers delete `_temporary` whole, `gc` what it does not know in `_lockgate`: no place for a table."""
-    for name in sorted({TEMPORARY, BOOKKEEPING}.intersection(url.split("/"))):
+    """Other committers delete `_temporary` whole, and S3A's their `__magic_job-…`; `gc` what it does not know in
+    `_lockgate`: no place for a table."""
+    parts = set(url.split("/"))
+    for name in sorted(parts & {TEMPORARY, BOOKKEEPING} | {part for part in parts if part.startswith(MAGIC)}):
         raise PathError(
             f"{name} is a name that committers keep for themselves: what a job writes below it would be deleted",
             where=url,

@@ -65,7 +65,8 @@ def commit(
     force: bool = False,
     told: Collection[str] | None = None,
 ) -> Summary:
-    """Commit a job whose tasks have committed: Lockgate's, or one of Hadoop's manifest committer. Without receipts,
+    """Commit a job whose tasks have committed: Lockgate's, or one of Hadoop's manifest committer, or of S3A's magic
+    committer. Without receipts,
     all the manifests that are found, of every attempt at the job the newest of each task: then the job must show no
     sign of life, or `force` must say that it is over.
 
@@ -335,7 +336,8 @@ async def _owners_options(run: JobRun, told: Collection[str]) -> JobOptions:
         where = run.layout.commit_record(record.sequence)
     else:
         marker = await read_marker(run)
-        chosen = marker.options if marker else {}
+        of_others = {} if run.layout.prefix == OURS else {"protocol": run.layout.found_protocol}
+        chosen = marker.options if marker else of_others
         where = run.layout.job_marker
     return as_chosen(run.options, chosen, told=told, where=run.url(where))
 

@@ -251,7 +251,7 @@ def commit(
 ) -> None:
     """Commit a job that is over.
 
-    Its tasks must have committed: Lockgate's, or those of Hadoop's manifest committer."""
+    Its tasks must have committed: Lockgate's, or those of Hadoop's manifest committer, or of S3A's magic committer."""
 
     def work(options: JobOptions) -> Answer:
         told = names_given(_chosen(option))

@@ -4,7 +4,8 @@ In the table, JOB stands for `_lockgate/jobs/{job_id}` and ATTEMPT for `JOB/{job
 
 Other committers (Hadoop's and Spark's) delete `_temporary` whole, whoever is at work there, so nothing of ours is. Only
 a job of Hadoop's manifest committer that we commit has its JOB there, as `_temporary/{job_id}` (Hadoop 3.5.0) or
-`_temporary/manifest_{job_id}` (its documentation).
+`_temporary/manifest_{job_id}` (its documentation); and one of S3A's magic committer, as
+`__magic_job-{job_id}/job-{job_id}` (Hadoop `MagicCommitPaths`).
 
 Readers who glob (`**/*.parquet` in DuckDB and Polars) do not skip directories that begin with `_`, so no file of ours
 that holds data, and none that outlives a job, has a name with an extension that is a reader's. Their names begin with
@@ -68,6 +69,15 @@ HADOOP = (f"{TEMPORARY}/manifest_", f"{TEMPORARY}/")
 FOUND_PROTOCOL = "manifest"
 """The protocol of jobs that say none: Hadoop's."""
 
+MAGIC = "__magic_job-"
+"""What the names of the directories of jobs of S3A's magic committer begin with, right below the destination."""
+
+MAGIC_PROTOCOL = "magic"
+"""The protocol of those jobs."""
+
+PENDING_SET_SUFFIX = ".pendingset"
+"""What the name of a committed task's file ends with there, in the job attempt directory."""
+
 MANIFEST_SUFFIX = "-manifest.json"
 TEMPORARY_SUFFIX = ".tmp"
 ABORTED_SUFFIX = ".aborted"
@@ -75,6 +85,7 @@ ENDED_SUFFIX = ".ended"
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
 _ATTEMPT = re.compile(rf"({'|'.join((OURS, *HADOOP))})({_ID.pattern})/([0-9]{{2,4}})")
+_MAGIC_ATTEMPT = re.compile(rf"({MAGIC}({_ID.pattern})/job-)\2/([0-9]{{2,4}})")
 _JOB = re.compile(rf"{OURS}({_ID.pattern})")
 _WORKING = re.compile(rf"(?:{OURS}|{TEMPORARY}/)[^/]+/[0-9]{{2,4}}/tasks/[^/]+(?=/)")
 _RECORD = re.compile(r"commit(?:-([0-9]{4,}))?\.json")
@@ -261,6 +272,15 @@ class JobLayout:
         name = "commit.json" if sequence == 0 else f"commit-{sequence:04d}.json"
         return f"{self.job_directory}/{name}"
 
+    @property
+    def found_protocol(self) -> str:
+        """The protocol of this job where nothing of ours says which, as of one that another program has set up."""
+        return MAGIC_PROTOCOL if self.prefix.startswith(MAGIC) else FOUND_PROTOCOL
+
+    def pending_set(self, task_id: str) -> str:
+        """What a task that S3A's magic committer has committed left."""
+        return f"{self.attempt_directory}/{task_id}{PENDING_SET_SUFFIX}"
+
     def at_attempt(self, job_attempt: int) -> JobLayout:
         """The layout of another attempt at this job."""
         return self if job_attempt == self.job_attempt else JobLayout(self.job_id, job_attempt, self.prefix)
@@ -303,11 +323,22 @@ class JobLayout:
 
 def parse_attempt_directory(path: str) -> JobLayout | None:
     """The layout whose job attempt directory `path` is, Hadoop's form included; None for any other path."""
-    match = _ATTEMPT.fullmatch(path)
+    match = _ATTEMPT.fullmatch(path) or _MAGIC_ATTEMPT.fullmatch(path)
     if match is None:
         return None
     prefix, job_id, attempt = match.groups()
     return JobLayout(job_id, int(attempt), prefix)
+
+
+def magic_job(directory: str) -> str | None:
+    """The id of the job of S3A's magic committer that has this directory below the destination; None for any other."""
+    job_id = directory.removeprefix(MAGIC)
+    return job_id if directory.startswith(MAGIC) and _ID.fullmatch(job_id) else None
+
+
+def magic_layout(job_id: str, job_attempt: int = 0) -> JobLayout:
+    """The layout of a job of S3A's magic committer."""
+    return JobLayout(job_id, job_attempt, f"{MAGIC}{job_id}/job-")
 
 
 def parse_job_directory(path: str) -> JobLayout | None:
@@ -439,4 +470,5 @@ def forgotten_number(name: str, digest: str) -> int | None:
 
 def is_reserved(relative: str) -> bool:
     """Whether a path of the destination belongs to committers rather than to the table's readers."""
-    return relative.split("/", 1)[0] in (TEMPORARY, BOOKKEEPING, SUCCESS)
+    first = relative.split("/", 1)[0]
+    return first in (TEMPORARY, BOOKKEEPING, SUCCESS) or first.startswith(MAGIC)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Undone:
     """What an undoing could not make as it was: `missing` are files that the job was to replace and that somebody else
-    has deleted; `left` are paths where the job had put a file, and which hold another now, or that file changed."""
+    has deleted; `left` are paths where the job had put a file, and which hold another now, or that file changed,
+    or a file that cannot be proved to be the job's."""
 
     missing: Sequence[str] = ()
     left: Sequence[str] = ()
@@ -24,7 +25,7 @@ class Undone:
         """What is to be said after "the destination was restored"; nothing where all is as it was."""
         told = [
             (self.missing, "to be replaced, which somebody else has deleted"),
-            (self.left, "put there by the job, which somebody has changed since and which stay"),
+            (self.left, "put there by the job, which somebody may have changed since and which stay"),
         ]
         parts = [f"{_files(len(paths))} {what} ({_some(paths)})" for paths, what in told if paths]
         return ", but for " + " and ".join(parts) if parts else ""

@@ -1,7 +1,7 @@
 """The requests that the store makes, as values.
 
 Source: the API reference of Amazon S3 (GetObject, HeadObject, PutObject, DeleteObject, DeleteObjects, ListObjectsV2,
-CreateMultipartUpload, UploadPart, CompleteMultipartUpload, AbortMultipartUpload, ListMultipartUploads).
+CreateMultipartUpload, UploadPart, CompleteMultipartUpload, AbortMultipartUpload, ListMultipartUploads, ListParts).
 """
 
 from __future__ import annotations
@@ -72,9 +72,10 @@ class Calls:
         """Read at most so many bytes from the start."""
         return self._call("read", "GET", path, {}, headers={"range": f"bytes=0-{bytes_max - 1}"})
 
-    def list_objects(self, path: str, *, delimiter: str, token: str) -> Call:
-        """List a page of the objects below a path."""
-        asked = {"list-type": "2", "encoding-type": "url", "prefix": self.name(f"{path}/") if path else self.prefix}
+    def list_objects(self, path: str, *, delimiter: str, token: str, beginning: str = "") -> Call:
+        """List a page of the objects below a path, whose names there begin with `beginning`."""
+        prefix = (self.name(f"{path}/") if path else self.prefix) + beginning
+        asked = {"list-type": "2", "encoding-type": "url", "prefix": prefix}
         if delimiter:
             asked["delimiter"] = delimiter
         if token:
@@ -142,6 +143,10 @@ class Calls:
     def abort_upload(self, path: str, upload: str) -> Call:
         """Give an upload up."""
         return self._call("abort", "DELETE", path, {"uploadId": upload})
+
+    def list_parts(self, path: str, upload: str) -> Call:
+        """Ask for the first part of an upload, to learn whether it still waits."""
+        return self._call("status", "GET", path, {"uploadId": upload, "max-parts": "1"})
 
     def list_uploads(self, key_marker: str, upload_marker: str) -> Call:
         """List a page of the uploads below the root that are neither complete nor given up."""

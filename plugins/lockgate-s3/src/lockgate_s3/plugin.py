@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from lockgate.engine.run.hooks import CleanupPlan
+from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.store import Store
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl
 from lockgate.plugins.hookspecs import StoreKind, hookimpl
 
 from lockgate_s3.credentials import find_credential
+from lockgate_s3.magic import MagicProtocol
 from lockgate_s3.settings import OPTIONS, SCHEMES, S3Settings
 from lockgate_s3.store import CAPABILITIES, S3Store
 
@@ -21,6 +24,12 @@ def lockgate_stores() -> StoreKind:
     return StoreKind(
         "s3", SCHEMES, CAPABILITIES, "Amazon S3 and its like, by uploads that are completed later", OPTIONS
     )
+
+
+@hookimpl
+def lockgate_protocols() -> Sequence[Protocol]:
+    """Jobs of S3A's magic committer, committed."""
+    return [MagicProtocol()]
 
 
 @hookimpl

@@ -55,7 +55,7 @@ from lockgate_s3.calls import DELETED_AT_ONCE_MAX, Calls
 from lockgate_s3.checksums import checksum_named
 from lockgate_s3.settings import S3Settings
 from lockgate_s3.soundness import is_believed
-from lockgate_s3.upload import ObjectUpload, PartsUpload, complete_call, decode_parts, put_if_absent
+from lockgate_s3.upload import ObjectUpload, PartsUpload, complete_call, decode_parts, foreseen, put_if_absent
 
 CAPABILITIES = frozenset(
     {
@@ -103,6 +103,11 @@ class S3Store(Store):
     def alternative(self) -> str:
         """S3 has no renames."""
         return "leave protocol out, or give protocol=deferred: uploads that the job commit completes"
+
+    @property
+    def key_prefix(self) -> str:
+        """What the keys of all that is below the root begin with."""
+        return self._calls.prefix
 
     def counters(self) -> Mapping[str, int]:
         """Of all its requests."""
@@ -224,12 +229,18 @@ class S3Store(Store):
             if page:
                 yield page
 
-    async def _pages(self, path: str, *, delimiter: str) -> AsyncIterator[ElementTree.Element]:
+    async def directories_beginning(self, beginning: str) -> list[str]:
+        """The names of the directories right below the root that begin with this; one request, where there are few."""
+        cut = len(self._calls.prefix)
+        pages = self._pages("", delimiter="/", beginning=beginning)
+        return [status.path async for root in pages for status in listed_directories(root, cut)]
+
+    async def _pages(self, path: str, *, delimiter: str, beginning: str = "") -> AsyncIterator[ElementTree.Element]:
         if path:
             check_relative(path)
         token = ""
         while True:
-            call = self._calls.list_objects(path, delimiter=delimiter, token=token)
+            call = self._calls.list_objects(path, delimiter=delimiter, token=token, beginning=beginning)
             answer = await self.client.ask(call)
             if answer.status == 404:
                 raise FileMissing(
@@ -332,10 +343,12 @@ class S3Store(Store):
         return await for_each(uploads, complete, at_once=self.client.in_flight_max, done=progress)
 
     async def _proved(self, upload: Upload) -> CompletionOutcome:
+        if (known := await self._known(upload)) is not None:
+            return known
         (found,) = await self.stat_files([upload.path])
         if found is None:
             return Unknown("the service says that it is completed, and nothing is there yet")
-        return Completed(found.identity) if upload.is_what(found) else NotCompleted(UploadRefusal.TARGET_EXISTS)
+        return NotCompleted(UploadRefusal.TARGET_EXISTS)
 
     async def _complete(self, upload: Upload) -> CompletionOutcome:
         parts = decode_parts(upload.token)
@@ -365,20 +378,60 @@ class S3Store(Store):
     async def _known(self, upload: Upload) -> Completed | None:
         """What stands at the upload's path, if it is what the upload has become: the same completion is answered by 200
         for a while, then by 404, and with a condition by 412 against itself."""
-        (found,) = await self.stat_files([upload.path])
-        return Completed(found.identity) if found is not None and upload.is_what(found) else None
+        if not upload.mark:
+            (found,) = await self.completed([upload])
+        else:
+            (found,) = await self.stat_files([upload.path])
+            found = found if found is not None and upload.is_what(found) else None
+        return None if found is None else Completed(found.identity)
+
+    async def completed(self, uploads: Sequence[Upload]) -> list[FileStatus | None]:
+        """What uploads of other programs, which carry no mark, have become: for each the object at its path, if the
+        upload is gone and the object's etag and length are what it would have. None where that cannot be said, as of
+        any whose etag is no digest. Whose the object is that does not prove."""
+        found = await self.stat_files([upload.path for upload in uploads])
+        alike = [
+            upload
+            for upload, status in zip(uploads, found, strict=True)
+            if status is not None
+            and (status.proof, status.length) == ("", upload.length)
+            and status.identity == (foreseen(decode_parts(upload.token)) or None)
+        ]
+        waiting = dict(zip([each.path for each in alike], await self.are_waiting(alike), strict=True))
+        return [
+            status if waiting.get(upload.path) is False else None for upload, status in zip(uploads, found, strict=True)
+        ]
+
+    async def are_waiting(self, uploads: Sequence[Upload]) -> list[bool]:
+        """Whether each is neither complete nor given up; one request each."""
+
+        async def look(upload: Upload) -> bool:
+            call = self._calls.list_parts(check_relative(upload.path), decode_parts(upload.token).upload)
+            answer = await self.client.ask(call)
+            if answer.status == 404 and code_of(answer) != "NoSuchBucket":
+                return False
+            if answer.status != 200:
+                raise error_of(call, answer)
+            return True
+
+        return await for_each(uploads, look, at_once=self.client.in_flight_max, done=no_progress)
 
     async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
         """One request each. A part that is on its way may outlive that: it is asked for again until nothing is left."""
+        await self.give_up(uploads)
 
-        async def abort(upload: Upload | BegunUpload) -> None:
+    async def give_up(self, uploads: Sequence[Upload | BegunUpload]) -> list[bool]:
+        """The same; whether each surely had waited until then."""
+
+        async def abort(upload: Upload | BegunUpload) -> bool:
             token = decode_parts(upload.token).upload if isinstance(upload, Upload) else upload.token
             call = self._calls.abort_upload(check_relative(upload.path), token)
             answer = await self.client.ask(call)
             if answer.status not in (200, 204, 404):
                 raise error_of(call, answer)
+            return answer.status != 404
 
-        await for_each(uploads, abort, at_once=self.client.in_flight_max, done=no_progress)
+        return await for_each(uploads, abort, at_once=self.client.in_flight_max, done=no_progress)
 
     async def list_uploads(self) -> AsyncIterator[Sequence[BegunUpload]]:
         """Those whose keys begin with the root's, which ends with a slash: a plain prefix would find neighbours'."""

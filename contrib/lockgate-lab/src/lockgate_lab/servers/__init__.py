@@ -8,7 +8,13 @@ environment has CI=true, into a failed one.
 
 from lockgate_lab.servers.azurite import Azurite
 from lockgate_lab.servers.fake_gcs import FakeGcsServer
-from lockgate_lab.servers.hadoop_jars import abfs_class_path, abfs_suite_class_path, java, mini_cluster_class_path
+from lockgate_lab.servers.hadoop_jars import (
+    abfs_class_path,
+    abfs_suite_class_path,
+    java,
+    mini_cluster_class_path,
+    s3a_class_path,
+)
 from lockgate_lab.servers.hdfs import MiniHdfs
 from lockgate_lab.servers.minio import MinioServer
 from lockgate_lab.servers.missing_tool import MissingTool, or_skip, start_or_skip
@@ -28,5 +34,6 @@ __all__ = [
     "java",
     "mini_cluster_class_path",
     "or_skip",
+    "s3a_class_path",
     "start_or_skip",
 ]

@@ -33,6 +33,23 @@ _ABFS = {
     "org.apache.commons:commons-lang3": "3.18.0",
     "commons-io:commons-io": "2.16.1",
 }
+_AWS_SDK_VERSION = "2.35.4"
+"""The one that Hadoop 3.5.0 is built with (`aws-java-sdk-v2.version` in its hadoop-project's pom)."""
+
+_S3A = {
+    **_CLIENT,
+    "org.apache.hadoop:hadoop-aws": HADOOP_VERSION,
+    "software.amazon.awssdk:s3": _AWS_SDK_VERSION,
+    "software.amazon.awssdk:s3-transfer-manager": _AWS_SDK_VERSION,
+    "software.amazon.awssdk:sts": _AWS_SDK_VERSION,
+    "software.amazon.awssdk:apache-client": _AWS_SDK_VERSION,
+    "software.amazon.awssdk:netty-nio-client": _AWS_SDK_VERSION,
+    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3": "1.3.1",
+    "org.wildfly.openssl:wildfly-openssl": "2.2.5.Final",
+    "com.fasterxml.jackson.core:jackson-databind": "2.15.3",
+    "org.apache.commons:commons-lang3": "3.18.0",
+    "commons-io:commons-io": "2.16.1",
+}
 SUITE_VERSION = "3.4.2"
 """The latest release of Hadoop whose tests of the connector are on Maven Central."""
 
@@ -48,8 +65,15 @@ _ABFS_SUITE = {
     "org.mockito:mockito-inline": "4.11.0",
     "org.assertj:assertj-core": "3.12.2",
 }
-_ALONE = frozenset({"org.apache.hadoop:hadoop-azure"})
-"""What comes without its own dependencies: the shaded client has them."""
+_ALONE = frozenset(
+    {
+        "org.apache.hadoop:hadoop-azure",
+        "org.apache.hadoop:hadoop-aws",
+        "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3",
+    }
+)
+"""What comes without its own dependencies: the shaded client has them, or, for S3A, the SDK's modules stand for its
+bundle of 600 MB."""
 
 _JAVA_REMEDY = "a JDK 17, such as Debian's openjdk-17-jdk-headless"
 _MAVEN_REMEDY = "Maven 3.8 or newer, such as Debian's maven (it fetches Hadoop's jars once)"
@@ -63,6 +87,11 @@ def mini_cluster_class_path() -> str:
 def abfs_class_path() -> str:
     """Return the class path of a Hadoop client that knows `abfs://`; raises as `mini_cluster_class_path`."""
     return f"{_fetched('abfs', _ABFS, _ALONE)}/*"
+
+
+def s3a_class_path() -> str:
+    """Return the class path of a Hadoop client that knows `s3a://`; raises as `mini_cluster_class_path`."""
+    return f"{_fetched('s3a', _S3A, _ALONE)}/*"
 
 
 def abfs_suite_class_path() -> str:

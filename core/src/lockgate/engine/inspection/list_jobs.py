@@ -20,7 +20,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, SUCCESS, JobLayout
+from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, PENDING_SET_SUFFIX, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Holder
 
@@ -154,7 +154,9 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
             newest = max([newest, *(status.modified for status in page)])
             tasks_seen = max([tasks_seen, *(status.modified for status in page if status.path not in own)])
             if directory == layout.manifests:
-                tasks |= _tasks_in(page)
+                tasks |= _tasks_in(page, MANIFEST_SUFFIX)
+            if directory == layout.attempt_directory:
+                tasks |= _tasks_in(page, PENDING_SET_SUFFIX)
     if layout.job_attempt:
         tasks |= await _tasks_of_earlier_attempts(run, layout)
     try:
@@ -177,9 +179,9 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     return JobState(layout, status, phase, record, last_seen, len(tasks), driver, tasks_seen=tasks_seen)
 
 
-def _tasks_in(page: Sequence[FileStatus]) -> set[str]:
+def _tasks_in(page: Sequence[FileStatus], suffix: str) -> set[str]:
     names = (status.path.rpartition("/")[2] for status in page)
-    return {name.removesuffix(MANIFEST_SUFFIX) for name in names if name.endswith(MANIFEST_SUFFIX)}
+    return {name.removesuffix(suffix) for name in names if name.endswith(suffix)}
 
 
 async def _tasks_of_earlier_attempts(run: JobRun, layout: JobLayout) -> set[str]:
@@ -187,7 +189,7 @@ async def _tasks_of_earlier_attempts(run: JobRun, layout: JobLayout) -> set[str]
     tasks: set[str] = set()
     for earlier in await attempts_of(dataclasses.replace(run, layout=layout)):
         async for page in run.store.list_directory(earlier.manifests):
-            tasks |= _tasks_in(page)
+            tasks |= _tasks_in(page, MANIFEST_SUFFIX)
     return tasks
 
 
@@ -231,7 +233,7 @@ async def _finished(run: JobRun, seen: set[str]) -> list[JobState]:
 
 
 async def find_job(run: JobRun, job_id: str) -> JobLayout:
-    """The job of this id, ours or Hadoop's, at its newest attempt.
+    """The job of this id, ours or another program's, at its newest attempt.
 
     Raises:
         JobNotFound: there is none; the error names those there are.

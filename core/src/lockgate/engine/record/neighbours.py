@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from lockgate.engine.record.ended_jobs import is_known_committed
 from lockgate.engine.record.record_log import RecordLog, read_record
 from lockgate.engine.record.recorded_options import as_recorded
-from lockgate.engine.run.concurrency import both
+from lockgate.engine.run.concurrency import both, together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.commands import command
@@ -130,9 +130,10 @@ async def _wait_for(run: JobRun, rival: Rival, mine: CommitRecord, deadline: flo
 
 
 async def job_layouts(run: JobRun, *, without: str = "") -> AsyncIterator[JobLayout]:
-    """Every job that has a directory below this destination, Hadoop's too, but for the job `without`; each at its
-    newest attempt."""
-    ours, hadoops = await both(list_all(run.store, JOBS), list_all(run.store, TEMPORARY))
+    """Every job that has a directory below this destination, Hadoop's and those that protocols know of too, but for the
+    job `without`; each at its newest attempt."""
+    listed = both(list_all(run.store, JOBS), list_all(run.store, TEMPORARY))
+    (ours, hadoops), others = await both(listed, _jobs_of_others(run))
     for job in (*ours, *hadoops):
         if not job.is_directory or job.path == without:
             continue
@@ -146,6 +147,14 @@ async def job_layouts(run: JobRun, *, without: str = "") -> AsyncIterator[JobLay
                     newest = layout
         if newest is not None:
             yield newest
+    for layout in others:
+        if layout.job_directory != without:
+            yield layout
+
+
+async def _jobs_of_others(run: JobRun) -> list[JobLayout]:
+    found = await together(protocol.jobs_of_others(run) for protocol in run.hooks.protocols().values())
+    return [layout for layouts in found for layout in layouts]
 
 
 async def _record_of(run: JobRun, layout: JobLayout) -> CommitRecord | None:

@@ -13,7 +13,7 @@ from lockgate.model.record import CommitRecord
 
 async def with_own_protocol(run: JobRun, record: CommitRecord | None) -> JobRun:
     """The run with the protocol that its job was set up with: by its record, once its commit has begun, else by its
-    marker. Hadoop's manifest committer leaves neither; where somebody has deleted both, it is what the options say.
+    marker. Hadoop's committers leave neither; where somebody has deleted both, it is what the options say.
 
     Raises:
         OptionError: there is no plugin here that offers it.
@@ -26,7 +26,7 @@ async def with_own_protocol(run: JobRun, record: CommitRecord | None) -> JobRun:
 
 async def _by_marker(run: JobRun) -> str | None:
     if run.layout.prefix != OURS:
-        return FOUND_PROTOCOL
+        return run.layout.found_protocol
     try:
         marker = await read_marker(run)
     except StoreError:

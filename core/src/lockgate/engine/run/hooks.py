@@ -7,7 +7,7 @@ that the engine has gathered: none does I/O.
 from __future__ import annotations
 
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lockgate.engine.run.protocol import Protocol
@@ -31,6 +31,9 @@ class CleanupPlan:
 
 class Hooks(typing.Protocol):
     """What the engine asks. Each answer is final: the plugin ring has already chosen the first result."""
+
+    def protocols(self) -> Mapping[str, Protocol]:
+        """All protocols on offer, by name."""
 
     def protocol(self, name: str) -> Protocol:
         """The protocol of this name.

@@ -13,6 +13,7 @@ In the order of a job's life:
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
 | has committed | `conclude`, `release` |
 | undoes it | `revoke`, `undo`, `discard` |
+| looks for jobs | `jobs_of_others` |
 | recovers it | `may_go_on`, `is_waiting`, `is_revoked`, `has_performed`, `has_pending`, `restore` |
 """
 
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import TaskAttempt
+from lockgate.model.layout import JobLayout, TaskAttempt
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin, Receipt
@@ -155,6 +156,16 @@ class Protocol(ABC):
         Raises:
             CommitFenced: a job commit that has not ended has pinned the attempt.
         """
+
+    async def jobs_of_others(self, run: JobRun) -> list[JobLayout]:
+        """The jobs below this destination that another program has set up, in directories of its own, and that this
+        protocol can commit; each at its newest attempt. Asked whenever somebody looks for jobs, so it must be cheap
+        where there are none. The default knows none.
+
+        Raises:
+            StoreError: the store does not answer.
+        """
+        return []
 
     # The job's plan.
 

@@ -61,15 +61,11 @@ async def meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
     return plan
 
 
-async def complete(run: JobRun, plan: CommitPlan, *, again: bool) -> None:
-    """Complete the uploads. Repeating it is no failure; `again`: somebody may have begun before.
-
-    A completion that is repeated may be answered as it was the first time, whatever has been written there since (API
-    reference of Amazon S3, "CompleteMultipartUpload"). So what may have been completed before is looked at.
+async def complete(run: JobRun, plan: CommitPlan) -> None:
+    """Complete the uploads. Repeating it is no failure.
 
     Raises:
         CommitFailed: a file stands in the way, or somebody has given an upload up.
-        FileChanged: somebody has changed or deleted what was completed.
         OutcomeUnknown: no answer came.
     """
     with run.stage("complete_uploads"):
@@ -97,8 +93,6 @@ async def complete(run: JobRun, plan: CommitPlan, *, again: bool) -> None:
                 )
         run.count("committer_files_committed", plan.files)
         run.count("committer_bytes_committed", plan.bytes)
-        if again or run.options.validate_output:
-            await refuse_if_taken_away(run, plan)
 
 
 async def _complete(run: JobRun, uploads: Sequence[Upload], progress: Progress) -> list[CompletionOutcome]:

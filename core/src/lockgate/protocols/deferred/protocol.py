@@ -124,7 +124,11 @@ class DeferredProtocol(Protocol):
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """The uploads are completed. What they replace stays until the commit point."""
-        await job_commit.complete(run, plan, again=again)
+        await job_commit.complete(run, plan)
+        # A completion that is repeated may be answered as it was the first time, whatever has been written there since
+        # (API reference of Amazon S3, "CompleteMultipartUpload").
+        if again or run.options.validate_output:
+            await job_commit.refuse_if_taken_away(run, plan)
 
     async def wait_to_publish(self, run: JobRun, summary: Summary, nonce: str) -> FileStatus:
         """The summary where recovery finds it."""
