@@ -112,7 +112,7 @@ class MagicProtocol(DeferredProtocol):
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """The uploads are completed, each if nothing is there. What they replace stays until the commit point."""
         await job_commit.complete(run, plan)
-        if run.options.validate_output:
+        if again or run.options.validate_output:
             await _refuse_if_taken_away(run, plan)
 
     async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:
