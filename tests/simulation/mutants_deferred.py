@@ -14,7 +14,7 @@ from lockgate.engine.record.record_log import read_record
 from lockgate.engine.recovery import recover
 from lockgate.model.files import FileStatus, Unknown
 from lockgate.model.layout import MANIFEST_SUFFIX
-from lockgate.model.uploads import Completed, NotCompleted, UploadRefusal
+from lockgate.model.uploads import Completed, NotCompleted, Upload, UploadRefusal
 from lockgate.protocols.deferred import DeferredProtocol, job_commit, undo
 from lockgate.protocols.deferred.task_commit import is_manifest
 from mutants import REPLACING, _crowd, _nothing, _true, mutant
@@ -137,14 +137,13 @@ def what_is_there_is_looked_for_before_the_completion() -> Iterator[None]:
 def an_undoing_goes_by_name_and_content() -> Iterator[None]:
     """What has the name and the content of a job's file is taken out, though the mark is another's."""
 
-    async def completed_in(run: Any, entries: Sequence[Any]) -> list[FileStatus | None]:
-        found = await run.store.stat_files([entry.target for entry in entries])
-        return [
-            status if status is not None and status.identity == entry.identity else None
-            for entry, status in zip(entries, found, strict=True)
-        ]
+    async def marked_in(run: Any, entries: Sequence[Any]) -> list[FileStatus | None]:
+        return list(await run.store.stat_files([entry.target for entry in entries]))
 
-    with patch.object(undo, "completed_in", completed_in):
+    def is_what(upload: Upload, status: FileStatus) -> bool:
+        return status.identity == upload.identity
+
+    with patch.object(undo, "marked_in", marked_in), patch.object(Upload, "is_what", is_what):
         yield
 
 
@@ -197,10 +196,10 @@ def a_lost_answer_counts_as_completed() -> Iterator[None]:
 def an_undoing_takes_nothing_out() -> Iterator[None]:
     """Uploads are given up, and what was completed before that, answered or not, is not looked for."""
 
-    async def completed_in(run: Any, entries: Sequence[Any]) -> list[None]:
+    async def marked_in(run: Any, entries: Sequence[Any]) -> list[None]:
         return [None for _ in entries]
 
-    with patch.object(undo, "completed_in", completed_in):
+    with patch.object(undo, "marked_in", marked_in):
         yield
 
 
