@@ -116,6 +116,7 @@ BUCKET = StoreProfile(
             Capability.BULK_DELETE,
             Capability.DURABLE_WRITE,
             Capability.DEFERRED_UPLOAD,
+            Capability.LISTED_UPLOADS,
             Capability.CONDITIONAL_WRITE,
         }
     ),
@@ -647,7 +648,7 @@ class SimulatedStore(Store):
 
     # Deferred uploads.
 
-    def open_deferred(self, path: str, mark: str) -> OutputFile:
+    def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
         return _Output(self, path, self.writes, mark)
 
     def write_deferred(self, path: str, mark: str, content: bytes, label: object) -> FileStatus:

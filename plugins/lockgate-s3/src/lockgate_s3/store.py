@@ -63,6 +63,7 @@ CAPABILITIES = frozenset(
         Capability.BULK_DELETE,
         Capability.DURABLE_WRITE,
         Capability.DEFERRED_UPLOAD,
+        Capability.LISTED_UPLOADS,
         Capability.CONDITIONAL_WRITE,
     }
 )
@@ -305,8 +306,8 @@ class S3Store(Store):
 
     # Deferred uploads
 
-    def open_deferred(self, path: str, mark: str) -> OutputFile:
-        """Sent while it is written, in parts of one upload."""
+    def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
+        """Sent while it is written, in parts of one upload. What completes it is no secret."""
         return self._streamed(path, PartsUpload(self.client, self._calls, check_relative(path), mark))
 
     def _streamed(self, path: str, steps: PartsUpload) -> OutputFile:

@@ -21,7 +21,7 @@ from lockgate.model.replaced import KeptList
 from lockgate.model.summary import Summary, encode_summary
 from lockgate.model.undone import Undone
 from lockgate.protocols.deferred import job_commit, task_commit, undo
-from lockgate.protocols.deferred.uploads import completed_in, mark_of
+from lockgate.protocols.deferred.uploads import completed_in, keep_of, mark_of
 
 
 class DeferredProtocol(Protocol):
@@ -64,7 +64,7 @@ class DeferredProtocol(Protocol):
 
     def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
         """A deferred upload to the final path."""
-        return run.store.open_deferred(path, mark_of(run, ordinal, nonce))
+        return run.store.open_deferred(path, mark_of(run, ordinal, nonce), keep_of(run, run.task_attempt_id))
 
     async def commit_task(
         self,
