@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Any
 
 import pytest
@@ -52,6 +52,18 @@ class TakesTheSameContentForItsOwn(GcsStore):
         ]
 
 
+class ShowsNothingKept(GcsStore):
+    async def kept_uploads(self, directory: str, but: Collection[str] = ()) -> AsyncIterator[Sequence[BegunUpload]]:
+        async for page in super().kept_uploads(directory, but):
+            yield page[:0]
+
+
+class ShowsWhatOthersKeep(GcsStore):
+    async def kept_uploads(self, directory: str, but: Collection[str] = ()) -> AsyncIterator[Sequence[BegunUpload]]:
+        async for page in super().kept_uploads(directory):
+            yield page
+
+
 class MarksNothing(GcsStore):
     def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
         return super().open_deferred(path, "", keep)
@@ -76,6 +88,8 @@ class DeletesAnything(GcsStore):
         (KeepsWhatOthersNeed, "a_deferred_upload_is_seen_when_it_is_completed"),
         (CompletesAtOnce, "a_deferred_upload_is_seen_when_it_is_completed"),
         (MarksNothing, "a_deferred_upload_is_seen_when_it_is_completed"),
+        (ShowsNothingKept, "what_is_kept_of_uploads_is_found_by_anybody"),
+        (ShowsWhatOthersKeep, "what_is_kept_of_uploads_is_found_by_anybody"),
         (GivesNothingUp, "an_upload_that_was_given_up_is_never_completed"),
         (TakesTheSameContentForItsOwn, "a_completion_refuses_an_existing_file"),
         (ReplacesAnything, "a_file_is_replaced_if_it_is_the_one_that_was_seen"),
