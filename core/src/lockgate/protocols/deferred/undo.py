@@ -56,23 +56,23 @@ async def release(run: JobRun) -> None:
 
 async def _give_up(run: JobRun, *, but: Sequence[Pin] = ()) -> None:
     if run.store.keeps_uploads:  # before any manifest names one, the store keeps it
-        async for kept in _kept(run, but):
+        async for kept in _kept(run, but=but):
             await run.store.abort_uploads(kept)
         return
-    async for uploads in _uploads_of(run, but):
+    async for uploads in _uploads_of(run, but=but):
         await run.store.abort_uploads(uploads)
     if Capability.LISTED_UPLOADS in run.store.capabilities:
         await _abort_named(run)
 
 
-async def _kept(run: JobRun, but: Sequence[Pin]) -> AsyncIterator[Sequence[BegunUpload]]:
+async def _kept(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[Sequence[BegunUpload]]:
     pinned = [run.layout.at_attempt(pin.job_attempt).task_directory(pin.task_attempt_id) for pin in but]
     for layout in await every_attempt(run):
         async for page in run.store.kept_uploads(layout.tasks, pinned):
             yield page
 
 
-async def _uploads_of(run: JobRun, but: Sequence[Pin]) -> AsyncIterator[list[Upload]]:
+async def _uploads_of(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[list[Upload]]:
     pinned = {run.layout.at_attempt(pin.job_attempt).manifest_temporary(pin.task_attempt_id) for pin in but}
     # Later attempts too: whoever ends the job deletes their directories, and their manifests.
     for layout in await every_attempt(run):
