@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import lockgate
+import msgspec
 import pytest
 from job_scenarios import SCENARIOS, Scenario, append_keeps_what_is_there_and_refuses_a_taken_name
 from lockgate import Job
 from lockgate.cli.main import app
-from lockgate.errors import CapabilityMissing, CommitFailed, DestinationConflict, UsageError
+from lockgate.errors import CapabilityMissing, CommitFailed, DestinationConflict, JobNotFound, UsageError
 from lockgate.model.layout import is_kept_uploads
 from lockgate_gcs.kept_uploads import BATCH_BYTES, decode_kept
 from lockgate_lab.gcs import GcsLab
+from lockgate_lab.gcs.buckets import new_object
 from remote_jobs import RemoteTable
 from typer.testing import CliRunner
 
@@ -188,21 +191,37 @@ def test_no_session_is_in_a_manifest_a_record_or_a_summary(table: RemoteTable, g
     assert [path for path, content in files.items() if any(secret in content for secret in secrets)] == []
 
 
-def test_a_kept_session_of_another_service_is_sent_nothing(table: RemoteTable, gcs: GcsLab) -> None:
-    """Who can write below the destination cannot have a recoverer send its token elsewhere."""
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        "https://example.com/upload/storage/v1/b/data/o?uploadType=resumable&upload_id=1",
+        "//example.com/upload/storage/v1/b/data/o?uploadType=resumable&upload_id=1",
+        "/storage/v1/b/data/o/victim",
+        "/upload/storage/v1/b/other/o?uploadType=resumable&upload_id=1",
+        "/upload/storage/v1/b/data/o?uploadType=media&name=victim&upload_id=1",
+    ],
+)
+def test_contained_a_kept_session_that_is_none_of_the_bucket_is_sent_nothing(
+    elsewhere: str, table: RemoteTable, gcs: GcsLab
+) -> None:
+    """Who can write below the destination cannot have whoever ends a job write, or delete, what they may not
+    themselves, nor learn what authorizes them."""
+    bucket = gcs.service.buckets["data"]
+    gcs.on_loop(lambda: bucket.put(new_object("victim", b"victim", {})))
     job = table.job()
     receipt = table.task(job, {"a": b"1"})
     (path,) = kept(table)
-    bucket = gcs.service.buckets["data"]
-    stored = bucket.objects[f"{prefix(table)}/{path}"]
-    session = decode_kept(stored.content, path)[0].session  # type: ignore[union-attr]
-    other = "https://example.com/x" + "y" * (len(session) - len("https://example.com/x"))
-    changed = stored.content.replace(session.encode(), other.encode())
-    gcs.on_loop(lambda: bucket.objects.__setitem__(stored.name, type(stored)(
-        stored.name, changed, stored.crc32c, stored.md5, stored.properties)))  # fmt: skip
-    with pytest.raises(CommitFailed, match="not of this service"):
+    (upload,) = decode_kept(kept(table)[path], path)
+    assert upload is not None
+    changed = msgspec.msgpack.encode([msgspec.structs.replace(upload, session=elsewhere)])
+    gcs.on_loop(lambda: bucket.put(new_object(f"{prefix(table)}/{path}", changed, {})))
+    with pytest.raises(CommitFailed, match="no session of this bucket"):
         job.commit([receipt])
+    with contextlib.suppress(JobNotFound):
+        job.abort()
     assert table.read() == {}
+    assert table.left_over() == []
+    assert bucket.objects["victim"].content == b"victim"
 
 
 def test_a_job_whose_kept_uploads_are_gone_is_not_committed(table: RemoteTable, gcs: GcsLab) -> None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from lockgate.model.errors import PathError, StoreError
 from lockgate.model.urls import StoreUrl
@@ -143,31 +143,40 @@ class Calls:
         return self._call("write-begin", "POST", "/o", path, query, headers=headers, body=body, upload=True)
 
     def session_kept(self, session: str) -> str:
-        """The URI of a session as it is kept: without the endpoint, of which one service may have several."""
-        parts = urlsplit(session)
-        if parts.scheme == "https" and (parts.hostname or "").endswith(GOOGLE) and not self._is_here(session):
-            return session
-        return f"{parts.path}?{parts.query}"
+        """The URI of a session as it is kept: without the endpoint, of which one service may have several.
+
+        Raises:
+            StoreError: it has not the form that the service gives.
+        """
+        if session.startswith(f"{self.endpoint}/"):
+            kept = session.removeprefix(self.endpoint)
+        else:
+            parts = urlsplit(session)
+            here = f"{parts.path}?{parts.query}"
+            kept = session if parts.scheme == "https" and (parts.hostname or "").endswith(GOOGLE) else here
+        self.session_of(kept)
+        return kept
 
     def session_of(self, kept: str) -> str:
         """The URI of a session that was kept.
 
         Raises:
-            StoreError: it is on another service, which must not be sent what authorizes us here.
+            StoreError: it is none of this bucket: what is sent there is sent with all that we may do.
         """
-        if kept.startswith("/"):
-            return f"{self.endpoint}{kept}"
         parts = urlsplit(kept)
-        if parts.scheme != "https" or not (parts.hostname or "").endswith(GOOGLE):
-            raise StoreError(
-                "what is kept of an upload is not of this service",
-                where=str(self.root),
-                next_step="somebody has changed it: abort the job, and run it again",
-            )
-        return kept
-
-    def _is_here(self, url: str) -> bool:
-        return url.startswith(f"{self.endpoint}/")
+        bucket = quote(self.bucket, safe="")
+        paths = [f"{before}/storage/v1/b/{bucket}/o" for before in ("/upload", "/resumable/upload")]
+        asked = parse_qs(parts.query)
+        is_session = parts.path in paths and asked.get("uploadType") == ["resumable"] and "upload_id" in asked
+        if is_session and kept.startswith("/") and not parts.netloc:
+            return f"{self.endpoint}{kept}"
+        if is_session and parts.scheme == "https" and (parts.hostname or "").endswith(GOOGLE):
+            return kept
+        raise StoreError(
+            "what is kept of an upload is no session of this bucket",
+            where=str(self.root),
+            next_step="somebody has changed it: abort the job, and run it again",
+        )
 
     def upload_part(self, session: str, path: str, content: bytes, first: int, total: int | None) -> Call:
         """Send a part; with `total`, the last one, which may be sent again: bytes that are there are left out."""

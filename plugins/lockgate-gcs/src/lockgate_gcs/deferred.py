@@ -179,7 +179,12 @@ class DeferredUploads:
         return kept
 
     async def _give_up(self, kept: KeptUpload) -> None:
-        answer = await self._session(kept).give_up()
+        try:
+            session = self._session(kept)
+        except StoreError as error:  # nor would anybody complete it
+            log.warning("an upload is left to expire", error=str(error))
+            return
+        answer = await session.give_up()
         if answer is None or answer.status in (200, 204, *ENDED):
             return
         (found,) = await self._store.stat_files([check_relative(kept.path)])
