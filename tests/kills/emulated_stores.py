@@ -12,7 +12,9 @@ from lockgate_lab.gcs import GcsLab
 from lockgate_lab.gcs.buckets import Bucket
 from lockgate_lab.servers import MiniHdfs, VersityGateway, start_or_skip
 
-REMOTE = ("abfs", "gcs", "hdfs", "s3")
+REMOTE = ("abfs", "gcs", "gcs-deferred", "hdfs", "s3")
+"""With the protocol that each takes by itself, but for the one that says which it is told to take."""
+
 STORES = ("local", *REMOTE)
 
 
@@ -27,11 +29,12 @@ def destination_on(kind: str, directory: Path, *, latency_ms: float = 0.0) -> It
             azure.control.latency(latency_ms)
             url = "abfss://data@devstoreaccount1.dfs.core.windows.net/tables/events"
             yield url, {"store.connection_string": azure.connection_string}
-    elif kind == "gcs":
+    elif kind in ("gcs", "gcs-deferred"):
         with GcsLab() as gcs:
             gcs.on_loop(lambda: gcs.service.buckets.__setitem__("data", Bucket("data")))
             gcs.control.latency(latency_ms)
-            yield "gs://data/tables/events", {"store.endpoint_url": gcs.url, "store.token": "anon"}
+            told = {"protocol": "deferred"} if kind == "gcs-deferred" else {}
+            yield "gs://data/tables/events", {"store.endpoint_url": gcs.url, "store.token": "anon", **told}
     elif kind == "s3":
         gateway = start_or_skip(VersityGateway())
         try:

@@ -21,7 +21,7 @@ from mutants import REPLACING, _crowd, _nothing, _true, mutant
 from simworld.faults import CRASHES, Kind
 from simworld.features import Feature
 from simworld.scenario import AttemptPlan, Scenario, Visitor, changed, options, options_on
-from simworld.store import BUCKET, SimulatedStore, turn
+from simworld.store import BUCKET, SESSIONS, SimulatedStore, turn
 
 ON_A_BUCKET = (Feature.UPLOADS,)
 
@@ -140,7 +140,7 @@ def an_undoing_goes_by_name_and_content() -> Iterator[None]:
     async def marked_in(run: Any, entries: Sequence[Any]) -> list[FileStatus | None]:
         return list(await run.store.stat_files([entry.target for entry in entries]))
 
-    def is_what(upload: Upload, status: FileStatus) -> bool:
+    def is_what(upload: Upload, status: FileStatus, same_identity: Any) -> bool:
         return status.identity == upload.identity
 
     with patch.object(undo, "marked_in", marked_in), patch.object(Upload, "is_what", is_what):
@@ -157,6 +157,30 @@ def replaced_files_go_before_the_commit_point() -> Iterator[None]:
         await run.store.delete_if_same(list(plan.set_aside))
 
     with patch.object(DeferredProtocol, "perform", perform):
+        yield
+
+
+def _kept(scenario: Scenario) -> Scenario:
+    """Where what completes uploads is kept apart from the manifests."""
+    return replace(scenario, store=SESSIONS.name)
+
+
+@mutant("cleaned up", features=ON_A_BUCKET, shape=_kept)
+def manifests_are_saved_before_what_completes_their_uploads() -> Iterator[None]:
+    """A task is committed, and nobody but its own process could complete its uploads, or give them up."""
+    with patch.object(SimulatedStore, "keep_uploads", _nothing):
+        yield
+
+
+@mutant("cleaned up", features=ON_A_BUCKET, shape=_kept)
+def what_is_kept_of_uploads_is_deleted_first() -> Iterator[None]:
+    """The files without which an upload cannot be given up go with their job, and the uploads stay."""
+
+    async def none(run: Any, *, but: Sequence[Any] = ()) -> Any:
+        for nothing in ():
+            yield nothing
+
+    with patch.object(undo, "_kept", none):
         yield
 
 

@@ -9,13 +9,14 @@ from simworld.faults import Kind, NoFaults, PlannedFaults
 from simworld.features import Feature, scenario_of, scenario_on_a_bucket
 from simworld.history import render
 from simworld.scenario import AttemptPlan, Visitor
-from simworld.store import BUCKET
+from simworld.store import BUCKET, SESSIONS
 from simworld.systematic import (
     DRIVER,
     RECOVERER,
     Recorder,
     and_then_another,
     crash_points,
+    every_crash,
     sleeping_points,
     small_job,
 )
@@ -41,6 +42,25 @@ def test_every_guarantee_holds_in_every_history_on_a_bucket(start: int) -> None:
         assert not history.violations, render(history)
         committed += history.committed
     assert committed > 100
+
+
+@pytest.mark.parametrize("start", range(0, SEEDS, 250))
+def test_every_guarantee_holds_in_every_history_where_what_completes_uploads_is_kept(start: int) -> None:
+    """As on Cloud Storage: nobody lists uploads, and only who has their task attempt's file can complete one, or give
+    it up."""
+    committed = 0
+    for seed in [*range(start, start + 250), *(FOUND if start == 0 else ())]:
+        history = play(seed, replace(scenario_on_a_bucket(seed), store=SESSIONS.name))
+        assert not history.violations, render(history)
+        committed += history.committed
+    assert committed > 100
+
+
+@pytest.mark.parametrize("undo", [False, True])
+@pytest.mark.parametrize("policy", ["append", "replace"])
+def test_resumable_after_a_crash_at_any_moment_where_what_completes_uploads_is_kept(policy: str, undo: bool) -> None:
+    for history in every_crash(small_job(SESSIONS.name, policy, undo=undo)):
+        assert not history.violations, render(history)
 
 
 @pytest.mark.parametrize("policy", ["replace", "replace-partitions"])

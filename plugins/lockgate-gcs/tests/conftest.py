@@ -59,6 +59,23 @@ def gcs_table(gcs: GcsLab, renames_by: str) -> RemoteTable:
 
 
 @pytest.fixture
+def table(gcs_table: RemoteTable) -> RemoteTable:
+    """The same, for jobs of the deferred protocol."""
+    return RemoteTable(gcs_table.url, gcs_table.store, gcs_table.server_files, {"protocol": "deferred"})
+
+
+@pytest.fixture
+def pending(gcs: GcsLab) -> Callable[[], list[str]]:
+    """The names of sessions that are neither ended nor given up, by the emulator's own data."""
+
+    def look() -> list[str]:
+        found = gcs.service.sessions.values()
+        return sorted(each.name for each in found if each.finished is None and not each.cancelled)
+
+    return lambda: gcs.on_loop(look)
+
+
+@pytest.fixture
 def make_gcs(gcs: GcsLab, renames_by: str) -> Callable[..., Store]:
     """Opens the store at the destination, with more store options."""
 

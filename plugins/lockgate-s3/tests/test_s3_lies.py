@@ -33,9 +33,9 @@ class TellsEverybodyThatItWon(S3Store):
 
 
 class CompletesAtOnce(S3Store):
-    def open_deferred(self, path: str, mark: str) -> OutputFile:
+    def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
         self.open_output(path).close()
-        return super().open_deferred(path, mark)
+        return super().open_deferred(path, mark, keep)
 
 
 class GivesNothingUp(S3Store):

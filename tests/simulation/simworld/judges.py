@@ -35,6 +35,7 @@ from lockgate.model.layout import (
     REPLACED,
     TEMPORARY,
     JobLayout,
+    is_kept_uploads,
     is_reserved,
     ordinal_in,
     transaction_outcome,
@@ -184,6 +185,8 @@ class Judges:
         """What each task attempt's actor writes: run, task, attempt id, target to content."""
         self.offered: dict[str, list[frozenset[tuple[str, str]] | None]] = {}
         """For each job id, the receipts that a driver committed with (attempt and digest); None: those found."""
+        self.lists_uploads = True
+        """Whether the store shows uploads that no manifest names."""
         self.protocols: Mapping[str, Protocol] = {}
         """What a record's name of a protocol stands for."""
         self.id_of_run: dict[str, str] = {}
@@ -848,13 +851,20 @@ class Judges:
         self.saved[path] = labels
 
     def _must_give_up(self, job_id: str) -> None:
-        """A job has come to its end. Uploads of it are known that a manifest names, and those whose names tell whose
-        they are."""
+        """A job has come to its end. Uploads of it are known that a manifest names, or a file that keeps them for an
+        attempt that does not count; and, where uploads can be listed, those whose names tell whose they are."""
         below = f"{JobLayout(job_id).job_directory}/"
         known = {label for path, labels in self.saved.items() if path.startswith(below) for label in labels}
-        made = IS_MADE.fullmatch(job_id)
+        made = IS_MADE.fullmatch(job_id) if self.lists_uploads else None
+        job = self.jobs.get(job_id)
+        pins = job.record.pins if job is not None and job.record is not None else ()
+        pinned = tuple(f"/tasks/{pin.task_attempt_id}/" for pin in pins)
+        files = [path for path in self.disk.below(below[:-1]) if is_kept_uploads(path)]
+        files = [path for path in files if not any(directory in path for directory in pinned)]
+        kept = b"\n".join(self.disk.files[path].content for path in files)
         for upload in self.disk.pending.values():
-            if upload.stored.label in known or (made and job_id in upload.path.rpartition("/")[2]):
+            named = upload.stored.label in known or f"{upload.token} ".encode() in kept
+            if named or (made and job_id in upload.path.rpartition("/")[2]):
                 self.due.add(upload.token)
 
     def judge_end(self, *, settled: bool) -> None:

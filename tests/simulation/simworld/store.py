@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import io
 import types
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, ClassVar
 
 from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
@@ -28,9 +28,9 @@ from lockgate.model.files import (
     RenameOutcome,
     Unknown,
 )
-from lockgate.model.layout import doomed
+from lockgate.model.layout import doomed, is_kept_uploads, kept_uploads
 from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
-from lockgate.model.urls import StoreUrl
+from lockgate.model.urls import StoreUrl, parent_of
 from msgspec import structs
 
 from simworld.disk import Disk, Stored
@@ -70,6 +70,13 @@ class StoreProfile:
     data_makes_directories: bool = False
     protocol: str = "manifest"
     """What `protocol=auto` stands for there."""
+    keeps_uploads: bool = False
+    """What completes an upload is not in its token, but kept in files, and uploads cannot be listed."""
+
+    @property
+    def defers(self) -> bool:
+        """Whether jobs there have the protocol `deferred`."""
+        return self.protocol == "deferred"
 
     @property
     def real_directories(self) -> bool:
@@ -116,6 +123,7 @@ BUCKET = StoreProfile(
             Capability.BULK_DELETE,
             Capability.DURABLE_WRITE,
             Capability.DEFERRED_UPLOAD,
+            Capability.LISTED_UPLOADS,
             Capability.CONDITIONAL_WRITE,
         }
     ),
@@ -124,6 +132,11 @@ BUCKET = StoreProfile(
 )
 """S3: no renames and no directories, but uploads that are completed later, and conditions. The identity of a file is
 that of its content."""
+
+SESSIONS = replace(
+    BUCKET, name="sessions", capabilities=BUCKET.capabilities - {Capability.LISTED_UPLOADS}, keeps_uploads=True
+)
+"""GCS, where jobs are told to rename nothing: what completes an upload is a secret."""
 
 EVERY_STORE = (*PROFILES, BUCKET.name)
 """Every kind that is enumerated."""
@@ -134,7 +147,7 @@ REMEMBERED_SECONDS = 300.0
 
 def profile_of(name: str) -> StoreProfile:
     """The kind of store of that name."""
-    return {COPYING.name: COPYING, BUCKET.name: BUCKET}.get(name) or PROFILES[name]
+    return {each.name: each for each in (COPYING, BUCKET, SESSIONS)}.get(name) or PROFILES[name]
 
 
 @types.coroutine
@@ -201,6 +214,8 @@ class SimulatedStore(Store):
         self.ether = ether
         self.actor = actor
         self._disk = ether.disk
+        self._unkept: dict[str, tuple[str, dict[str, str]]] = {}
+        """By the directory that keeps them, uploads of this process that are in no file yet, and the file of them."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -647,16 +662,47 @@ class SimulatedStore(Store):
 
     # Deferred uploads.
 
-    def open_deferred(self, path: str, mark: str) -> OutputFile:
-        return _Output(self, path, self.writes, mark)
+    @property
+    def keeps_uploads(self) -> bool:  # type: ignore[override]  # as the profile says
+        return self.ether.profile.keeps_uploads
 
-    def write_deferred(self, path: str, mark: str, content: bytes, label: object) -> FileStatus:
+    def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
+        return _Output(self, path, self.writes, mark, keep)
+
+    def write_deferred(self, path: str, mark: str, keep: str, content: bytes, label: object) -> FileStatus:
         """A task attempt's data, whole, at once, as an upload that nobody sees."""
         stored = self._disk.make(content, label, proof=mark)
         token = self._disk.begin_upload(path, stored)
         self._note("upload", path, token)
+        if self.keeps_uploads:
+            file, waiting = self._unkept.setdefault(keep, (kept_uploads(keep, 0, f"{stored.serial:06x}"), {}))
+            waiting[token] = path
+            token = f"{token} {file}"
         status = FileStatus(path, len(content), stored.identity, proof=mark, upload=token)
         return self._shown(status) or status
+
+    async def keep_uploads(self, keep: str) -> None:
+        if keep in self._unkept:
+            file, waiting = self._unkept[keep]
+            await self.write_file(file, "\n".join(f"{token} {path}" for token, path in waiting.items()).encode())
+            self._unkept.pop(keep, None)
+
+    async def kept_uploads(self, directory: str, but: Collection[str] = ()) -> AsyncIterator[Sequence[BegunUpload]]:
+        async for page in self.list_tree(directory):
+            files = [each.path for each in page if is_kept_uploads(each.path) and parent_of(each.path) not in but]
+            for file in files:
+                (content,) = await self.read_files([file], bytes_max=1 << 20)
+                lines = content.decode().splitlines() if content is not None else []
+                if found := [line.split(" ", 1) for line in lines]:
+                    yield [BegunUpload(path, f"{token} {file}") for token, path in found]
+
+    def _is_known(self, upload: Upload | BegunUpload) -> bool:
+        """Whether what completes an upload is in its token, or in this process, or in a file."""
+        token, _, file = upload.token.partition(" ")
+        if not self.keeps_uploads or any(token in waiting for _, waiting in self._unkept.values()):
+            return True
+        kept = self._disk.files.get(file)
+        return kept is not None and f"{token} ".encode() in kept.content
 
     async def complete_uploads(
         self, uploads: Sequence[Upload], progress: Progress = no_progress
@@ -687,17 +733,17 @@ class SimulatedStore(Store):
         self._note("late complete", upload.path, self._complete(upload))
 
     def _complete(self, upload: Upload) -> CompletionOutcome:
-        disk, found = self._disk, self._disk.files.get(upload.path)
-        if upload.token not in disk.pending:
-            since = self.ether.loop.now - self.ether.completed.get(upload.token, -REMEMBERED_SECONDS)
+        disk, found, token = self._disk, self._disk.files.get(upload.path), upload.token.partition(" ")[0]
+        if token not in disk.pending or not self._is_known(upload):
+            since = self.ether.loop.now - self.ether.completed.get(token, -REMEMBERED_SECONDS)
             known = found is not None and found.proof == upload.mark
             if known or since < REMEMBERED_SECONDS:
                 return Completed(found.identity if found is not None and known else "")
             return NotCompleted(UploadRefusal.UPLOAD_MISSING)
         if found is not None and self.refuses_existing:
             return NotCompleted(UploadRefusal.TARGET_EXISTS)
-        disk.complete_upload(self.actor.name, upload.token)
-        self.ether.completed[upload.token] = self.ether.loop.now
+        disk.complete_upload(self.actor.name, token)
+        self.ether.completed[token] = self.ether.loop.now
         return Completed(disk.files[upload.path].identity)
 
     refuses_existing: ClassVar[bool] = True
@@ -714,8 +760,9 @@ class SimulatedStore(Store):
         await self._end(fault, "give up", paths, "")
 
     def _give_up(self, upload: Upload | BegunUpload) -> None:
-        if upload.token in self._disk.pending:
-            self._disk.give_up_upload(self.actor.name, upload.token)
+        token = upload.token.partition(" ")[0]
+        if token in self._disk.pending and self._is_known(upload):
+            self._disk.give_up_upload(self.actor.name, token)
 
     async def list_uploads(self) -> AsyncIterator[Sequence[BegunUpload]]:
         fault = await self._begin("list uploads", "")
@@ -749,8 +796,11 @@ class SimulatedStore(Store):
 
 
 class _Output(OutputFile):
-    def __init__(self, store: SimulatedStore, path: str, label: object, mark: str | None = None) -> None:
+    def __init__(
+        self, store: SimulatedStore, path: str, label: object, mark: str | None = None, keep: str = ""
+    ) -> None:
         self._mark = mark
+        self._keep = keep
         self._store = store
         self._path = path
         self._label = label
@@ -763,7 +813,8 @@ class _Output(OutputFile):
 
     def close(self) -> FileStatus:
         if self._status is None and self._mark is not None:
-            self._status = self._store.write_deferred(self._path, self._mark, self._stream.getvalue(), self._label)
+            content = self._stream.getvalue()
+            self._status = self._store.write_deferred(self._path, self._mark, self._keep, content, self._label)
         elif self._status is None:
             self._status = self._store.write_output(self._path, self._stream.getvalue(), self._label)
         return self._status

@@ -12,7 +12,7 @@ from random import Random
 
 from simworld.faults import Fault, Kind, PlannedFaults
 from simworld.scenario import POLICIES, AttemptPlan, JobPlan, Scenario, Visitor, options, options_on
-from simworld.store import BUCKET, EVERY_STORE
+from simworld.store import EVERY_STORE, profile_of
 from simworld.world import History, World
 
 DRIVER = "job0.driver"
@@ -46,7 +46,7 @@ def small_job(store: str, policy: str, order: str = "old-first", *, undo: bool =
         "p=9/kept": b"before|p=9|kept",
     }
     # Where nothing is renamed, no file can take the place of one of its name.
-    first = "p=1/part-0" if policy.startswith("replace") and store != BUCKET.name else "p=1/part-1"
+    first = "p=1/part-0" if policy.startswith("replace") and not profile_of(store).defers else "p=1/part-1"
     attempts = (AttemptPlan(0, 0, (first, "p=3/part-0")), AttemptPlan(1, 0, ("p=2/part-1",)))
     chosen = options(
         conflict=policy, replace_order=order, validate_output=True, requests_in_flight=2, alive_seconds=0.0
@@ -68,9 +68,9 @@ def small_job(store: str, policy: str, order: str = "old-first", *, undo: bool =
 def small_jobs() -> Iterator[Scenario]:
     """Every store, policy, order and outcome."""
     for store in EVERY_STORE:
-        for policy in (*POLICIES, "fail-partitions") if store == BUCKET.name else POLICIES:
+        for policy in (*POLICIES, "fail-partitions") if profile_of(store).defers else POLICIES:
             # Readers of a bucket see old and new together, whatever the order.
-            for order in ORDERS if policy.startswith("replace") and store != BUCKET.name else ORDERS[:1]:
+            for order in ORDERS if policy.startswith("replace") and not profile_of(store).defers else ORDERS[:1]:
                 for undo in (False, True):
                     yield small_job(store, policy, order, undo=undo)
 
@@ -130,7 +130,7 @@ def and_then_another(scenario: Scenario, *, undo: bool) -> Scenario:
     attempts = tuple(replace(attempt, targets=attempt.targets[:1]) for attempt in first.attempts)
     chosen = options(conflict="replace-partitions", requests_in_flight=2, alive_seconds=0.0)
     chosen = options_on(scenario.store, chosen)
-    if scenario.store == BUCKET.name:
+    if profile_of(scenario.store).defers:
         attempts = tuple(replace(plan, targets=tuple(f"{path}.b" for path in plan.targets)) for plan in attempts)
     second = JobPlan("job1", "job10", chosen, attempts, start=2 * RECOVERER_COMES)
     visitors = tuple(Visitor("undo" if undo else "recover", 0, at * RECOVERER_COMES) for at in (1.0, 1.5))

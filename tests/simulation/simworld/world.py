@@ -169,6 +169,7 @@ class World:
         self.judges.is_at_work = self._is_at_work
         self.judges.protocols = PROTOCOLS
         profile = profile_of(scenario.store)
+        self.judges.lists_uploads = Capability.LISTED_UPLOADS in profile.capabilities
         loop = self.loop
         identities = "length+time" if scenario.coarse_identities and profile.name == "hdfs" else profile.identity_kind
         disk = Disk(profile.real_directories, identities, self.judges, lambda: EPOCH + loop.now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 
 from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.capabilities import Capability
@@ -151,9 +151,26 @@ class WatchedStore(Store):
         """Passed on."""
         return self._inner.open_output(path)
 
-    def open_deferred(self, path: str, mark: str) -> OutputFile:
+    def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
         """Passed on."""
-        return self._inner.open_deferred(path, mark)
+        return self._inner.open_deferred(path, mark, keep)
+
+    @property
+    def keeps_uploads(self) -> bool:  # type: ignore[override]  # one store's own, not the class's
+        """The other's."""
+        return self._inner.keeps_uploads
+
+    async def keep_uploads(self, keep: str) -> None:
+        """Passed on, where it changes something."""
+        if self.keeps_uploads:
+            await self._change(f"keep the uploads of {keep}")
+        await self._inner.keep_uploads(keep)
+
+    async def kept_uploads(self, directory: str, but: Collection[str] = ()) -> AsyncIterator[Sequence[BegunUpload]]:
+        """Passed on."""
+        await self._look(f"uploads kept below {directory}")
+        async for page in self._inner.kept_uploads(directory, but):
+            yield page
 
     async def complete_uploads(
         self, uploads: Sequence[Upload], progress: Progress = no_progress

@@ -12,6 +12,7 @@ from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.orphan_uploads import PendingUpload, judge_uploads, pending_uploads
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
 from lockgate.model.errors import CapabilityMissing, UsageError
 from lockgate.model.options import JobOptions
 from lockgate.model.uploads import BegunUpload
@@ -21,7 +22,7 @@ def uploads(url: Location, options: JobOptions | None = None) -> list[BegunUploa
     """Every upload below a destination that waits to be completed, anybody's, the oldest first.
 
     Raises:
-        CapabilityMissing: on this store no upload waits.
+        CapabilityMissing: on this store no upload waits, or those that do cannot be listed.
     """
 
     async def work() -> list[BegunUpload]:
@@ -44,7 +45,7 @@ def abort_uploads(
     gives up that as well, but for what is too young.
 
     Raises:
-        CapabilityMissing: on this store no upload waits.
+        CapabilityMissing: on this store no upload waits, or those that do cannot be listed.
         UsageError: neither paths nor an age are given; or there is no upload of such a path.
     """
     if not paths and older_than is None:
@@ -84,5 +85,14 @@ async def _run(url: Location, options: JobOptions | None) -> JobRun:
             "no upload waits on this store: each file is there as soon as it is written",
             where=str(run.store.url),
             next_step="nothing is to be done; lockgate gc deletes what jobs have left",
+        )
+    if Capability.LISTED_UPLOADS not in run.store.capabilities:
+        expire = run.store.uploads_expire_seconds
+        rest = f"; what nobody completes, the store ends {expire / 86400:g} days after it was begun" if expire else ""
+        raise CapabilityMissing(
+            "uploads that wait cannot be listed on this store, and so none is given up by its path or its age",
+            where=str(run.store.url),
+            next_step=f"{command('jobs', run.store.url)} shows jobs that are not over: to abort or recover one, or "
+            f"{command('gc', run.store.url)}, gives up the uploads that it has noted{rest}",
         )
     return run

@@ -31,6 +31,7 @@ class Capability(StrEnum):
     REAL_DIRECTORIES = "real-directories"
     DURABLE_WRITE = "durable-write"
     DEFERRED_UPLOAD = "deferred-upload"
+    LISTED_UPLOADS = "listed-uploads"
     CONDITIONAL_WRITE = "conditional-write"
     RENAME_BY_COPY = "rename-by-copy"
     RENAME_BY_LINK = "rename-by-link"
@@ -53,6 +54,7 @@ MEANING: dict[Capability, str] = {
     Capability.REAL_DIRECTORIES: "directories exist by themselves and must exist before a rename into them",
     Capability.DURABLE_WRITE: "an acknowledged write survives a power failure",
     Capability.DEFERRED_UPLOAD: "an upload can be completed later, by another process, and refuse an existing file",
+    Capability.LISTED_UPLOADS: "uploads that wait to be completed can be listed, whoever has begun them",
     Capability.CONDITIONAL_WRITE: "a file can be written over, or deleted, only if it is the one that was seen, "
     "atomically",
     Capability.RENAME_BY_COPY: "WEAKER: a rename is a copy and a delete; a crash between them leaves both",

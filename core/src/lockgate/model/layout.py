@@ -18,6 +18,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `ATTEMPT/job.json`                                  | the job's marker: whose job this is, and its options |
 | `ATTEMPT/tasks/{task_attempt_id}/`                  | a task attempt's private working directory |
 | `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-{extension}-{nonce}_` | a staged file; other writers give other names |
+| `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-uploads-{nonce}_` | what completes uploads, where no manifest may |
 | `ATTEMPT/manifests/{task_attempt_id}-manifest.json.tmp` | a manifest on its way, or displaced by a rival's |
 | `ATTEMPT/manifests/{task_attempt_id}.aborted`       | says that this attempt was aborted, and never counts    |
 | `ATTEMPT/manifests/{who}.alive`                     | renewed by the driver or a task attempt while it is at work |
@@ -376,6 +377,17 @@ def replaced_nonce(path: str) -> str | None:
     """The (short) nonce in the name of a list of replaced files; None for any other file."""
     match = re.fullmatch(r"(?:.*/)?_([0-9a-f]{16})\.list", path)
     return None if match is None else match.group(1)
+
+
+def kept_uploads(keep: str, ordinal: int, nonce: str) -> str:
+    """Where a store keeps the `ordinal`-th of what it must not show in a manifest, in the directory that it was given:
+    a task attempt's. `nonce` is six hexadecimal digits of the one who writes, as of a staged file."""
+    return f"{keep}/_{ordinal}-uploads-{nonce}_"
+
+
+def is_kept_uploads(path: str) -> bool:
+    """Whether this is a path that `kept_uploads` gives."""
+    return re.fullmatch(r"(?:.*/)?_[0-9]+-uploads-[0-9a-f]{6}_", path) is not None
 
 
 def is_staged(name: str) -> bool:

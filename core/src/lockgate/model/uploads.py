@@ -6,6 +6,7 @@ holds its `Upload`. Seed: `zero-rename-committer.tex`, "The S3A committers".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 
 from msgspec import Struct
@@ -24,11 +25,11 @@ class Upload(Struct, frozen=True, gc=False):
     length: int = -1
     identity: str = ""
 
-    def is_what(self, status: FileStatus) -> bool:
-        """Whether this upload has become that file, which nobody has changed since. The mark alone does not say so:
-        who edits a file in place keeps its metadata."""
-        same = status.identity == self.identity if self.identity else True
-        return status.proof == self.mark and same and self.length in (-1, status.length)
+    def is_what(self, status: FileStatus, same_identity: Callable[[str, str], bool]) -> bool:
+        """Whether this upload has become that file, which nobody has changed since, by the store's `same_identity`. The
+        mark alone does not say so: who edits a file in place keeps its metadata."""
+        unchanged = not self.identity or same_identity(self.identity, status.identity)
+        return status.proof == self.mark and unchanged and self.length in (-1, status.length)
 
 
 class UploadRefusal(StrEnum):

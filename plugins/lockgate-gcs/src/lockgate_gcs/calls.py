@@ -9,9 +9,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from lockgate.model.errors import PathError
+from lockgate.model.errors import PathError, StoreError
 from lockgate.model.urls import StoreUrl
 from lockgate.stores.http.exchange import Call, Repeat
 
@@ -22,6 +22,11 @@ KEPT_BY_COPY = ("contentType", "contentEncoding", "contentDisposition", "content
 
 PROOF = "lockgate-rename"
 """The name of the metadata by which a rename knows its own copy."""
+
+MARK = "lockgate-upload"
+"""The name of the metadata by which an upload knows the object that it has become."""
+
+GOOGLE = ".googleapis.com"
 
 BODY_KIND = "application/octet-stream"
 _JSON = {"content-type": "application/json"}
@@ -116,24 +121,65 @@ class Calls:
         query = {"ifGenerationMatch": generation} if generation else {}
         return self._call("delete", "DELETE", self._object(path), path, query)
 
-    def insert(self, path: str, content: bytes, *, absent: bool) -> Call:
-        """Write an object with all its content, as one act; `absent`: only if there is none."""
+    def insert(self, path: str, content: bytes, *, absent: bool = False, generation: str = "") -> Call:
+        """Write an object with all its content, as one act; `absent`: only if there is none; with `generation`, only
+        over that one."""
         query = {"uploadType": "media", "name": self.name(path), "fields": FIELDS}
-        if absent:
-            query["ifGenerationMatch"] = "0"
-        repeat = Repeat.WITH_CARE if absent else Repeat.FREELY
+        if absent or generation:
+            query["ifGenerationMatch"] = generation or "0"
+        repeat = Repeat.WITH_CARE if absent or generation else Repeat.FREELY
         headers = {"content-type": BODY_KIND}
         return self._call("write", "POST", "/o", path, query, headers=headers, body=content, repeat=repeat, upload=True)
 
-    def begin_upload(self, path: str) -> Call:
-        """Begin a resumable upload; the precondition is judged when it ends."""
-        query = {"uploadType": "resumable", "name": self.name(path), "ifGenerationMatch": "0", "fields": FIELDS}
+    def begin_upload(self, path: str, mark: str = "") -> Call:
+        """Begin a resumable upload; the precondition is judged when it ends. The object will carry `mark`."""
+        fields = f"{FIELDS},metadata" if mark else FIELDS
+        query = {"uploadType": "resumable", "name": self.name(path), "ifGenerationMatch": "0", "fields": fields}
         headers = {**_JSON, "x-upload-content-type": BODY_KIND}
-        body = json.dumps({"contentType": BODY_KIND}).encode()
+        resource: dict[str, Any] = {"contentType": BODY_KIND}
+        if mark:
+            resource["metadata"] = {MARK: mark}
+        body = json.dumps(resource).encode()
         return self._call("write-begin", "POST", "/o", path, query, headers=headers, body=body, upload=True)
 
+    def session_kept(self, session: str) -> str:
+        """The URI of a session as it is kept: without the endpoint, of which one service may have several.
+
+        Raises:
+            StoreError: it has not the form that the service gives.
+        """
+        if session.startswith(f"{self.endpoint}/"):
+            kept = session.removeprefix(self.endpoint)
+        else:
+            parts = urlsplit(session)
+            here = f"{parts.path}?{parts.query}"
+            kept = session if parts.scheme == "https" and (parts.hostname or "").endswith(GOOGLE) else here
+        self.session_of(kept)
+        return kept
+
+    def session_of(self, kept: str) -> str:
+        """The URI of a session that was kept.
+
+        Raises:
+            StoreError: it is none of this bucket: what is sent there is sent with all that we may do.
+        """
+        parts = urlsplit(kept)
+        bucket = quote(self.bucket, safe="")
+        paths = [f"{before}/storage/v1/b/{bucket}/o" for before in ("/upload", "/resumable/upload")]
+        asked = parse_qs(parts.query)
+        is_session = parts.path in paths and asked.get("uploadType") == ["resumable"] and "upload_id" in asked
+        if is_session and kept.startswith("/") and not parts.netloc:
+            return f"{self.endpoint}{kept}"
+        if is_session and parts.scheme == "https" and (parts.hostname or "").endswith(GOOGLE):
+            return kept
+        raise StoreError(
+            "what is kept of an upload is no session of this bucket",
+            where=str(self.root),
+            next_step="somebody has changed it: abort the job, and run it again",
+        )
+
     def upload_part(self, session: str, path: str, content: bytes, first: int, total: int | None) -> Call:
-        """Send a part; with `total`, the last one."""
+        """Send a part; with `total`, the last one, which may be sent again: bytes that are there are left out."""
         length = len(content)
         sent = f"{first}-{first + length - 1}" if length else "*"
         headers = {"content-range": f"bytes {sent}/{'*' if total is None else total}", "content-type": BODY_KIND}

@@ -13,7 +13,7 @@ from typing import Any
 
 from lockgate.model.files import FileStatus
 
-from lockgate_gcs.calls import PROOF
+from lockgate_gcs.calls import MARK, PROOF
 
 
 def identity_of(crc32c: str, length: int, generation: str) -> str:
@@ -40,7 +40,8 @@ def status_of(path: str, resource: dict[str, Any]) -> FileStatus:
     """What an object resource says."""
     length = int(resource.get("size", 0))
     identity = identity_of(str(resource.get("crc32c", "")), length, str(resource.get("generation", "")))
-    proof = str((resource.get("metadata") or {}).get(PROOF, ""))
+    metadata = resource.get("metadata") or {}
+    proof = str(metadata.get(PROOF) or metadata.get(MARK) or "")
     return FileStatus(path, length, identity, modified=_seconds(str(resource.get("updated", ""))), proof=proof)
 
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from lockgate.engine.run.logs import get_log
 from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AnswerLost, FileExists, FileMissing, PathError, StoreUnavailable
+from lockgate.model.errors import AnswerLost, FileChanged, FileExists, FileMissing, PathError, StoreUnavailable
 from lockgate.model.files import (
     Deleted,
     DirectoryOutcome,
@@ -36,15 +36,17 @@ from lockgate.model.files import (
 )
 from lockgate.model.names import GCS
 from lockgate.model.options import JobOptions
+from lockgate.model.uploads import BegunUpload, CompletionOutcome, Upload
 from lockgate.model.urls import StoreUrl, check_relative
 from lockgate.stores.http.bulk import for_each
 from lockgate.stores.http.client import Authorizer, StoreClient, is_refusal
 from lockgate.stores.http.exchange import Answer, Call
-from lockgate.stores.http.upload import StreamedOutput
+from lockgate.stores.http.upload import StreamedOutput, UploadSteps
 
 from lockgate_gcs.answers import error_of, json_of, message_of, refusal_of, says_no_batches, says_unknown_call
 from lockgate_gcs.batch import answers_of, batch_of
 from lockgate_gcs.calls import KEPT_BY_COPY, PROOF, Calls
+from lockgate_gcs.deferred import EXPIRE_SECONDS, DeferredUploads
 from lockgate_gcs.identity import content_of, generation_of, status_of
 from lockgate_gcs.settings import GcsSettings
 from lockgate_gcs.upload import ObjectUpload
@@ -61,6 +63,8 @@ _COMMON = frozenset(
         Capability.CONSISTENT_LISTING,
         Capability.BULK_DELETE,
         Capability.DURABLE_WRITE,
+        Capability.DEFERRED_UPLOAD,
+        Capability.CONDITIONAL_WRITE,
     }
 )
 MOVE_CAPABILITIES = _COMMON | {Capability.ATOMIC_RENAME, Capability.BULK_RENAME}
@@ -81,6 +85,8 @@ class GcsStore(Store):
 
     name: ClassVar[str] = "gcs"
     name_rules = GCS
+    uploads_expire_seconds = EXPIRE_SECONDS
+    keeps_uploads = True
 
     def __init__(self, url: StoreUrl, settings: GcsSettings, authorizer: Authorizer, options: JobOptions) -> None:
         if not url.authority:
@@ -96,6 +102,7 @@ class GcsStore(Store):
         self._copies = settings.rename == "copy"
         self._batches = settings.batch_calls > 1
         self._has_folders: bool | None = None
+        self._deferred = DeferredUploads(self, self.client, self._calls)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -312,6 +319,14 @@ class GcsStore(Store):
         calls = [self._calls.delete(check_relative(path)) for path in paths]
         return await self._delete_all(calls, progress)
 
+    async def delete_if_same(self, files: Sequence[FileStatus], progress: Progress = no_progress) -> list[Deleted]:
+        """With the generation; one by one if few, else up to a hundred a request."""
+        pinned = [file for file in files if generation_of(file.identity)]
+        calls = [self._calls.delete(check_relative(f.path), generation=generation_of(f.identity)) for f in pinned]
+        outcomes = iter(await self._delete_all(calls, progress))
+        # No object is known by an identity without a generation.
+        return [next(outcomes) if generation_of(file.identity) else Deleted.CHANGED for file in files]
+
     async def _delete_all(self, calls: Sequence[Call], progress: Progress) -> list[Deleted]:
         if len(calls) < 3 or not self._batches:
             return await for_each(calls, self._delete, at_once=self.client.in_flight_max, done=progress)
@@ -331,6 +346,8 @@ class GcsStore(Store):
             return Deleted.DELETED
         if answer.status == 404:
             return Deleted.DELETED if answer.doubtful else Deleted.MISSING
+        if answer.status == 412:
+            return Deleted.CHANGED
         raise error_of(call, answer)
 
     async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
@@ -493,11 +510,62 @@ class GcsStore(Store):
             raise error_of(call, answer)
         return status_of(path, json_of(answer))
 
+    async def replace_file(self, path: str, content: bytes, identity: str) -> FileStatus:
+        """One insert with the generation of what it replaces."""
+        generation = generation_of(identity)
+        call = self._calls.insert(check_relative(path), content, generation=generation)
+        changed = FileChanged(
+            "another object is there by now",
+            where=call.where,
+            next_step="somebody else has written it: look at it again before it is written over",
+        )
+        if not generation:
+            raise changed
+        answer = await self.client.ask(call)
+        if answer.status in (404, 412):
+            if not answer.doubtful:
+                raise changed
+            (found,) = await self.read_files([path], bytes_max=len(content))
+            (status,) = await self.stat_files([path])
+            if found != content or status is None:
+                raise AnswerLost("it may have been written, and replaced since", where=call.where)
+            return status
+        if answer.status not in (200, 201):
+            raise error_of(call, answer)
+        return status_of(path, json_of(answer))
+
     def open_output(self, path: str) -> OutputFile:
         """Sent while it is written."""
-        steps = ObjectUpload(self.client, self._calls, check_relative(path))
+        return self._streamed(path, ObjectUpload(self.client, self._calls, check_relative(path)))
+
+    def _streamed(self, path: str, steps: UploadSteps) -> OutputFile:
         where = str(self.url.child(path))
         return StreamedOutput(where, steps, part_bytes=self._settings.chunk_bytes, parts_in_flight=1)
+
+    # Deferred uploads
+
+    def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
+        """A resumable session. Long files are sent while they are written, short ones many at a time."""
+        return self._streamed(path, self._deferred.steps(check_relative(path), mark, check_relative(keep)))
+
+    async def keep_uploads(self, keep: str) -> None:
+        """One write for all short files since the last, then what is still to be sent of them."""
+        await self._deferred.keep(keep)
+
+    async def kept_uploads(self, directory: str, but: Collection[str] = ()) -> AsyncIterator[Sequence[BegunUpload]]:
+        """One listing, and a request for each file."""
+        async for page in self._deferred.kept(directory, but):
+            yield page
+
+    async def complete_uploads(
+        self, uploads: Sequence[Upload], progress: Progress = no_progress
+    ) -> list[CompletionOutcome]:
+        """One request each, which is refused where an object is, and one for each file that keeps some of them."""
+        return await self._deferred.complete(uploads, progress)
+
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
+        """One request each, and one for each file that keeps some of them."""
+        await self._deferred.abort(uploads)
 
     async def close(self) -> None:
         """Let go of the running loop's connections."""

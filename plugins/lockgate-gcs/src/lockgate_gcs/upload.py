@@ -1,14 +1,13 @@
-"""How a task attempt's file gets to Cloud Storage: one insert, or a resumable upload, part after part.
+"""How a task attempt's file gets to Cloud Storage at once: one insert, or a resumable upload, part after part.
 
 Both are sent if nothing is there. What a lost answer was is asked: an insert by checksum and length of what is there,
-a resumable upload by its state. The session's URI lets whoever has it write the object, so it is never shown.
+a resumable upload by its state.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import re
 from typing import Any
 
 import google_crc32c
@@ -21,11 +20,25 @@ from lockgate.stores.http.upload import UploadSteps
 from lockgate_gcs.answers import error_of, json_of
 from lockgate_gcs.calls import Calls
 from lockgate_gcs.identity import content_of, identity_of, status_of
+from lockgate_gcs.session import RETRY_SECONDS, TRIES, Session
 
-TRIES = 8
-RETRY_SECONDS = 0.2
 
-_STORED = re.compile(r"bytes=0-(\d+)")
+class Checked:
+    """The checksum of what was written, as an identity."""
+
+    def __init__(self) -> None:
+        self._checksum: Any = google_crc32c.Checksum()  # type: ignore[no-untyped-call]
+        self.length = 0
+
+    def add(self, content: bytes) -> None:
+        """More bytes."""
+        self._checksum.update(content)
+        self.length += len(content)
+
+    @property
+    def identity(self) -> str:
+        """The identity of an object that holds them, but for its generation."""
+        return identity_of(base64.b64encode(self._checksum.digest()).decode(), self.length, "")
 
 
 class ObjectUpload(UploadSteps):
@@ -35,14 +48,12 @@ class ObjectUpload(UploadSteps):
         self._client = client
         self._calls = calls
         self._path = path
-        self._session = ""
-        self._sent = 0
-        self._checksum: Any = google_crc32c.Checksum()  # type: ignore[no-untyped-call]
+        self._session = Session(client, calls, path)
+        self._written = Checked()
 
     async def whole(self, content: bytes) -> FileStatus:
         """One insert."""
-        self._checksum.update(content)
-        self._sent = len(content)
+        self._written.add(content)
         call = self._calls.insert(self._path, content, absent=True)
         doubtful = False
         for attempt in range(TRIES):
@@ -65,69 +76,39 @@ class ObjectUpload(UploadSteps):
 
     async def part(self, index: int, content: bytes) -> None:
         """The next part of a resumable upload."""
-        if not self._session:
-            call = self._calls.begin_upload(self._path)
-            answer = await self._client.ask(call)
-            self._session = answer.headers.get("location", "")
-            if answer.status not in (200, 201) or not self._session:
-                raise error_of(call, answer)
+        if not self._session.uri:
+            await self._session.begin()
         await self._send(content, last=False)
 
     async def finish(self, rest: bytes) -> FileStatus:
         """The last part; the object appears."""
-        answer = await self._send(rest, last=True)
-        assert answer is not None
-        return self._checked(answer)
+        return self._checked(await self._send(rest, last=True))
 
     async def give_up(self) -> None:
         """Cancel the upload, which would be kept for a week."""
-        if self._session:
-            await self._client.ask(self._calls.cancel_upload(self._session, self._path))
+        await self._session.give_up()
 
-    async def _send(self, content: bytes, *, last: bool) -> Answer | None:
-        self._checksum.update(content)
-        begin = self._sent
-        end = begin + len(content)
-        total = end if last else None
-        for attempt in range(TRIES):
-            if attempt:
-                await asyncio.sleep(RETRY_SECONDS * 2**attempt)
-            call = self._calls.upload_part(self._session, self._path, content[self._sent - begin :], self._sent, total)
-            try:
-                answer = await self._client.ask(call)
-            except AnswerLost:
-                answer = await self._client.ask(self._calls.upload_state(self._session, self._path))
-            if answer.status in (200, 201):
-                self._sent = end
-                return answer
-            if answer.status == 308:
-                match = _STORED.fullmatch(answer.headers.get("range", ""))
-                self._sent = int(match.group(1)) + 1 if match else 0
-                if self._sent < begin:
-                    raise StoreError("the store has lost a part of the upload", where=call.where)
-                if self._sent == end and not last:
-                    return None
-                continue
-            if answer.status == 412:
-                raise FileExists("an object is there already", where=call.where)
-            raise error_of(call, answer)
-        raise AnswerLost("an upload makes no progress", where=call.where)
+    async def _send(self, content: bytes, *, last: bool) -> Answer:
+        first = self._written.length
+        self._written.add(content)
+        answer = await self._session.send(content, first, self._written.length if last else None)
+        if answer.status == 412:
+            raise FileExists("an object is there already", where=str(self._calls.root.child(self._path)))
+        if answer.status not in (200, 201, 308):
+            raise error_of(self._calls.upload_state("", self._path), answer)
+        return answer
 
     def _checked(self, answer: Answer) -> FileStatus:
         status = status_of(self._path, json_of(answer))
-        if status.identity and content_of(status.identity) != content_of(self._expected()):
+        if status.identity and content_of(status.identity) != content_of(self._written.identity):
             raise StoreError(
                 "the store holds other bytes than were sent: the checksums differ", where=str(self._calls.root)
             )
         return status
-
-    def _expected(self) -> str:
-        checksum = base64.b64encode(self._checksum.digest()).decode()
-        return identity_of(checksum, self._sent, "0")
 
     async def _ours(self) -> FileStatus | None:
         answer = await self._client.ask(self._calls.status(self._path))
         if answer.status != 200:
             return None
         status = status_of(self._path, json_of(answer))
-        return status if content_of(status.identity) == content_of(self._expected()) else None
+        return status if content_of(status.identity) == content_of(self._written.identity) else None

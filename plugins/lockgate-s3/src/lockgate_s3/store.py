@@ -65,6 +65,7 @@ CAPABILITIES = frozenset(
         Capability.BULK_DELETE,
         Capability.DURABLE_WRITE,
         Capability.DEFERRED_UPLOAD,
+        Capability.LISTED_UPLOADS,
         Capability.CONDITIONAL_WRITE,
     }
 )
@@ -319,8 +320,8 @@ class S3Store(Store):
 
     # Deferred uploads
 
-    def open_deferred(self, path: str, mark: str) -> OutputFile:
-        """Sent while it is written, in parts of one upload."""
+    def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
+        """Sent while it is written, in parts of one upload. What completes it is no secret."""
         return self._streamed(path, PartsUpload(self.client, self._calls, check_relative(path), mark))
 
     def _streamed(self, path: str, steps: PartsUpload) -> OutputFile:
@@ -382,7 +383,7 @@ class S3Store(Store):
             (found,) = await self.completed([upload])
         else:
             (found,) = await self.stat_files([upload.path])
-            found = found if found is not None and upload.is_what(found) else None
+            found = found if found is not None and upload.is_what(found, self.same_identity) else None
         return None if found is None else Completed(found.identity)
 
     async def completed(self, uploads: Sequence[Upload]) -> list[FileStatus | None]:

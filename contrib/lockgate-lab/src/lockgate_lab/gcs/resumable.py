@@ -1,14 +1,20 @@
 """Resumable uploads: a session that takes chunks until the total is known and reached, and then makes the object.
 
 The precondition of a session is judged when it is finalised, not when it begins. Anyone with the session's URI can
-write.
+write. A session lives a week, and then is not known any more; what it has become, it says until then. One that was
+cancelled answers 499. Where the service has been seen to be kinder than its documentation, as with chunks that are no
+multiples of 256 KiB, this is not.
 
-Source: the pages "Resumable uploads" and "Perform resumable uploads" of the Cloud Storage documentation.
+Source: the pages "Resumable uploads" and "Perform resumable uploads" of the Cloud Storage documentation; for sessions
+that are not known (404), and cancelled ones that are written to (499), fsouza/fake-gcs-server#1813; for expired ones
+(404, not 410), googleapis/gcs-resumable-upload#16; for the preconditions and for bytes that are sent again,
+`gcs/upload.py` of googleapis/storage-testbench.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +23,7 @@ from lockgate_lab.gcs.calls import GcsCall
 from lockgate_lab.gcs.gcs_errors import GcsError
 
 CHUNK_UNIT = 256 * 1024
+SESSION_SECONDS = 7 * 86400
 _RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)$")
 
 
@@ -33,6 +40,12 @@ class UploadSession:
     received: bytearray = field(default_factory=bytearray)
     finished: StoredObject | None = None
     cancelled: bool = False
+    begun: float = field(default_factory=time.time)
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether its week is over."""
+        return time.time() - self.begun >= SESSION_SECONDS
 
     def take(self, content_range: str | None, body: bytes) -> bool:
         """Take a chunk, or a question about the state; say whether the object is now complete."""
@@ -48,16 +61,14 @@ class UploadSession:
         if int(last) - int(first) + 1 != len(body):
             raise GcsError(400, "The Content-Range does not match the length of the body.", "badRequest")
         is_final = total != "*" and int(last) + 1 == int(total)
-        if not is_final:
-            if len(body) < CHUNK_UNIT:
-                raise GcsError(
-                    400,
-                    "Invalid request. The number of bytes uploaded is required to be equal or greater than 262144, "
-                    "except for the final request (it's recommended to be the exact multiple of 262144). "
-                    f"The received request contained {len(body)} bytes, which does not meet this requirement.",
-                    "badRequest",
-                )
-            body = body[: len(body) // CHUNK_UNIT * CHUNK_UNIT]
+        if not is_final and len(body) % CHUNK_UNIT:
+            raise GcsError(
+                400,
+                "Invalid request. The number of bytes uploaded is required to be equal or greater than 262144, "
+                "except for the final request (it's recommended to be the exact multiple of 262144). "
+                f"The received request contained {len(body)} bytes, which does not meet this requirement.",
+                "badRequest",
+            )
         self._append(int(first), body)
         return is_final and self._is_complete(int(total))
 

@@ -334,7 +334,7 @@ class GcsService:
 
     def _session(self, call: GcsCall) -> UploadSession:
         session = self.sessions.get(call.query["upload_id"])
-        if session is None:
+        if session is None or session.has_expired:
             raise GcsError(404, "No such upload session.")
         if session.cancelled:
             raise GcsError(499, "The upload session was cancelled.", "cancelled")

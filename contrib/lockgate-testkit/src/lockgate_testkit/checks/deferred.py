@@ -15,16 +15,23 @@ from lockgate_testkit.catalogue import check
 
 NAMES = ("plain", "a b+c%20", "p=1/part-0", "ü/日本", "quote'\"&<>")
 
+LARGE = 20 << 20
+"""Bytes of a file that any store sends while it is written."""
 
-async def deferred(store: Store, path: str, content: bytes, mark: str) -> Upload:
+KEPT = "_kept/attempt"
+"""Where the store may keep what completes uploads: none of the places that the checks look at."""
+
+
+async def deferred(store: Store, path: str, content: bytes, mark: str, *, keep: str = KEPT) -> Upload:
     """A deferred upload with this content, not completed."""
 
     def write() -> FileStatus:
-        output = store.open_deferred(path, mark)
+        output = store.open_deferred(path, mark, keep)
         output.stream.write(content)
         return output.close()
 
     status = await asyncio.to_thread(write)
+    await store.keep_uploads(keep)
     expect(bool(status.upload), f"the deferred upload of {path} has nothing that completes it")
     expect_same((status.path, status.length), (path, len(content)), "status of a deferred upload")
     return Upload(path, mark, status.upload, status.length, status.identity)
@@ -140,6 +147,32 @@ async def a_large_deferred_upload_is_whole(bench: Bench) -> None:
 
 
 @check(Capability.DEFERRED_UPLOAD)
+async def what_is_kept_of_uploads_is_found_by_anybody(bench: Bench) -> None:
+    """A store that keeps what completes uploads shows them to any process, that of one that is being written too."""
+    if not bench.store.keeps_uploads:
+        listed = [each async for page in bench.store.kept_uploads("_kept") for each in page]
+        expect_same(listed, [], "uploads shown by a store that says that it keeps none")
+        return
+    mine = [await deferred(bench.store, f"d/{n}", b"x" * n, str(n)) for n in range(3)]
+    other = await deferred(bench.store, "d/other", b"x", "other", keep="_kept/another")
+    dead = bench.store.open_deferred("d/dead", "dead", KEPT)
+    await asyncio.to_thread(dead.stream.write, b"x" * LARGE)  # and never closed
+    anybody = bench.open()
+    try:
+        listed = [each async for page in anybody.kept_uploads("_kept", ["_kept/another"]) for each in page]
+        found = [each async for page in anybody.kept_uploads("_kept/another") for each in page]
+        await anybody.abort_uploads(listed)
+    finally:
+        await anybody.close()
+    expect_same(sorted({each.path for each in listed}), ["d/0", "d/1", "d/2", "d/dead"], "uploads that are kept")
+    expect_same([each.path for each in found], ["d/other"], "uploads that are kept elsewhere")
+    *given_up, last = await bench.store.complete_uploads([*mine, other])
+    expect(not any(isinstance(each, Completed) for each in given_up), f"completed after they were given up: {given_up}")
+    expect(isinstance(last, Completed), f"completion of the other: {last}")
+    await asyncio.to_thread(dead.discard)
+
+
+@check(Capability.LISTED_UPLOADS)
 async def uploads_are_listed_until_they_end(bench: Bench) -> None:
     """Uploads that are neither complete nor given up are listed below their root, and below no other."""
     uploads = [await deferred(bench.store, f"p={n}/f", b"x", str(n)) for n in range(3)]

@@ -170,11 +170,12 @@ async def _names(store: Store, at: str) -> tuple[bool, str]:
 
 async def _deferred_upload(store: Store, at: str) -> tuple[bool, str]:
     def write() -> FileStatus:
-        output = store.open_deferred(f"{at}/file", "probe")
+        output = store.open_deferred(f"{at}/file", "probe", f"{at}/kept")
         output.stream.write(b"content")
         return output.close()
 
     first, second = await asyncio.to_thread(write), await asyncio.to_thread(write)
+    await store.keep_uploads(f"{at}/kept")
     uploads = [Upload(each.path, "probe", each.upload, each.length, each.identity) for each in (first, second)]
     try:
         if await store.stat_files([f"{at}/file"]) != [None]:

@@ -35,8 +35,8 @@ class PendingUpload:
 
 async def pending_uploads(run: JobRun) -> list[BegunUpload]:
     """Every upload below the destination that waits, anybody's, the oldest first; none where a store has no such
-    thing."""
-    if Capability.DEFERRED_UPLOAD not in run.store.capabilities:
+    thing, or cannot list them."""
+    if Capability.LISTED_UPLOADS not in run.store.capabilities:
         return []
     found = [each async for page in run.store.list_uploads() for each in page]
     return sorted(found, key=lambda each: (each.begun, each.path))

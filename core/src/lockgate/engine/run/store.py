@@ -9,7 +9,7 @@ patience are the store's; it repeats only what is safe to repeat.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import BinaryIO, ClassVar
 
 from lockgate.model.capabilities import Capability
@@ -258,14 +258,41 @@ class Store(ABC):
 
     # Only where DEFERRED_UPLOAD is declared.
 
-    def open_deferred(self, path: str, mark: str) -> OutputFile:
-        """Open a file whose upload is completed later: `OutputFile.close` returns when all of its bytes are at the
-        store, and its status has the `upload`. The file will carry `mark` as its `proof`. Used as `open_output` is.
+    uploads_expire_seconds: ClassVar[float] = 0.0
+    """After how long the store itself ends an upload that nobody has completed; 0: never."""
+
+    keeps_uploads: ClassVar[bool] = False
+    """Whether what completes an upload is more than a manifest may hold or show, a secret for one, so that the store
+    keeps it in files of its own: then `keep_uploads` and `kept_uploads` do something."""
+
+    def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
+        """Open a file whose upload is completed later. After `OutputFile.close` its status has the `upload`, and all of
+        its bytes are at the store, or will be after `keep_uploads`. The file will carry `mark` as its `proof`. `keep`
+        is a directory of the task attempt's own. Used as `open_output` is.
 
         Raises:
             AccessDenied, StoreUnavailable, StoreError: it cannot be written.
         """
         raise self._cannot(Capability.DEFERRED_UPLOAD)
+
+    async def keep_uploads(self, keep: str) -> None:  # noqa: B027  # most stores hold nothing
+        """Bring to the store what this object still holds of closed uploads that were opened with this `keep`: from
+        then on any process can complete them. Repeated where it has failed. The default holds nothing.
+
+        Raises:
+            AccessDenied, StoreUnavailable, StoreError: it could not be done, or only in part.
+        """
+
+    async def kept_uploads(self, directory: str, but: Collection[str] = ()) -> AsyncIterator[Sequence[BegunUpload]]:
+        """Every upload of which the store keeps something in a `keep` that is `directory`, or below it, but for those
+        that are in `but`; they may be completed, or given up, since. The default keeps nothing.
+
+        Raises:
+            StoreError: as `list_tree` raises it; or something of it cannot be read.
+        """
+        pages: Sequence[Sequence[BegunUpload]] = ()
+        for page in pages:
+            yield page
 
     async def complete_uploads(
         self, uploads: Sequence[Upload], progress: Progress = no_progress
@@ -288,13 +315,15 @@ class Store(ABC):
         """
         raise self._cannot(Capability.DEFERRED_UPLOAD)
 
+    # Only where LISTED_UPLOADS is declared.
+
     def list_uploads(self) -> AsyncIterator[Sequence[BegunUpload]]:
         """Every upload below the root that is neither completed nor given up, anybody's, in pages.
 
         Raises:
             StoreError: as `list_directory` raises it.
         """
-        raise self._cannot(Capability.DEFERRED_UPLOAD)
+        raise self._cannot(Capability.LISTED_UPLOADS)
 
     # Only where CONDITIONAL_WRITE is declared.
 

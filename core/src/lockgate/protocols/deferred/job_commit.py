@@ -114,7 +114,7 @@ async def _complete(run: JobRun, uploads: Sequence[Upload], progress: Progress) 
     doubted = [number for number in repeated if isinstance(outcomes[number], Completed)]
     found = await run.store.stat_files([uploads[number].path for number in doubted]) if doubted else []
     for number, status in zip(doubted, found, strict=True):
-        if status is None or not uploads[number].is_what(status):
+        if status is None or not uploads[number].is_what(status, run.store.same_identity):
             outcomes[number] = NotCompleted(UploadRefusal.TARGET_EXISTS)
     return outcomes
 

@@ -21,7 +21,7 @@ from lockgate.model.replaced import KeptList
 from lockgate.model.summary import Summary, encode_summary
 from lockgate.model.undone import Undone
 from lockgate.protocols.deferred import job_commit, staging, task_commit, undo
-from lockgate.protocols.deferred.uploads import mark_of, marked_in
+from lockgate.protocols.deferred.uploads import keep_of, mark_of, marked_in
 
 
 class DeferredProtocol(Protocol):
@@ -74,7 +74,7 @@ class DeferredProtocol(Protocol):
         mark = mark_of(run, ordinal, nonce)
         if staging.is_staging(run):
             return staging.open_staged(run, path, mark)
-        return run.store.open_deferred(path, mark)
+        return run.store.open_deferred(path, mark, keep_of(run, run.task_attempt_id))
 
     async def send_files(
         self, run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, nonce: str

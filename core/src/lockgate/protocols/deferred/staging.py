@@ -24,7 +24,7 @@ from lockgate.model.errors import DuplicateTarget, PathError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import is_reserved
 from lockgate.model.urls import check_relative
-from lockgate.protocols.deferred.uploads import entry_of, mark_of, upload_of
+from lockgate.protocols.deferred.uploads import entry_of, keep_of, mark_of, upload_of
 
 PREFIX = "lockgate-"
 FILES_AT_ONCE = 4
@@ -194,7 +194,7 @@ def _found(run: JobRun, written: Mapping[str, FileStatus]) -> list[str]:
 
 def _upload(run: JobRun, path: str, staged: str, mark: str) -> FileStatus:
     with _disk(run).open(staged) as source:
-        output = run.store.open_deferred(path, mark)
+        output = run.store.open_deferred(path, mark, keep_of(run, run.task_attempt_id))
         try:
             while chunk := source.read(CHUNK_BYTES):
                 output.stream.write(chunk)

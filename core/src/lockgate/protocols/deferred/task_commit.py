@@ -19,7 +19,7 @@ from lockgate.model.manifest import TaskManifest, decode_manifest, encode_manife
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
 from lockgate.protocols.deferred import staging
-from lockgate.protocols.deferred.uploads import entry_of, upload_of
+from lockgate.protocols.deferred.uploads import entry_of, keep_of, upload_of
 
 RETRY_SECONDS = 0.1
 """The wait before the second try to save a manifest; it doubles with every further one, to 5 s."""
@@ -76,6 +76,7 @@ async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
                     where=run.url(run.layout.job_marker),
                     next_step="nothing of this attempt is committed",
                 )
+            await run.store.keep_uploads(keep_of(run, attempt.task_attempt_id))
             await run.store.write_file(run.layout.manifest_temporary(attempt.task_attempt_id), content)
             await run.store.write_file(run.layout.manifest(attempt.task_id), content)
             return
@@ -110,6 +111,11 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
             manifest = decode_manifest(content, run.layout, run.below, name=run.url(own), deferred=True)
             uploads += [upload_of(entry) for entry in manifest.files]
         await run.store.abort_uploads(uploads)
+        if run.store.keeps_uploads:
+            keep = keep_of(run, attempt.task_attempt_id)
+            async for kept in run.store.kept_uploads(keep):
+                await run.store.abort_uploads(kept)
+            await run.store.delete_directories([keep])
         await run.store.delete_files([own])
 
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.job_run import JobRun
+from lockgate.model.capabilities import Capability
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.layout import MANIFEST_SUFFIX, JobLayout
@@ -36,7 +37,7 @@ async def undo(run: JobRun, plan: CommitPlan) -> Undone:
         for batch in plan.batches(1_000):
             ours: list[FileStatus] = []
             for entry, status in zip(batch, await marked_in(run, batch), strict=True):
-                if status is not None and upload_of(entry).is_what(status):
+                if status is not None and upload_of(entry).is_what(status, run.store.same_identity):
                     ours.append(status)
                 elif status is not None:
                     left.append(status.path)
@@ -48,18 +49,32 @@ async def undo(run: JobRun, plan: CommitPlan) -> Undone:
 
 async def discard(run: JobRun) -> None:
     """Give up every upload of the job that is known."""
-    async for uploads in _uploads_of(run):
-        await run.store.abort_uploads(uploads)
-    await _abort_named(run)
+    await _give_up(run)
 
 
 async def release(run: JobRun) -> None:
     """Give up the uploads of task attempts that do not count: of those that the job has not pinned, or that died. What
     is at a task's path tells nothing of that: a late attempt may have displaced the one that the driver took."""
     record = await read_record(run)
-    async for uploads in _uploads_of(run, but=() if record is None else record.pins):
+    await _give_up(run, but=() if record is None else record.pins)
+
+
+async def _give_up(run: JobRun, *, but: Sequence[Pin] = ()) -> None:
+    if run.store.keeps_uploads:  # before any manifest names one, the store keeps it
+        async for kept in _kept(run, but=but):
+            await run.store.abort_uploads(kept)
+        return
+    async for uploads in _uploads_of(run, but=but):
         await run.store.abort_uploads(uploads)
-    await _abort_named(run)
+    if Capability.LISTED_UPLOADS in run.store.capabilities:
+        await _abort_named(run)
+
+
+async def _kept(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[Sequence[BegunUpload]]:
+    pinned = [run.layout.at_attempt(pin.job_attempt).task_directory(pin.task_attempt_id) for pin in but]
+    for layout in await every_attempt(run):
+        async for page in run.store.kept_uploads(layout.tasks, pinned):
+            yield page
 
 
 async def _uploads_of(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[list[Upload]]:

@@ -19,6 +19,11 @@ def mark_of(run: JobRun, ordinal: int, nonce: str) -> str:
     return f"{run.marker}-{run.task_attempt_id}-{nonce}-{ordinal}"
 
 
+def keep_of(run: JobRun, task_attempt_id: str) -> str:
+    """The directory in which the store may keep what completes the attempt's uploads."""
+    return run.layout.task_directory(task_attempt_id)
+
+
 def entry_of(target: str, status: FileStatus) -> Entry:
     """The entry of a file that an attempt has uploaded."""
     return Entry("", target, status.length, status.identity, f"{status.proof} {status.upload}")
@@ -35,7 +40,7 @@ async def completed_in(run: JobRun, entries: Sequence[Entry]) -> list[FileStatus
     somebody has changed since."""
     found = await marked_in(run, entries)
     return [
-        status if status is not None and upload_of(entry).is_what(status) else None
+        status if status is not None and upload_of(entry).is_what(status, run.store.same_identity) else None
         for entry, status in zip(entries, found, strict=True)
     ]
 

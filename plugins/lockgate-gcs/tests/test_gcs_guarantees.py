@@ -1,0 +1,27 @@
+"""The deferred protocol's guarantees on Cloud Storage: a driver that dies, is refused or sleeps before each change that
+it makes, and recoverers who overtake each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from lockgate.engine.run.store import Store
+from lockgate.model.options import JobOptions
+from lockgate.plugins.registry import registry_for
+from lockgate.protocols.deferred import DeferredProtocol
+from lockgate_lab.gcs import GcsLab
+from lockgate_testkit import ProtocolContract
+
+
+@pytest.mark.parametrize("renames_by", ["move"], indirect=True)
+class TestDeferredOnGcs(ProtocolContract):
+    """By resumable sessions."""
+
+    protocol = DeferredProtocol()
+    moments_max = 12
+
+    @pytest.fixture
+    def lockgate_store_factory(self, gcs: GcsLab) -> Callable[[str], Store]:
+        options = JobOptions(store={"endpoint_url": gcs.url})
+        return lambda place: registry_for((), ()).open_store(f"gs://data/{place}", options)
