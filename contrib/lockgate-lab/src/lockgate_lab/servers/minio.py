@@ -55,6 +55,12 @@ class MinioServer(Startable):
             self._directory.cleanup()
             self._directory = None
 
+    def make_bucket(self, name: str) -> None:
+        """Make an empty bucket: a directory at the top of what it serves."""
+        if self._directory is None:
+            raise RuntimeError("MinIO is not running")
+        Path(self._directory.name, "data", name).mkdir()
+
     @property
     def url(self) -> str:
         """The endpoint of clients."""
