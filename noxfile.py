@@ -90,16 +90,21 @@ TEST_TOOLS = (
 )
 # The files that take minutes begin first, the longest at the head, so that no worker is left alone with one at the end.
 LONG_FILES = (
-    "tests/spark/test_spark_streaming.py",
     "tests/spark/test_spark_guarantees.py",
-    "tests/kills/test_every_system_call.py",
-    "tests/docs/test_examples_run.py",
-    "tests/spark/test_spark_options.py",
-    "tests/spark/test_spark_round_trip.py",
     "tests/kills/test_spark_driver_killed.py",
     "tests/kills/test_driver_killed.py",
+    "tests/spark/test_spark_streaming.py",
+    "tests/spark/test_spark_connect.py",
+    "tests/spark/test_spark_found.py",
+    "tests/docs/test_examples_run.py",
     "tests/packaging/test_skeletons.py",
+    "tests/kills/test_every_system_call.py",
+    "tests/spark/test_spark_stores.py",
     "tests/spark/test_spark_values.py",
+    "tests/spark/test_spark_options.py",
+    "tests/spark/test_spark_round_trip.py",
+    "tests/kills/test_driver_stopped.py",
+    "tests/hadoop/test_s3a_magic_jobs.py",
 )
 PYSPARKS = ("4.0", "4.1")
 LINT_TOOLS = ("ruff>=0.12", "mypy>=1.17", "import-linter>=2.3")
