@@ -267,8 +267,11 @@ def test_gc_gives_up_the_sessions_of_a_dead_job(table: RemoteTable, pending: Pen
     table.task(job, {"a": b"1"})
     begun = job.task_attempt(1, 0)
     begun.setup()
-    begun.open("lost").write(b"x" * 5 * UNIT)
+    lost = begun.open("lost")
+    lost.write(b"x" * 5 * UNIT)
+    assert len(pending()) == 2
     job._show_life_no_more()
+    begun._show_life_no_more()
     lockgate.collect_garbage(table.url, options=table.job_options(alive_seconds=0))
     assert pending() == []
     assert table.left_over() == []

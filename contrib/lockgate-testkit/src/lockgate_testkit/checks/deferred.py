@@ -156,20 +156,20 @@ async def what_is_kept_of_uploads_is_found_by_anybody(bench: Bench) -> None:
     mine = [await deferred(bench.store, f"d/{n}", b"x" * n, str(n)) for n in range(3)]
     other = await deferred(bench.store, "d/other", b"x", "other", keep="_kept/another")
     dead = bench.store.open_deferred("d/dead", "dead", KEPT)
-    await asyncio.to_thread(dead.stream.write, b"x" * LARGE)  # and never closed
     anybody = bench.open()
     try:
+        await asyncio.to_thread(dead.stream.write, b"x" * LARGE)  # and never closed
         listed = [each async for page in anybody.kept_uploads("_kept", ["_kept/another"]) for each in page]
         found = [each async for page in anybody.kept_uploads("_kept/another") for each in page]
         await anybody.abort_uploads(listed)
     finally:
         await anybody.close()
+        await asyncio.to_thread(dead.discard)
     expect_same(sorted({each.path for each in listed}), ["d/0", "d/1", "d/2", "d/dead"], "uploads that are kept")
     expect_same([each.path for each in found], ["d/other"], "uploads that are kept elsewhere")
     *given_up, last = await bench.store.complete_uploads([*mine, other])
     expect(not any(isinstance(each, Completed) for each in given_up), f"completed after they were given up: {given_up}")
     expect(isinstance(last, Completed), f"completion of the other: {last}")
-    await asyncio.to_thread(dead.discard)
 
 
 @check(Capability.LISTED_UPLOADS)
