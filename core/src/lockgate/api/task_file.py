@@ -71,4 +71,7 @@ class TaskFile(io.BufferedIOBase):
 
     def __del__(self) -> None:
         # A file object that is dropped unclosed was not finished; io.IOBase would close, and so keep, it.
-        self.discard()
+        if not self.closed:
+            self._output.drop()
+            self._tell_closed(None)
+            super().close()

@@ -61,6 +61,10 @@ class OutputFile(ABC):
     def discard(self) -> None:
         """Give the file up, without raising. What was uploaded goes with the task attempt's directory."""
 
+    def drop(self) -> None:
+        """As `discard`, called by a finalizer, on any thread at any moment: it must not wait for another thread."""
+        self.discard()
+
 
 class Store(ABC):
     """A rooted store. Every method takes paths relative to `url` and raises `StoreError` where a whole call fails.

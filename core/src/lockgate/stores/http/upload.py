@@ -6,11 +6,13 @@ than the store waits. A file that fits in one part is one request.
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import contextlib
 import io
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, BinaryIO, cast
 
 from lockgate.engine.run.store import OutputFile
@@ -139,6 +141,19 @@ class StreamedOutput(OutputFile, io.BufferedIOBase):
             with contextlib.suppress(Exception):
                 UPLOAD_LOOP.run(self._steps.give_up())
 
+    def drop(self) -> None:
+        """As `discard`, without waiting for anything: a finalizer runs wherever memory is freed, on the upload loop's
+        own thread as well, which would wait for itself."""
+        if self._given_up or self._status is not None:
+            return
+        self._given_up = True
+        self._pending = bytearray()
+        under_way = list(self._under_way)
+        self._under_way.clear()
+        if self._parts:
+            with contextlib.suppress(Exception):
+                UPLOAD_LOOP.start(_give_up(self._steps, under_way))
+
     @property
     def closed(self) -> bool:
         """Whether it was closed or given up."""
@@ -146,4 +161,12 @@ class StreamedOutput(OutputFile, io.BufferedIOBase):
 
     def __del__(self) -> None:
         # Dropped unclosed is not finished; io.IOBase would close it.
-        self.discard()
+        self.drop()
+
+
+async def _give_up(steps: UploadSteps, under_way: Sequence[concurrent.futures.Future[None]]) -> None:
+    for future in under_way:
+        future.cancel()
+    await asyncio.gather(*(asyncio.wrap_future(future) for future in under_way), return_exceptions=True)
+    with contextlib.suppress(Exception):
+        await steps.give_up()

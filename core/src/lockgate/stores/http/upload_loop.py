@@ -16,16 +16,17 @@ class UploadLoop:
     """The loop, made at the first use in a process and again after a fork."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def forget(self) -> None:
         """In a forked child: the thread stayed with the parent."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._loop = None
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Start `work` on the loop."""
+        """Start `work` on the loop. May be called anywhere: also by a finalizer on the loop's own thread, or on one that
+        is about to start something else."""
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -34,7 +35,7 @@ class UploadLoop:
         return asyncio.run_coroutine_threadsafe(work, loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` and wait for it; an interrupted wait cancels it."""
+        """Run `work` and wait for it; an interrupted wait cancels it. Never called on the loop's own thread."""
         future = self.start(work)
         try:
             return future.result()
