@@ -254,7 +254,9 @@ def doctor(url: Location, options: JobOptions | None = None) -> list[Probe]:
     """
 
     async def work() -> list[Probe]:
-        run = await _run(url, options)
+        chosen = options or JobOptions.resolve(environment=os.environ)
+        # Some of what is tried is to be refused; a service that answers it with its own failure is not waited for.
+        run = await _run(url, chosen.replace(patience_seconds=min(chosen.patience_seconds, DOCTOR_PATIENCE)))
         missing = await missing_levels(run) if Capability.REAL_DIRECTORIES in run.store.capabilities else []
         try:
             return await probe_store(run)
@@ -264,6 +266,9 @@ def doctor(url: Location, options: JobOptions | None = None) -> list[Probe]:
                 await store.close()
 
     return IO_LOOP.run(work())
+
+
+DOCTOR_PATIENCE = 20.0
 
 
 async def _refuse_if_at_work(run: JobRun, *, harm: str) -> None:

@@ -369,7 +369,9 @@ def give_uploads_up(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PATH...", help="Paths below the destination; all, if none is given.", show_default=False
+            metavar="PATH...",
+            help="Paths below the destination; without any, all that are old enough.",
+            show_default=False,
         ),
     ] = None,
     older_than: Annotated[

@@ -377,6 +377,8 @@ def _meant(name: str) -> str:
     argument = _NO_JOB_OPTIONS.get(_plain(name))
     if argument:
         return f"{argument} is an argument of Job, and an option of a Spark write: give it there"
+    if name.lower().startswith("fs."):
+        return f"what a store takes is given with {STORE_PREFIX} before it: {STORE_PREFIX}{name}"
     within = name.lower().removeprefix(SPARK_PREFIX)
     near = difflib.get_close_matches(_plain(within), _BY_PLAIN, n=1, cutoff=0.6)
     if near:

@@ -40,6 +40,9 @@ from lockgate.spark.write_task import CommitMessage, SetUp, write_task
 
 log = get_log()
 
+PATIENCE = 5.0
+"""Seconds in which a store must answer of which the write says nothing."""
+
 
 class BatchWriter(DataSourceArrowWriter):
     """One `df.write.format("lockgate").save()`."""
@@ -89,8 +92,8 @@ class BatchWriter(DataSourceArrowWriter):
         with_conf, without = (self._options.job_options(each, os.environ) for each in (conf, {}))
         return "done" if _of_the_job(with_conf) == _of_the_job(without) else "again"
 
-    def _job(self, conf: dict[str, str]) -> Job:
-        options = self._options.job_options(conf, os.environ)
+    def _job(self, conf: dict[str, str], options: JobOptions | None = None) -> Job:
+        options = options or self._options.job_options(conf, os.environ)
         return Job(self._options.path, options, job_id=self._job_id, nonce=self._nonce, driver_process=driver_process())
 
     def _set_up_if_possible(self) -> bool:
@@ -99,8 +102,10 @@ class BatchWriter(DataSourceArrowWriter):
         options = self._options.job_options({}, os.environ)
         registry_of(options).check_choices(options)
         check_scheme(self._options.path, options)
+        # Where the session says how the store is reached, this process asks one that may be nobody's.
+        alone = options if options.store else options.replace(patience_seconds=min(options.patience_seconds, PATIENCE))
         try:
-            self._job({}).setup()
+            self._job({}, alone).setup()
         except (StoreError, OptionError, PluginError, CapabilityMissing) as error:
             if options.store:
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import shutil
@@ -107,5 +108,7 @@ def _told(local: Path) -> Iterator[None]:
         raise StoreError(
             f"a file that waits for its upload cannot be written or read: {error.strerror or error}",
             where=str(local),
-            next_step="make room on that disk, or give another staging_directory; nothing of this attempt is committed",
+            next_step="nothing of this attempt is committed: "
+            + ("make room on that disk" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "check that directory")
+            + ", or give another staging_directory",
         ) from error

@@ -28,6 +28,7 @@ ACLS = (
     "bucket-owner-read",
     "bucket-owner-full-control",
 )
+_ENDPOINT = re.compile(r"https?://[^/?#\s]+(/[^?#\s]*)?", re.IGNORECASE)
 _TAG = re.compile(r"[^&=]+=[^&=]*")
 
 Addressing = Literal["auto", "path", "virtual"]
@@ -93,6 +94,11 @@ class S3Settings:
         endpoint = endpoint or environment.get("AWS_ENDPOINT_URL", "")
         if endpoint and "://" not in endpoint:
             endpoint = f"https://{endpoint}"
+        if endpoint and not _ENDPOINT.fullmatch(endpoint):
+            raise OptionError(
+                f"store.endpoint_url cannot be {endpoint!r}",
+                next_step="store.endpoint_url takes http://host:port or https://host",
+            )
         region = environment.get("AWS_REGION", "") or environment.get("AWS_DEFAULT_REGION", "")
         return cls(
             endpoint.rstrip("/"),

@@ -8,12 +8,13 @@ believed, every object is looked at after its completion.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from urllib.parse import urlsplit
 
 from lockgate.model.errors import LockgateError
+from lockgate.model.layout import BOOKKEEPING
 from lockgate.stores.http.client import StoreClient
-from lockgate.stores.http.exchange import Call
 
 from lockgate_s3.answers import code_of, xml_of
 from lockgate_s3.calls import Calls
@@ -36,22 +37,18 @@ def _is_aws(base: str) -> bool:
 
 async def _refuses_what_was_given_up(client: StoreClient, calls: Calls) -> bool:
     """False as well where it cannot be tried."""
-    path = f"_lockgate/probe-{uuid.uuid4().hex}"
-
-    async def ask(call: Call) -> str:
-        answer = await client.ask(call)
-        if answer.status not in (200, 204):
-            raise LockgateError(f"{answer.status} {code_of(answer)}", where=call.where)
-        return xml_of(answer).findtext("UploadId") or "" if call.kind == "write-begin" else ""
-
+    path = f"{BOOKKEEPING}/probe-{uuid.uuid4().hex}"
     try:
-        upload = await ask(calls.begin_upload(path, ""))
+        upload = xml_of(await client.ask(calls.begin_upload(path, ""))).findtext("UploadId") or ""
         part = await client.ask(calls.upload_part(path, upload, 1, b"x"))
-        await ask(calls.put(path, b"another"))
-        await ask(calls.abort_upload(path, upload))
+        written = await client.ask(calls.put(path, b"another"))
+        given_up = await client.ask(calls.abort_upload(path, upload))
         etag = part.headers.get("etag", "").strip('"')
         answer = await client.ask(calls.complete_upload(path, upload, [etag], absent=True))
-        await ask(calls.delete(path))
     except LockgateError:
         return False
-    return answer.status != 200 or bool(code_of(answer))
+    finally:
+        with contextlib.suppress(LockgateError):
+            await client.ask(calls.delete(path))
+    tried = upload and part.status == written.status == 200 and given_up.status in (200, 204)
+    return bool(tried) and (answer.status != 200 or bool(code_of(answer)))

@@ -83,8 +83,13 @@ async def complete(run: JobRun, plan: CommitPlan) -> None:
                         UploadRefusal.TARGET_EXISTS: "a file is there that this job did not write",
                         UploadRefusal.UPLOAD_MISSING: "somebody has given its upload up",
                     }.get(outcome.reason, outcome.detail)
+                    taken = outcome.reason is UploadRefusal.TARGET_EXISTS
                     raise CommitFailed(
-                        f"a file could not be committed: {why}", where=where, next_step="run the job again"
+                        f"a file could not be committed: {why}",
+                        where=where,
+                        next_step="give new files new names, as Spark's writers do: none is written over"
+                        if taken
+                        else "run the job again",
                     )
                 raise OutcomeUnknown(
                     f"cannot tell whether a file was committed: {outcome}",

@@ -156,7 +156,9 @@ class StoreClient:
         return StoreUnavailable(
             f"{call.kind}: tried {times}, last {reason}",
             where=call.where,
-            next_step="if the store is only slow, raise patience_seconds or timeout_seconds",
+            next_step=f"check that {self.account} is the right address, and can be reached from here"
+            if reason.startswith("no connection")
+            else "if the store is only slow, raise patience_seconds or timeout_seconds",
         )
 
     def slow_down(self) -> None:

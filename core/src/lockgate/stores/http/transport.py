@@ -1,7 +1,7 @@
 """Connections to one store account: a bounded pool in each event loop, and one request at a time through it.
 
-Never repeats a request, never follows a redirect, keeps no cookies. A cancelled request's connection is closed, so that
-nothing goes on behind the caller's back.
+Never repeats a request, never follows a redirect, keeps no cookies. A service may act on a request though nobody waits
+for its answer any more: so one that changes something and is cancelled is over once it is answered, or after a while.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ CONNECT_SECONDS_MAX = 15.0
 KEEP_ALIVE_SECONDS = 15.0
 """Idle connections are given up before a store or a gateway does it: a request on a closed one has a lost answer."""
 
+ANSWER_SECONDS_MAX = 10.0
+"""For how long the answer to a cancelled request is waited for."""
+
 HEADER_BYTES_MAX = 1 << 16
+
+_CHANGES_NOTHING = frozenset({"GET", "HEAD"})
 
 
 class Transport:
@@ -52,6 +57,21 @@ class Transport:
             NotSent: no connection could be made.
             NoAnswer: no whole answer came within `timeout_s`.
         """
+        if call.method in _CHANGES_NOTHING:
+            return await self._exchange(call, headers, url, timeout_s)
+        request = asyncio.ensure_future(self._exchange(call, headers, url, timeout_s))
+        try:
+            return await asyncio.shield(request)
+        except asyncio.CancelledError:
+            try:
+                await asyncio.wait([request], timeout=ANSWER_SECONDS_MAX)
+            finally:
+                request.cancel()
+                with contextlib.suppress(asyncio.CancelledError, NotSent, NoAnswer):
+                    await request
+            raise
+
+    async def _exchange(self, call: Call, headers: dict[str, str], url: str, timeout_s: float) -> Answer:
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, CONNECT_SECONDS_MAX))
         try:
             async with self._session.request(

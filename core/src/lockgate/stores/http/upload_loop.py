@@ -25,8 +25,8 @@ class UploadLoop:
         self._loop = None
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Start `work` on the loop. May be called anywhere: also by a finalizer on the loop's own thread, or on one that
-        is about to start something else."""
+        """Start `work` on the loop. May be called anywhere: by a finalizer, too, on the loop's own thread or on one
+        that is about to start something else."""
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
