@@ -86,6 +86,24 @@ def test_hadoops_names_of_what_objects_are_made_with() -> None:
 
 @pytest.mark.parametrize(
     "told",
+    [
+        {"key": "k", "secret": "s", "anon": "true"},
+        {"key": "k", "secret": "s", "profile": "other"},
+        {"profile": "other", "anon": "TRUE"},
+        {"token": "t"},
+        {"region": "Mars 1"},
+        {"endpoint_url": "ftp://host"},
+        {"endpoint_url": "http://"},
+    ],
+)
+def test_what_contradicts_itself_or_is_no_address_is_refused(told: dict[str, str]) -> None:
+    with pytest.raises(OptionError, match=r"store\.") as caught:
+        S3Settings.resolve(told, {})
+    assert caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    "told",
     [{"encryption": "SSE-C"}, {"encryption": "SSE-S3", "encryption_key": "k"}, {"acl": "everybody"}, {"tags": "a"}],
 )
 def test_what_objects_cannot_be_made_with_is_refused(told: dict[str, str]) -> None:

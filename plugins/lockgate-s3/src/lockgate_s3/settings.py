@@ -29,6 +29,7 @@ ACLS = (
     "bucket-owner-full-control",
 )
 _ENDPOINT = re.compile(r"https?://[^/?#\s]+(/[^?#\s]*)?", re.IGNORECASE)
+_REGION = re.compile(r"[A-Za-z0-9-]+")
 _TAG = re.compile(r"[^&=]+=[^&=]*")
 
 Addressing = Literal["auto", "path", "virtual"]
@@ -90,6 +91,7 @@ class S3Settings:
                 "store.key and store.secret are one access key, and only one of them is given",
                 next_step="give both, or neither and let the usual chain find one",
             )
+        _refuse_contradictions(told)
         endpoint = told.get("endpoint_url") or environment.get("AWS_ENDPOINT_URL_S3", "")
         endpoint = endpoint or environment.get("AWS_ENDPOINT_URL", "")
         if endpoint and "://" not in endpoint:
@@ -140,6 +142,23 @@ class S3Settings:
 
 OPTIONS = (*S3Settings.__dataclass_fields__, *_HADOOP)
 """What the store reads of `JobOptions.store`."""
+
+
+def _refuse_contradictions(told: Mapping[str, str]) -> None:
+    named = [name for name in ("key", "profile") if told.get(name)]
+    named += ["anon"] if _switch(told.get("anon", "false")) else []
+    if len(named) > 1:
+        raise OptionError(
+            f"store.{named[0]} and store.{named[1]} each say who asks",
+            next_step="give one of store.key with store.secret, store.profile and store.anon",
+        )
+    if told.get("token") and not told.get("key"):
+        raise OptionError(
+            "store.token is of an access key, and none is given",
+            next_step="give store.key and store.secret as well, or leave all three to the usual chain",
+        )
+    if (region := told.get("region")) and not _REGION.fullmatch(region):
+        raise OptionError(f"store.region cannot be {region!r}", next_step="store.region takes a name such as eu-west-1")
 
 
 def _switch(text: str) -> bool:
