@@ -170,7 +170,17 @@ REPLACING = _policy("replace", "replace-partitions")
 FAILING = _faults("unavailable", "crash before", "crash after")
 
 
-@mutant("fenced", "complete", "undoable", "continuity", "told right", "exclusive", wants=_crowd, histories_max=1500)
+@mutant(
+    "fenced",
+    "complete",
+    "undoable",
+    "continuity",
+    "told right",
+    "exclusive",
+    "abortable",
+    wants=_crowd,
+    histories_max=1500,
+)
 def the_fence_is_removed() -> Iterator[None]:
     """A version of the commit record is written whatever is there, so two drivers both hold the job."""
 
