@@ -60,7 +60,9 @@ def test_a_job_on_s3_beside_its_peers_is_measured(tmp_path: Path) -> None:
         files, length = row["files"], 10_000
         copied = 2 * files if name == "Spark's classic way" else 0
         assert row["bytes_copied"] == copied * length
-        assert row["operations"].get("CompleteMultipartUpload", 0) == (0 if copied else files)
+        # Lockgate's first commit asks once whether the service is believed.
+        probe = int(name == "Lockgate")
+        assert row["operations"].get("CompleteMultipartUpload", 0) == (0 if copied else files + probe)
         assert row["bytes_sent"] >= files * length
 
 
