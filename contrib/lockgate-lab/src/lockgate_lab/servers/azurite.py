@@ -7,59 +7,36 @@ than itself, since the SDKs send theirs.
 from __future__ import annotations
 
 import subprocess
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from lockgate_lab.azure.account import ACCOUNT_KEY, ACCOUNT_NAME
-from lockgate_lab.lifecycle import Startable
-from lockgate_lab.server_process import ServerProcess, ServerStartError
+from lockgate_lab.server_process import ServerStartError
 from lockgate_lab.servers.cache import fetched_once
-from lockgate_lab.servers.free_port import free_port
+from lockgate_lab.servers.directory_server import DirectoryServer
 from lockgate_lab.servers.missing_tool import executable
 
 AZURITE_VERSION = "3.35.0"
 _REMEDY = "Node.js 20 or newer with npm, from https://nodejs.org or the system's packages"
 
 
-class Azurite(Startable):
+class Azurite(DirectoryServer):
     """One Azurite on a free loopback port; a context manager."""
 
+    name: ClassVar[str] = "azurite"
     account_name = ACCOUNT_NAME
     account_key = ACCOUNT_KEY
 
-    def __init__(self) -> None:
-        self._process: ServerProcess | None = None
-        self._directory: tempfile.TemporaryDirectory[str] | None = None
-
-    def start(self) -> None:
-        """Start it, fetched first if need be; raises MissingTool or ServerStartError."""
+    def fetch(self) -> Sequence[str]:
+        """From npm, once, into the lab's cache."""
         node = executable("node", "Azurite", _REMEDY)
-        module = _fetched() / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
-        self._directory = tempfile.TemporaryDirectory(prefix="azurite-")
-        port = free_port()
-        directory = Path(self._directory.name)
+        return [node, str(_fetched() / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js")]
+
+    def arguments(self, port: int, directory: Path) -> Sequence[str]:
+        """In memory."""
         flags = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
-        where = ["--blobHost", "127.0.0.1", "--blobPort", str(port)]
-        self._process = ServerProcess.tethered(
-            [node, str(module), *where, *flags], port, error_log=directory / "azurite.log", working_directory=directory
-        )
-        self._process.start()
-
-    def stop(self) -> None:
-        """End it."""
-        if self._process is not None:
-            self._process.stop()
-            self._process = None
-        if self._directory is not None:
-            self._directory.cleanup()
-            self._directory = None
-
-    @property
-    def url(self) -> str:
-        """The URL without the account."""
-        if self._process is None:
-            raise RuntimeError("Azurite is not running")
-        return self._process.url
+        return ["--blobHost", "127.0.0.1", "--blobPort", str(port), *flags]
 
     @property
     def endpoint(self) -> str:

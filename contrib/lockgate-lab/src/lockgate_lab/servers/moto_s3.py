@@ -1,51 +1,31 @@
 """moto's server of S3, in memory. Known not to do: it ignores `If-Match` on completions and copies, answers 500 to the
-completion of an aborted upload, and never answers 409 or 503."""
+completion of an aborted upload, dates every upload 2010, and never answers 409 or 503."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
-from lockgate_lab.lifecycle import Startable
-from lockgate_lab.server_process import ServerProcess
-from lockgate_lab.servers.free_port import free_port
+from lockgate_lab.servers.directory_server import DirectoryServer
 from lockgate_lab.servers.missing_tool import MissingTool
 
 
-class MotoServer(Startable):
+class MotoServer(DirectoryServer):
     """One server on a free loopback port; a context manager. It checks no signatures."""
 
+    name: ClassVar[str] = "moto"
     access_key = "lab"
     secret_key = "lab-secret"  # noqa: S105  # checked by nobody
 
-    def __init__(self) -> None:
-        self._process: ServerProcess | None = None
-        self._directory: tempfile.TemporaryDirectory[str] | None = None
-
-    def start(self) -> None:
-        """Start it; raises MissingTool or ServerStartError."""
+    def fetch(self) -> Sequence[str]:
+        """From this environment."""
         if importlib.util.find_spec("moto") is None:
             raise MissingTool("moto", "the tests against moto's server", "pip install 'moto[s3,server]'")
-        port = free_port()
-        command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-        self._directory = tempfile.TemporaryDirectory(prefix="moto-")
-        self._process = ServerProcess.tethered(command, port, error_log=Path(self._directory.name, "requests.log"))
-        self._process.start()
+        return [sys.executable, "-W", "ignore", "-m", "moto.server"]
 
-    def stop(self) -> None:
-        """End it."""
-        if self._process is not None:
-            self._process.stop()
-            self._process = None
-        if self._directory is not None:
-            self._directory.cleanup()
-            self._directory = None
-
-    @property
-    def url(self) -> str:
-        """The endpoint of clients."""
-        if self._process is None:
-            raise RuntimeError("moto's server is not running")
-        return self._process.url
+    def arguments(self, port: int, directory: Path) -> Sequence[str]:
+        """In memory."""
+        return ["-H", "127.0.0.1", "-p", str(port)]
