@@ -1,11 +1,7 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
-import java.io.FileOutputStream;
-import java.io.FileDescriptor;
 import java.io.IOException;
-import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.ByteBuffer;
@@ -53,24 +49,7 @@ public final class HadoopInterop {
     private final Map<String, HadoopJob> jobs = new HashMap<>();
 
     public static void main(String[] arguments) throws IOException {
-        // Logging and anything else that prints must not reach the channel of answers.
-        PrintStream answers =
-                new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
-        System.setOut(System.err);
-        HadoopInterop interop = new HadoopInterop();
-        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        String line;
-        while ((line = requests.readLine()) != null) {
-            Map<String, Object> answer = new LinkedHashMap<>();
-            try {
-                answer.put("ok", interop.answer(JSON.readTree(line)));
-            } catch (Exception | AssertionError error) {
-                error.printStackTrace();
-                answer.put("error", error.toString());
-            }
-            answers.println(JSON.writeValueAsString(answer));
-            answers.flush();
-        }
+        JsonLines.serve(new HadoopInterop()::answer);
     }
 
     private Object answer(JsonNode request) throws Exception {

@@ -1,14 +1,7 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.io.BufferedReader;
-import java.io.FileDescriptor;
-import java.io.FileOutputStream;
 import java.io.IOException;
-import java.io.InputStreamReader;
 import java.io.OutputStream;
-import java.io.PrintStream;
-import java.net.URI;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -50,24 +43,7 @@ public final class S3aInterop {
     private final Map<String, S3aJob> jobs = new HashMap<>();
 
     public static void main(String[] arguments) throws IOException {
-        // Logging and anything else that prints must not reach the channel of answers.
-        PrintStream answers =
-                new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
-        System.setOut(System.err);
-        S3aInterop interop = new S3aInterop();
-        BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        String line;
-        while ((line = requests.readLine()) != null) {
-            Map<String, Object> answer = new LinkedHashMap<>();
-            try {
-                answer.put("ok", interop.answer(JSON.readTree(line)));
-            } catch (Exception | LinkageError | AssertionError error) {
-                error.printStackTrace();
-                answer.put("error", error.toString());
-            }
-            answers.println(JSON.writeValueAsString(answer));
-            answers.flush();
-        }
+        JsonLines.serve(new S3aInterop()::answer);
     }
 
     private Object answer(JsonNode request) throws Exception {

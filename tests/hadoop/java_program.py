@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 HEAP = "-Xmx2g"
+COMPILE_OPTIONS = ("-encoding", "UTF-8", "-nowarn", "-proc:none")
 
 
 class HadoopError(Exception):
@@ -47,7 +48,7 @@ class JavaProgram:
         # Java takes the encoding of file names from the locale.
         environment = os.environ | {"LC_ALL": "C.UTF-8"}
         subprocess.run(
-            [javac, "-encoding", "UTF-8", "-nowarn", "-proc:none", "-cp", class_path, "-d", str(work), str(source)],
+            [javac, *COMPILE_OPTIONS, "-cp", class_path, "-sourcepath", source.parent, "-d", work, source],
             check=True,
             env=environment,
         )

@@ -46,6 +46,9 @@ from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
 
+DOCTOR_PATIENCE = 20.0
+"""Seconds that `doctor` asks again for at most, where the options say more."""
+
 
 def jobs(url: Location, options: JobOptions | None = None) -> list[JobState]:
     """Every job that left a trace below a destination, the latest first, the last committed one included."""
@@ -66,9 +69,8 @@ def commit(
     told: Collection[str] | None = None,
 ) -> Summary:
     """Commit a job whose tasks have committed: Lockgate's, or one of Hadoop's manifest committer, or of S3A's magic
-    committer. Without receipts,
-    all the manifests that are found, of every attempt at the job the newest of each task: then the job must show no
-    sign of life, or `force` must say that it is over.
+    committer. Without receipts, all the manifests that are found, of every attempt at the job the newest of each task:
+    then the job must show no sign of life, or `force` must say that it is over.
 
     The conflict policy, the transaction id and the other options that a job chose at its setup are used, whatever the
     environment says. `told` are the names of those in `options` that were expressly given and must not contradict
@@ -266,9 +268,6 @@ def doctor(url: Location, options: JobOptions | None = None) -> list[Probe]:
                 await store.close()
 
     return IO_LOOP.run(work())
-
-
-DOCTOR_PATIENCE = 20.0
 
 
 async def _refuse_if_at_work(run: JobRun, *, harm: str) -> None:

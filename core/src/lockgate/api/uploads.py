@@ -50,7 +50,7 @@ def abort_uploads(
     """
     if not paths and older_than is None:
         raise UsageError(
-            "neither which uploads are to be given up is said, nor how old they must be",
+            "neither paths nor an age are given",
             where=str(url),
             next_step="give paths, as lockgate uploads list shows them, or an age, such as --older-than 7d",
         )

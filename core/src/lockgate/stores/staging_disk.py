@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import itertools
 import os
 import shutil
 import stat
@@ -67,7 +68,7 @@ class LocalStagingDisk(StagingDisk):
         """See `StagingDisk`."""
         with contextlib.suppress(OSError):
             for directory in self._root.iterdir():
-                if directory.name.startswith(prefix) and _last_made(directory) < before:
+                if directory.name.startswith(prefix) and _nothing_made_since(directory, before):
                     shutil.rmtree(directory, ignore_errors=True)
 
     def local_path(self, path: str) -> str:
@@ -91,8 +92,8 @@ class _ToldFile(io.FileIO):
             return super().readinto(buffer)  # type: ignore[arg-type]  # any buffer
 
 
-def _last_made(directory: Path) -> float:
-    return max(each.lstat().st_mtime for each in (directory, *directory.rglob("*")))
+def _nothing_made_since(directory: Path, before: float) -> bool:
+    return all(each.lstat().st_mtime < before for each in itertools.chain([directory], directory.rglob("*")))
 
 
 def _raised(error: OSError) -> None:

@@ -167,7 +167,7 @@ async def _refuse_if_tasks_have_committed(run: JobRun) -> None:
     """
     if found := await run.protocol.find_pins(run):
         raise CommitRefused(
-            f"{len(found)} tasks of job {run.layout.job_id} have committed since it was looked for them",
+            f"tasks of job {run.layout.job_id} have committed since it was looked for them: {len(found)}",
             where=run.url(run.layout.manifests),
             next_step="nothing was touched: once its tasks are done, commit the job again",
         )

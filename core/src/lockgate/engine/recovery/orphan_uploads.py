@@ -26,6 +26,8 @@ from lockgate.model.urls import StoreUrl
 CLOCKS_DIFFER = 86400.0
 """Seconds: the store's clock tells when an upload was begun, and a driver's when its job was."""
 
+_MISDATED = "when an upload was begun, this service does not tell rightly"
+
 
 @dataclass(frozen=True)
 class PendingUpload:
@@ -54,19 +56,18 @@ async def judge_uploads(run: JobRun, uploads: Sequence[BegunUpload]) -> list[Pen
         url: since for url, _ in await destinations_above(run) if (since := await _oldest_job_at(run, url)) is not None
     }
     holds_jobs: dict[str, bool] = {}
-    dated = await _tells_when_uploads_begin(run)
     judged: list[PendingUpload] = []
     for each in uploads:
         keep = ""
-        if not dated:
-            keep = "when an upload was begun, this service does not tell rightly"
-        elif oldest is not None and oldest < each.begun + CLOCKS_DIFFER:
+        if oldest is not None and oldest < each.begun + CLOCKS_DIFFER:
             keep = "a job that is not over may have begun it"
         elif outer := [url for url, since in above.items() if since < each.begun + CLOCKS_DIFFER]:
             keep = f"a job of {outer[0]} may have begun it"
         elif (nested := await _nested_destination(run, each.path, holds_jobs)) is not None:
             keep = f"a job below {run.url(nested)} may have begun it"
         judged.append(PendingUpload(each, keep))
+    if not all(each.keep for each in judged) and not await _tells_when_uploads_begin(run):
+        judged = [each if each.keep else dataclasses.replace(each, keep=_MISDATED) for each in judged]
     return judged
 
 

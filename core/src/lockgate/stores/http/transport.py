@@ -67,8 +67,8 @@ class Transport:
                 await asyncio.wait([request], timeout=ANSWER_SECONDS_MAX)
             finally:
                 request.cancel()
-                with contextlib.suppress(asyncio.CancelledError, NotSent, NoAnswer):
-                    await request
+                # Whatever became of it, the cancellation is what the caller is told.
+                await asyncio.gather(request, return_exceptions=True)
             raise
 
     async def _exchange(self, call: Call, headers: dict[str, str], url: str, timeout_s: float) -> Answer:
