@@ -360,6 +360,54 @@ def a_refused_jobs_claim_is_free() -> Iterator[None]:
         yield
 
 
+def _refused_at_every_attempt(scenario: Scenario) -> Scenario:
+    """Two attempts at a job of a transaction, in the way of a job whose renames take long."""
+    slow = replace(
+        scenario.jobs[0],
+        run="job1",
+        job_id="job2",
+        options=options(conflict="replace-partitions", requests_in_flight=2, alive_seconds=900.0),
+        attempts=(AttemptPlan(0, 0, ("p=1/a", "p=1/b")),),
+        start=0.0,
+        twin=None,
+        aborts=False,
+        aborts_early=False,
+        gives_up=False,
+        commits_twice=False,
+    )
+    first = replace(
+        slow,
+        run="job0",
+        job_id="job1",
+        options=options(conflict="append", requests_in_flight=2, txn_id="txn 1/ü/7"),
+        attempts=(AttemptPlan(0, 0, ("p=1/c",)),),
+        start=100.0,
+    )
+    second = replace(first, run="job0b", job_attempt=1, attempt_of="job0", start=700.0)
+    return replace(
+        scenario,
+        jobs=(first, second, slow),
+        visitors=(),
+        strangers=(),
+        fault_rate=0.0,
+        seconds_per_rename=700.0,
+        settle_before_sleepers_wake=False,
+        forgets=False,
+    )
+
+
+@mutant(
+    "live",
+    shape=_refused_at_every_attempt,
+    histories_max=100,
+    mended="a transaction that two refused attempts hold is free for the next job",
+)
+def a_claims_attempt_is_rolled_back() -> Iterator[None]:
+    """Who rolls back a refused job of its transaction rolls back the attempt that the claim names, not the newest."""
+    with patch.object(JobLayout, "at_attempt", lambda layout, _: layout):
+        yield
+
+
 @mutant(
     "exactly once",
     "told right",

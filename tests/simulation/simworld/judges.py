@@ -551,6 +551,10 @@ class Judges:
     def _read_set_aside(self, job: JobTruth, record: CommitRecord) -> None:
         path = JobLayout(record.job_id).replaced_list(record.set_aside_nonce)
         stored = self.disk.files.get(path)
+        if stored is None and job.robbed:
+            # A driver that slept finds, after this version, that those before it are gone: it may set nothing aside.
+            job.set_aside = {}
+            return
         if stored is None or digest_of(stored.content) != record.set_aside_digest:
             self.accuse("undoable", f"{job.directory} moves before the list of what it sets aside is written")
             return
@@ -609,7 +613,9 @@ class Judges:
             self.accuse("contained", f"{actor} renamed {source} to {target}")
             return
         self.asides[target] = (source, job)
-        if job.over:
+        if self._is_of_a_lost_commit(job, source):
+            pass
+        elif job.over:
             self.accuse("continuity", f"{actor} set {source} aside after {job.directory} was over")
         elif job.phase not in (Phase.MOVING, Phase.ROLLING_BACK):
             self.accuse("undoable", f"{actor} set {source} aside in phase {job.phase}")
@@ -630,10 +636,17 @@ class Judges:
         self._check_mark(f"{actor} set {source} aside")
 
     def _was_placed_by(self, job: JobTruth, path: str, stored: Stored) -> bool:
-        """Whether a file is the job's own: also of a commit of it whose record another committer has deleted, since
-        when the record has been begun anew."""
-        lost = (one for one in self.ended if one.directory == job.directory and one.robbed and not one.committed)
-        return job.owns(path, stored) or any(one.owns(path, stored) for one in lost)
+        """Whether a file is the job's own: also of a commit of it whose record was lost."""
+        return job.owns(path, stored) or any(one.owns(path, stored) for one in self._lost_commits(job))
+
+    def _is_of_a_lost_commit(self, job: JobTruth, path: str) -> bool:
+        """Whether a driver that slept may set this file aside: it does not know that its record was deleted, and begun
+        anew since."""
+        return any(path in one.set_aside for one in self._lost_commits(job))
+
+    def _lost_commits(self, job: JobTruth) -> list[JobTruth]:
+        """The commits of a job whose record another committer has deleted, since when it has been begun anew."""
+        return [one for one in self.ended if one.directory == job.directory and one.robbed and not one.committed]
 
     def _check_mark(self, because: str) -> None:
         if self.marked is None or not self.mark_holds:
@@ -651,7 +664,9 @@ class Judges:
             self.accuse("contained", f"{actor} renamed _SUCCESS to {target}")
             return
         self.asides[target] = ("_SUCCESS", job)
-        if job.over:
+        if self._is_of_a_lost_commit(job, "_SUCCESS"):
+            pass
+        elif job.over:
             self.accuse("continuity", f"{actor} set _SUCCESS aside after {job.directory} was over")
         elif job.phase not in (Phase.MOVING, Phase.ROLLING_BACK) or "_SUCCESS" not in job.set_aside:
             self.accuse("undoable", f"{actor} set _SUCCESS aside in phase {job.phase}")

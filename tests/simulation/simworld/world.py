@@ -25,7 +25,15 @@ from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.runtime import Event, Runtime
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CommitFailed, CommitRefused, LockgateError, OutcomeUnknown, StoreError, UsageError
+from lockgate.model.errors import (
+    CommitFailed,
+    CommitFenced,
+    CommitRefused,
+    LockgateError,
+    OutcomeUnknown,
+    StoreError,
+    UsageError,
+)
 from lockgate.model.files import FileStatus, Mismatch, NotRenamed, Refusal, Rename, RenameOutcome
 from lockgate.model.layout import JobLayout, TaskAttempt
 from lockgate.model.options import JobOptions
@@ -672,13 +680,10 @@ class World:
         """Run the history to its end and judge it."""
         for job in self.scenario.jobs:
             self.markers[job.run] = self.markers.get(job.again_of) or f"{self.random.getrandbits(64):016x}"
-            self.receipts[job.run] = {}
-            self.failed[job.run] = set()
         shared = {job.options.txn_id for job in self.scenario.jobs if job.options.txn_id}
         together = {job.job_id for job in self.scenario.jobs} if shared else set()
         for job in self.scenario.jobs:
-            self.judges.job_of_run[job.run] = job.attempt_of or job.run
-            self.judges.id_of_run[job.run] = job.job_id
+            self._introduce(job)
             actor = self.actor(f"{job.run}.driver", job.job_id, *together)
             self.start(actor, self.drive(job, actor))
         for number, visitor in enumerate(self.scenario.visitors):
@@ -697,16 +702,26 @@ class World:
                 self._check_sleepers()
         self._until(self.wake_by)
         self._check_ended()
+        # A workflow does not always wait for an operator before it runs its write again.
+        if self.seed % 2:
+            self._repeat_transactions("repetition")
         if self.scenario.forgets:
             self._forget()
         self._settle_now(LAST)
         if not self.judges.violations:
             self.judges.judge_end(settled=True)
-            self._check_txn()
+            self._repeat_transactions("last repetition")
             window = max(job.options.requests_in_flight for job in self.scenario.jobs)
             if self.ether.reads_at_once_max > window:
                 self.judges.accuse("bounded", f"{self.ether.reads_at_once_max} manifests read at once, of {window}")
         return self._ended()
+
+    def _introduce(self, job: JobPlan) -> None:
+        """Let the judges know whose job a run is of, before any of its receipts comes in."""
+        self.receipts[job.run] = {}
+        self.failed[job.run] = set()
+        self.judges.job_of_run[job.run] = job.attempt_of or job.run
+        self.judges.id_of_run[job.run] = job.job_id
 
     def _until(self, when: float) -> None:
         if self.loop.halted:
@@ -752,10 +767,27 @@ class World:
             if task.done() and task.exception() is not None:
                 raise task.exception()  # type: ignore[misc]
 
-    def _check_txn(self) -> None:
-        for job in self.scenario.jobs:
-            if job.options.txn_id and self.judges.same_txn.get(job.options.txn_id) is None:
-                return
+    def _repeat_transactions(self, name: str) -> None:
+        """Nobody is at work any more, and nothing goes wrong. So one more job of each transaction id is not told that
+        the id is held: it commits, or is told how the id has ended."""
+        if self.loop.halted:
+            return
+        faults, self.ether.faults = self.ether.faults, NoFaults()
+        firsts = {job.options.txn_id: job for job in reversed(self.scenario.jobs) if job.options.txn_id}
+        for txn_id, first in firsts.items():
+            patient = changed(changed(first.options, conflict="append"), wait_seconds_max=3_600.0)
+            job = JobPlan(name, name.replace(" ", "-"), patient, attempts=())
+            self.markers[job.run] = name
+            self._introduce(job)
+            actor = self.actor(name, *{each.job_id for each in (job, *self.scenario.jobs)})
+            actor.skew_seconds = 0.0
+            heard = len(self.told)
+            self.start(actor, self.drive(job, actor))
+            self._until(self.loop.now + self.wake_by / 2)
+            told = [what for what in self.told[heard:] if what.startswith(f"{name}: ")]
+            if not self.tasks[-1].done() or f"{name}: commit: {CommitFenced.__name__}" in "".join(told):
+                self.judges.accuse("live", f"the transaction {txn_id} is held though nobody is at work: {told}")
+        self.ether.faults = faults
 
     def _ended(self) -> History:
         for task in self.tasks:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from lockgate.engine.record.record_log import holders_of, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
@@ -111,9 +112,25 @@ async def let_go_of_replaced(run: JobRun, *, committed: bool) -> None:
     layout, store = run.layout, run.store
     if not committed and await lists_in_force(run):
         raise still_set_aside(run)
+    if not committed and await _is_of_a_lost_record(run):
+        return
     await delete_lists(run)
     await store.delete_directories([layout.replaced])
     await store.delete_empty_directories([REPLACED, BOOKKEEPING])
+
+
+async def _is_of_a_lost_record(run: JobRun) -> bool:
+    """Whether a list is there of a driver that no version of the job's record knows, so that its own record was lost.
+    That driver may be asleep, and set files aside when it wakes. Where directories are real it cannot, once its place
+    is gone; elsewhere its list stays, for whoever brings them back, until gc finds it old."""
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        return False
+    nonces = await lists_written(run)
+    if not nonces:
+        return False
+    record = await read_record(run)
+    holders = await holders_of(run, record) if record else set()
+    return bool(set(nonces) - {replaced_nonce(run.layout.replaced_list(nonce)) for nonce in holders})
 
 
 async def delete_lists(run: JobRun) -> None:

@@ -24,6 +24,7 @@ from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploa
 from lockgate.engine.recovery.recover import recover_job
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
+from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError, StoreError
 from lockgate.model.files import FileStatus
@@ -181,6 +182,8 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         try:
             if await kept_lists(run, job_id) or await read_record(run, layout) is not None:
                 continue
+            if await _driver_may_wake(run, job_id):
+                continue
         except StoreError:
             raise
         except LockgateError as error:
@@ -191,6 +194,15 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
         found.append(Garbage(layout.replaced, action, "replaced by a job that has committed"))
     return found
+
+
+async def _driver_may_wake(run: JobRun, job_id: str) -> bool:
+    """Whether a list, beside which nothing waits, may be of a driver that is asleep, and that nothing keeps from
+    setting files aside when it wakes: see `let_go_of_replaced`."""
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        return False
+    oldest = run.runtime.wall() - run.options.remember_seconds
+    return any(kept.replaced.created > oldest for kept in await kept_lists(run, job_id, in_force=False))
 
 
 async def _notes(run: JobRun, *, dry_run: bool) -> list[Garbage]:
