@@ -50,7 +50,9 @@ class DeferredProtocol(Protocol):
     )
 
     async def set_up_job(self, run: JobRun) -> None:
-        """Nothing but the marker, which the engine leaves."""
+        """Nothing but the marker, which the engine leaves; its directory first, where directories are real."""
+        if Capability.REAL_DIRECTORIES in run.store.capabilities:
+            await run.store.make_directories([run.layout.manifests])
 
     async def set_up_task(self, run: JobRun) -> None:
         """The job is looked for, so that a late attempt uploads nothing. Files that are to wait on the local disk get
