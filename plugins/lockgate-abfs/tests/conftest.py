@@ -97,7 +97,21 @@ def flat_table(azurite: Azurite, flat: ContainerClient) -> RemoteTable:
         return {name[len(prefix) :]: flat.download_blob(name).readall() for name in found}
 
     url = f"abfss://{flat.container_name}@devstoreaccount1.dfs.core.windows.net/{PATH}"
-    return RemoteTable(url, {"connection_string": azurite.connection_string, "block_bytes": "65536"}, look)
+    store = {"connection_string": azurite.connection_string, "block_bytes": "65536"}
+    return RemoteTable(url, store, look, tagged=True)
+
+
+@pytest.fixture
+def deferred_table(abfs_table: RemoteTable) -> RemoteTable:
+    """An empty destination in the lab's account, for jobs that are told to take the deferred protocol."""
+    return RemoteTable(abfs_table.url, abfs_table.store, abfs_table.server_files, {"protocol": "deferred"}, tagged=True)
+
+
+@pytest.fixture(params=["flat_table", "deferred_table"], ids=["azurite", "hierarchical"])
+def table(request: pytest.FixtureRequest) -> RemoteTable:
+    """Both."""
+    found: RemoteTable = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture

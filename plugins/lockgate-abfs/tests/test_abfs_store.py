@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from lockgate import Job
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AccessDenied, AnswerLost, CapabilityMissing, FileExists
 from lockgate.model.files import Deleted, FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
-from lockgate_abfs import plugin
+from lockgate_abfs import account_kind, plugin
+from lockgate_abfs.flat_store import FlatStore
+from lockgate_abfs.store import AbfsStore
 from lockgate_lab.azure import AzureLab
 from store_contract import CHECKS, Check, run_check
 
@@ -58,10 +61,9 @@ def test_a_tree_goes_at_once_whoever_deletes_it(azure: AzureLab, make_abfs: Call
     assert azure.control.counts()["operations"]["DeletePath"] == 3 + 4
 
 
-def test_an_account_without_hierarchical_namespace_is_refused(
+def test_an_account_without_hierarchical_namespace_takes_the_deferred_protocol(
     azure: AzureLab, make_abfs: Callable[..., Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockgate_abfs import store as module
     from lockgate_lab.azure import dfs_calls
     from lockgate_lab.azure.service import _OPERATIONS
 
@@ -71,13 +73,15 @@ def test_an_account_without_hierarchical_namespace_is_refused(
         return answer
 
     monkeypatch.setitem(_OPERATIONS, "GetFilesystemProperties", flat)
-    module._known_hierarchical.clear()
-
-    async def work(store: Store) -> None:
-        with pytest.raises(CapabilityMissing, match="hierarchical namespace"):
-            await store.make_directories(["d"])
-
-    use(make_abfs, work)
+    account_kind._known.clear()
+    assert isinstance(make_abfs(), FlatStore)
+    assert isinstance(make_abfs(), FlatStore)
+    assert azure.control.counts()["operations"]["GetFilesystemProperties"] == 1
+    store = {"connection_string": azure.connection_string}
+    assert isinstance(make_abfs(**store, hns="true"), AbfsStore)
+    with pytest.raises(CapabilityMissing, match="hierarchical namespace"):
+        Job(URL, JobOptions(store=store, protocol="manifest"))
+    account_kind._known.clear()
 
 
 def test_a_rename_whose_answer_was_lost_is_proved_by_transaction_id(
