@@ -18,6 +18,7 @@ from lockgate_abfs.location import locate
 from lockgate_abfs.settings import AbfsSettings
 from lockgate_lab.servers import Azurite
 from lockgate_testkit import CHECKS, ContractBroken, run_check
+from msgspec import structs
 
 BY_NAME = {check.name: check for check in CHECKS}
 
@@ -35,8 +36,8 @@ class CompletesAtOnce(FlatStore):
 
 
 class MarksNothing(FlatStore):
-    def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
-        return super().open_deferred(path, "", keep)
+    async def complete_uploads(self, uploads: Sequence[Upload], *how: Any) -> list[CompletionOutcome]:
+        return await super().complete_uploads([structs.replace(upload, mark="") for upload in uploads], *how)
 
 
 class GivesNothingUp(FlatStore):
