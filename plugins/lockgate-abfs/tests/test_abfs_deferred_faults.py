@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
 import pytest
 from azure.storage.blob import ContainerClient
 from lockgate_lab.azure import AzureLab, AzureSettings, connection_string
@@ -12,9 +15,6 @@ from lockgate_lab.fault_proxy import FaultProxyLab
 from lockgate_lab.fault_schedule import SeededFaults
 from lockgate_lab.servers import Azurite
 from remote_jobs import FaultyRun, RemoteTable, run_job_under_faults, run_seeds, seeds_of_faults, without_ids
-
-TIMES = {"timeout_seconds": 3.0}
-"""Most of a run is waiting for answers that do not come."""
 
 
 def url_of(container: str) -> str:
@@ -38,7 +38,7 @@ def on_azurite(server: Azurite, seed: int) -> FaultyRun:
             names = list(container.list_blob_names())
             return {name.removeprefix("t/"): container.download_blob(name).readall() for name in names}
 
-        direct = RemoteTable(url_of(f"seed{seed}"), {"connection_string": text}, look, TIMES, tagged=True)
+        direct = RemoteTable(url_of(f"seed{seed}"), {"connection_string": text}, look, tagged=True)
         return under_faults(direct, server.url, seed)
 
 
@@ -51,21 +51,17 @@ def on_the_labs_account(lab: AzureLab, seed: int) -> FaultyRun:
         found = namespace.walk(namespace.root, recursive=True)
         return {path.removeprefix("t/"): node.content for path, node in found if isinstance(node, File)}
 
-    store, options = {"connection_string": lab.connection_string}, {"protocol": "deferred", **TIMES}
+    store, options = {"connection_string": lab.connection_string}, {"protocol": "deferred"}
     direct = RemoteTable(url_of(name), store, lambda: lab.on_loop(look), options, tagged=True)
     return under_faults(direct, lab.url, seed)
 
 
 @pytest.mark.timeout(2700)
 @pytest.mark.slow
-def test_complete_and_exclusive_or_nothing_on_flat_accounts(azurite: Azurite) -> None:
-    runs = run_seeds(seeds_of_faults(2), lambda seed: on_azurite(azurite, seed), at_once=4)
-    assert sum(run.committed for run in runs) > len(runs) / 2
-
-
-@pytest.mark.timeout(2700)
-@pytest.mark.slow
-def test_complete_and_exclusive_or_nothing_on_hierarchical_accounts() -> None:
-    with AzureLab(AzureSettings(check_signatures=True)) as lab:
-        runs = run_seeds(seeds_of_faults(2), lambda seed: on_the_labs_account(lab, seed), at_once=4)
+def test_complete_and_exclusive_or_nothing_under_five_percent_of_every_fault(azurite: Azurite) -> None:
+    seeds = seeds_of_faults(1)
+    with AzureLab(AzureSettings(check_signatures=True)) as lab, ThreadPoolExecutor(2) as threads:
+        worlds = (partial(on_azurite, azurite), partial(on_the_labs_account, lab))
+        both = [threads.submit(run_seeds, seeds, world, at_once=4) for world in worlds]
+        runs = [run for found in both for run in found.result()]
     assert sum(run.committed for run in runs) > len(runs) / 2
