@@ -239,3 +239,19 @@ def test_no_more_requests_in_flight_than_asked_for(azure: AzureLab) -> None:
         assert azure.server.log.in_flight_max == 7
 
     run_check(work, lambda: registry_for((), ()).open_store(URL, options))
+
+
+def test_an_identity_that_may_not_read_a_file_is_told_its_status(
+    azure: AzureLab, make_abfs: Callable[..., Store]
+) -> None:
+    """All properties need the right to read, the status does not."""
+
+    async def work(store: Store) -> None:
+        await store.make_directories(["d"])
+        written = await store.write_file("d/f", b"x")
+        azure.control.fault("error-before", "GetPathStatus", status=403)
+        (found,) = await store.stat_files(["d/f"])
+        assert found is not None
+        assert found.identity == written.identity
+
+    use(make_abfs, work)
