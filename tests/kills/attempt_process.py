@@ -17,12 +17,13 @@ def main() -> None:
     job = Job(told["url"], JobOptions.resolve(told["options"]), job_id=told["job_id"], nonce=told["nonce"])
     attempt = job.task_attempt(0, told["attempt"])
     attempt.setup()
-    with attempt.open("p=1/early") as file:
+    tag = f".{attempt.tag}" if job.needs_tags else ""
+    with attempt.open(f"p=1/early{tag}") as file:
         file.write(b"zombie")
     print("written", flush=True)
     sys.stdin.readline()
     try:
-        with attempt.open("p=1/late") as file:
+        with attempt.open(f"p=1/late{tag}") as file:
             file.write(b"zombie")
         attempt.commit()
     except LockgateError as error:

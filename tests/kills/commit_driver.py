@@ -42,7 +42,7 @@ def main() -> None:
         attempt = job.task_attempt(task)
         attempt.setup()
         for path in paths[task :: told["tasks"]]:
-            with attempt.open(path) as file:
+            with attempt.open(f"{path}.{attempt.tag}" if job.needs_tags else path) as file:
                 file.write(told["files"][path].encode())
         receipts.append(attempt.commit())
     if told.get("slow"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import uuid
@@ -18,6 +19,8 @@ from lockgate.model.options import JobOptions
 
 DRIVER = Path(__file__).with_name("commit_driver.py")
 Files = dict[str, str]
+
+_TAG = re.compile(r"\.[0-9a-f]{16}\Z")
 
 
 class Destination:
@@ -92,8 +95,10 @@ class Destination:
             paths = [status.path async for page in list_visible(run) for status in page]
             contents = await run.store.read_files(paths, bytes_max=1 << 20)
             await run.store.close()
+            # Where names have to hold the tags of their attempts, these are not what is compared.
+            plain = [_TAG.sub("", path) if run.store.uploads_share_names else path for path in paths]
             return {
-                path: content.decode() for path, content in zip(paths, contents, strict=True) if content is not None
+                path: content.decode() for path, content in zip(plain, contents, strict=True) if content is not None
             }
 
         return asyncio.run(look())

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from azure.storage.blob import ContainerClient
 from lockgate_lab.azure import AzureLab, AzureSettings
 from lockgate_lab.gcs import GcsLab
 from lockgate_lab.gcs.buckets import Bucket
-from lockgate_lab.servers import MiniHdfs, VersityGateway, start_or_skip
+from lockgate_lab.servers import Azurite, MiniHdfs, VersityGateway, start_or_skip
 
-REMOTE = ("abfs", "gcs", "gcs-deferred", "hdfs", "s3")
-"""With the protocol that each takes by itself, but for the one that says which it is told to take."""
+REMOTE = ("abfs", "abfs-flat", "gcs", "gcs-deferred", "hdfs", "s3")
+"""With the protocol that each takes by itself, but for the one that says which it is told to take. `abfs-flat` is an
+account without a hierarchical namespace, Azurite's."""
 
 STORES = ("local", *REMOTE)
 
@@ -29,6 +31,15 @@ def destination_on(kind: str, directory: Path, *, latency_ms: float = 0.0) -> It
             azure.control.latency(latency_ms)
             url = "abfss://data@devstoreaccount1.dfs.core.windows.net/tables/events"
             yield url, {"store.connection_string": azure.connection_string}
+    elif kind == "abfs-flat":
+        azurite = start_or_skip(Azurite())
+        try:
+            with ContainerClient.from_connection_string(azurite.connection_string, "data") as container:
+                container.create_container()
+            url = "abfss://data@devstoreaccount1.dfs.core.windows.net/tables/events"
+            yield url, {"store.connection_string": azurite.connection_string}
+        finally:
+            azurite.stop()
     elif kind in ("gcs", "gcs-deferred"):
         with GcsLab() as gcs:
             gcs.on_loop(lambda: gcs.service.buckets.__setitem__("data", Bucket("data")))

@@ -42,7 +42,7 @@ def job_of(destination: Destination) -> tuple[Job, str]:
 def commit_without_it(job: Job) -> None:
     attempt = job.task_attempt(0, 0)
     attempt.setup()
-    with attempt.open("p=1/right") as file:
+    with attempt.open(f"p=1/right.{attempt.tag}" if job.needs_tags else "p=1/right") as file:
         file.write(b"right")
     job.commit([attempt.commit()])
 

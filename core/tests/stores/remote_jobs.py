@@ -18,6 +18,7 @@ from typing import Any
 
 from leftovers import LEFT_OVER
 from lockgate import Job, JobOptions, LockgateError, Receipt, Summary, recover
+from lockgate.api.job import TaskAttempt
 from lockgate.model.errors import OutcomeUnknown
 
 Files = Mapping[str, bytes]
@@ -42,6 +43,8 @@ class RemoteTable:
     store: Mapping[str, str]
     server_files: Callable[[], dict[str, bytes]]
     options: dict[str, Any] = field(default_factory=dict)
+    tagged: bool = False
+    """Whether names have to hold the tags of their attempts: each gets it at its end, and `read` leaves it out."""
 
     def job_options(self, **options: Any) -> JobOptions:
         """Options of a job here."""
@@ -58,9 +61,13 @@ class RemoteTable:
         work = job.task_attempt(task, attempt)
         work.setup()
         for path, content in files.items():
-            with work.open(path) as file:
+            with work.open(self.named(work, path)) as file:
                 file.write(content)
         return work.commit()
+
+    def named(self, work: TaskAttempt, path: str) -> str:
+        """The path that an attempt gives to its file."""
+        return f"{path}.{work.tag}" if self.tagged else path
 
     def write(self, files: Files, **options: Any) -> Summary:
         """A whole job of one task, committed."""
@@ -69,7 +76,8 @@ class RemoteTable:
 
     def read(self) -> dict[str, bytes]:
         """What a reader sees."""
-        return {path: content for path, content in self.server_files().items() if not path.startswith(("_", "."))}
+        seen = {path: content for path, content in self.server_files().items() if not path.startswith(("_", "."))}
+        return {_TAG.sub("", path): content for path, content in seen.items()} if self.tagged else seen
 
     def left_over(self) -> list[str]:
         """What is of use only while a job is at work."""
@@ -77,7 +85,10 @@ class RemoteTable:
 
     def through(self, url: str, store: Mapping[str, str], **options: Any) -> RemoteTable:
         """The same destination by another way, such as a proxy's."""
-        return RemoteTable(url, store, self.server_files, {**self.options, **options})
+        return RemoteTable(url, store, self.server_files, {**self.options, **options}, self.tagged)
+
+
+_TAG = re.compile(r"\.[0-9a-f]{16}\Z")
 
 
 @dataclass(frozen=True)
@@ -156,7 +167,7 @@ def _run_task(table: RemoteTable, job: Job, attempts: tuple[int, ...], task: int
     if task % 4 == 3:
         zombie = job.task_attempt(task, 7)
         zombie.setup()
-        with zombie.open(f"zombie-{task}.bin") as file:
+        with zombie.open(table.named(zombie, f"zombie-{task}.bin")) as file:
             file.write(b"never committed")
     if task % 8 == 1:
         table.task(job, {f"rival-{task}.bin": b"committed, not taken"}, task, 1)

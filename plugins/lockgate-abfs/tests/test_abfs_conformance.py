@@ -6,20 +6,30 @@ from collections.abc import Callable
 
 import pytest
 from lockgate.engine.run.store import Store
-from lockgate.model.options import JobOptions
-from lockgate.plugins.registry import registry_for
-from lockgate_abfs.store import CAPABILITIES
-from lockgate_lab.azure import AzureLab
-from lockgate_testkit import StoreContract
+from lockgate_abfs import calls, flat_store, store
+from lockgate_testkit import Effort, StoreContract
 
 
 class TestAbfsStore(StoreContract):
     """On the lab's account, which checks signatures."""
 
-    capabilities = CAPABILITIES
+    capabilities = store.CAPABILITIES
 
     @pytest.fixture
-    def lockgate_store_factory(self, azure: AzureLab) -> Callable[[str], Store]:
-        options = JobOptions(store={"connection_string": azure.connection_string})
-        base = "abfss://data@devstoreaccount1.dfs.core.windows.net"
-        return lambda place: registry_for((), ()).open_store(f"{base}/{place}", options)
+    def lockgate_store_factory(self, hierarchical_stores: Callable[[str], Store]) -> Callable[[str], Store]:
+        return hierarchical_stores
+
+
+class TestFlatStore(StoreContract):
+    """On Azurite, in pages of a hundred: it takes a minute for ten thousand blobs."""
+
+    capabilities = flat_store.CAPABILITIES
+    effort = Effort(entries=600, batch=600)
+
+    @pytest.fixture(autouse=True)
+    def _small_pages(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(calls, "LIST_PAGE", 100)
+
+    @pytest.fixture
+    def lockgate_store_factory(self, flat_stores: Callable[[str], Store]) -> Callable[[str], Store]:
+        return flat_stores

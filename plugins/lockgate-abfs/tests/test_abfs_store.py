@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from lockgate import Job
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AccessDenied, AnswerLost, CapabilityMissing, FileExists
 from lockgate.model.files import Deleted, FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
-from lockgate_abfs import plugin
+from lockgate_abfs import account_kind, plugin
+from lockgate_abfs.flat_store import FlatStore
+from lockgate_abfs.store import AbfsStore
 from lockgate_lab.azure import AzureLab
 from store_contract import CHECKS, Check, run_check
 
@@ -58,10 +61,9 @@ def test_a_tree_goes_at_once_whoever_deletes_it(azure: AzureLab, make_abfs: Call
     assert azure.control.counts()["operations"]["DeletePath"] == 3 + 4
 
 
-def test_an_account_without_hierarchical_namespace_is_refused(
+def test_an_account_without_hierarchical_namespace_takes_the_deferred_protocol(
     azure: AzureLab, make_abfs: Callable[..., Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockgate_abfs import store as module
     from lockgate_lab.azure import dfs_calls
     from lockgate_lab.azure.service import _OPERATIONS
 
@@ -71,13 +73,15 @@ def test_an_account_without_hierarchical_namespace_is_refused(
         return answer
 
     monkeypatch.setitem(_OPERATIONS, "GetFilesystemProperties", flat)
-    module._known_hierarchical.clear()
-
-    async def work(store: Store) -> None:
-        with pytest.raises(CapabilityMissing, match="hierarchical namespace"):
-            await store.make_directories(["d"])
-
-    use(make_abfs, work)
+    account_kind._known.clear()
+    assert isinstance(make_abfs(), FlatStore)
+    assert isinstance(make_abfs(), FlatStore)
+    assert azure.control.counts()["operations"]["GetFilesystemProperties"] == 1
+    store = {"connection_string": azure.connection_string}
+    assert isinstance(make_abfs(**store, hns="true"), AbfsStore)
+    with pytest.raises(CapabilityMissing, match="hierarchical namespace"):
+        Job(URL, JobOptions(store=store, protocol="manifest"))
+    account_kind._known.clear()
 
 
 def test_a_rename_whose_answer_was_lost_is_proved_by_transaction_id(
@@ -235,3 +239,19 @@ def test_no_more_requests_in_flight_than_asked_for(azure: AzureLab) -> None:
         assert azure.server.log.in_flight_max == 7
 
     run_check(work, lambda: registry_for((), ()).open_store(URL, options))
+
+
+def test_an_identity_that_may_not_read_a_file_is_told_its_status(
+    azure: AzureLab, make_abfs: Callable[..., Store]
+) -> None:
+    """All properties need the right to read, the status does not."""
+
+    async def work(store: Store) -> None:
+        await store.make_directories(["d"])
+        written = await store.write_file("d/f", b"x")
+        azure.control.fault("error-before", "GetPathStatus", status=403)
+        (found,) = await store.stat_files(["d/f"])
+        assert found is not None
+        assert found.identity == written.identity
+
+    use(make_abfs, work)

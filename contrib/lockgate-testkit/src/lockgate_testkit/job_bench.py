@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from lockgate.model.layout import SUCCESS, JobLayout, TaskAttempt
 from lockgate.model.options import JobOptions
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
+from lockgate.model.uploads import TAG_LENGTH, tag_of
 from lockgate.plugins.hookspecs import hookimpl
 from lockgate.plugins.registry import PluginRegistry
 
@@ -104,7 +106,8 @@ class JobBench:
         try:
             paths = [status.path async for page in list_visible(run) for status in page]
             contents = await run.store.read_files(paths, bytes_max=1 << 20)
-            return {path: content for path, content in zip(paths, contents, strict=True) if content is not None}
+            plain = _without_tag if run.protocol.needs_tags(run) else str
+            return {plain(path): content for path, content in zip(paths, contents, strict=True) if content is not None}
         finally:
             await run.store.close()
 
@@ -176,8 +179,14 @@ class Attempt:
         """Set it up, and write files, each as a plain writer on a thread does."""
         await self.run.protocol.set_up_task(self.run)
         for path, content in files.items():
-            self._written[path] = await asyncio.to_thread(functools.partial(self._write, path, content))
+            name = self.named(path)
+            self._written[name] = await asyncio.to_thread(functools.partial(self._write, name, content))
         return self
+
+    def named(self, path: str) -> str:
+        """The path, with the attempt's tag behind it where the protocol needs that."""
+        tag = tag_of(self.run.marker, self.run.task_attempt_id, self._nonce)
+        return f"{path}.{tag}" if self.run.protocol.needs_tags(self.run) else path
 
     def _write(self, path: str, content: bytes) -> FileStatus:
         output = self.run.protocol.open_file(self.run, len(self._written), path, self._nonce)
@@ -191,6 +200,10 @@ class Attempt:
     async def abort(self) -> None:
         """Abort it."""
         await self.run.protocol.abort_task(self.run, self._name, dict(self._written))
+
+
+def _without_tag(path: str) -> str:
+    return re.sub(rf"\.[0-9a-f]{{{TAG_LENGTH}}}\Z", "", path)
 
 
 async def _nowhere_else(url: str) -> Store:

@@ -160,6 +160,16 @@ class WatchedStore(Store):
         """The other's."""
         return self._inner.keeps_uploads
 
+    @property
+    def uploads_share_names(self) -> bool:  # type: ignore[override]  # one store's own, not the class's
+        """The other's."""
+        return self._inner.uploads_share_names
+
+    @property
+    def giving_up_is_seen(self) -> bool:  # type: ignore[override]  # one store's own, not the class's
+        """The other's."""
+        return self._inner.giving_up_is_seen
+
     async def keep_uploads(self, keep: str) -> None:
         """Passed on, where it changes something."""
         if self.keeps_uploads:

@@ -49,6 +49,7 @@ from lockgate.model.options import JobOptions, OptionFields, names_given
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
+from lockgate.model.uploads import tag_of
 from lockgate.model.urls import check_relative, parse_url
 
 _NONCE = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -140,6 +141,12 @@ class Job:
     def capabilities(self) -> frozenset[Capability]:
         """What the destination's store promises."""
         return self._open().capabilities
+
+    @property
+    def needs_tags(self) -> bool:
+        """Whether the path of each file has to hold its task attempt's `tag`."""
+        run = self._run()
+        return run.protocol.needs_tags(run)
 
     def setup(self) -> None:
         """Make the job's directories. Repeated by the same job it is no failure, and the options of the last one count
@@ -342,6 +349,12 @@ class TaskAttempt:
         """The attempt's name."""
         return self._name.task_attempt_id
 
+    @property
+    def tag(self) -> str:
+        """Sixteen letters and digits that no other task attempt has, for the names of its files. Where uploads of one
+        name are one (`protocol=deferred` on Azure) `open` takes no path without it."""
+        return tag_of(self._job._marker, self.task_attempt_id, self._nonce)
+
     def setup(self) -> None:
         """Make the attempt's working directory.
 
@@ -366,7 +379,8 @@ class TaskAttempt:
         the destination.
 
         Raises:
-            PathError: `path` is not a plain relative path, or one that Lockgate keeps for itself.
+            PathError: `path` is not a plain relative path, or one that Lockgate keeps for itself; or it lacks the
+                attempt's `tag`, where it needs it.
             FileExists: this attempt has written it already.
             UsageError: the attempt has committed, was aborted, or is not set up (which is not noticed where directories
                 are not real).

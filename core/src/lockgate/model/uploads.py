@@ -6,12 +6,21 @@ holds its `Upload`. Seed: `zero-rename-committer.tex`, "The S3A committers".
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from enum import StrEnum
 
 from msgspec import Struct
 
 from lockgate.model.files import FileStatus, Unknown
+
+TAG_LENGTH = 16
+
+
+def tag_of(marker: str, task_attempt_id: str, nonce: str) -> str:
+    """What no other task attempt has, in letters and digits, for the names of its files: made of its job's nonce, its
+    name, and the nonce of its run."""
+    return hashlib.sha256(f"{marker}-{task_attempt_id}-{nonce}".encode()).hexdigest()[:TAG_LENGTH]
 
 
 class Upload(Struct, frozen=True, gc=False):

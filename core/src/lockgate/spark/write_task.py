@@ -75,6 +75,8 @@ def write_task(
     rest = [name for name in schema.fieldNames() if name not in by]
     spark_schema = StructType([schema[name] for name in rest]).json()
     stem = f"part-{context.partitionId():05d}-{file_tag or job.job_id}"
+    if job.needs_tags:
+        stem = f"{stem}-{attempt.tag}"
     write: TaskWrite | None = None
     try:
         format_options = replace(options.format_options(spark_schema), spark_version=pyspark.__version__)

@@ -18,6 +18,8 @@ from lockgate.model.errors import AccessDenied, FileExists, FileMissing, StoreEr
 from lockgate.model.files import FileStatus, NotRenamed, Refusal
 from lockgate.stores.http.exchange import Answer, Call
 
+from lockgate_abfs.marks import MARK, metadata_of
+
 PARENT_MISSING = "RenameDestinationParentPathNotFound"
 CONTAINER_MISSING = frozenset({"FilesystemNotFound", "ContainerNotFound"})
 
@@ -103,7 +105,7 @@ def _remedy(code: str) -> str:
 def status_of(path: str, answer: Answer) -> FileStatus:
     """What HEAD says of a file or directory."""
     headers = answer.headers
-    modified = _seconds(headers.get("last-modified", ""))
+    modified = seconds_of(headers.get("last-modified", ""))
     if headers.get("x-ms-resource-type") == "directory" or headers.get("x-ms-meta-hdi_isfolder") == "true":
         return FileStatus(path, is_directory=True, modified=modified)
     return FileStatus(
@@ -111,7 +113,7 @@ def status_of(path: str, answer: Answer) -> FileStatus:
         int(headers.get("content-length", "0")),
         bare_etag(headers.get("etag", "")),
         modified=modified,
-        proof=headers.get("x-ms-client-transaction-id", ""),
+        proof=metadata_of(answer).get(MARK) or headers.get("x-ms-client-transaction-id", ""),
     )
 
 
@@ -127,14 +129,15 @@ def page_of(answer: Answer, root: str) -> list[FileStatus]:
 
 
 def _listed(path: str, entry: dict[str, Any]) -> FileStatus:
-    modified = _seconds(str(entry.get("lastModified", "")))
+    modified = seconds_of(str(entry.get("lastModified", "")))
     if str(entry.get("isDirectory", "")).lower() == "true":
         return FileStatus(path, is_directory=True, modified=modified)
     length = int(entry.get("contentLength", 0) or 0)
     return FileStatus(path, length, bare_etag(str(entry.get("etag", ""))), modified=modified)
 
 
-def _seconds(text: str) -> float:
+def seconds_of(text: str) -> float:
+    """The time of a header, or of a listing, in seconds since 1970; 0 where there is none."""
     try:
         return parsedate_to_datetime(text).timestamp() if text else 0.0
     except ValueError:

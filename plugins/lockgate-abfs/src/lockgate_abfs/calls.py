@@ -6,7 +6,7 @@ them, Hadoop's `AbfsDfsClient`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 from xml.sax.saxutils import escape
@@ -19,6 +19,7 @@ from lockgate_abfs.location import Location
 LIST_PAGE = 5000
 _JSON = {"accept": "application/json"}
 _ABSENT = {"if-none-match": "*"}
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,10 @@ class Calls:
     def status(self, path: str) -> Call:
         """Ask for the properties that need no right to read the file."""
         return self._dfs("status", "HEAD", path, "action=getStatus")
+
+    def properties(self, path: str) -> Call:
+        """Ask for all properties, those that its writer gave it among them; that needs the right to read the file."""
+        return self._dfs("status", "HEAD", path)
 
     def make_directory(self, path: str) -> Call:
         """Make a directory and what is missing above it."""
@@ -114,19 +119,63 @@ class Calls:
         headers = {"content-type": "application/octet-stream"}
         return Call("write-block", "PUT", url, self._where(path), headers, content)
 
-    def put_block_list(self, path: str, blocks: list[str]) -> Call:
-        """Make a file of the parts sent, as one act, if nothing is there."""
+    def put_block_list(
+        self, path: str, blocks: Sequence[str], *, metadata: Mapping[str, str] = NOTHING, identity: str = ""
+    ) -> Call:
+        """Make a file of the parts sent, as one act, if nothing is there, or the file of that identity is; what else
+        waits for this name is dropped."""
         text = "".join(f"<Uncommitted>{escape(block)}</Uncommitted>" for block in blocks)
         body = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{text}</BlockList>'.encode()
         headers = {
             "content-type": "application/xml",
             "x-ms-blob-content-type": "application/octet-stream",
-            **_ABSENT,
+            **{f"x-ms-meta-{name}": value for name, value in metadata.items()},
+            **(_only(identity) if identity else _ABSENT),
         }
         url = self.location.blob_url(path, "comp=blocklist")
         return Call("write-list", "PUT", url, self._where(path), headers, body, Repeat.WITH_CARE)
 
-    def block_list(self, path: str) -> Call:
-        """Ask which parts a file was made of."""
-        url = self.location.blob_url(path, "comp=blocklist&blocklisttype=committed")
+    def block_list(self, path: str, *, waiting: bool = False) -> Call:
+        """Ask which parts a file was made of, or which wait for its name."""
+        kind = "uncommitted" if waiting else "committed"
+        url = self.location.blob_url(path, f"comp=blocklist&blocklisttype={kind}")
         return Call("status", "GET", url, self._where(path))
+
+    # The Blob service alone
+
+    def account(self) -> Call:
+        """Ask for the account's kind."""
+        url = f"{self.location.blob_endpoint}/{self.location.container}?restype=account&comp=properties"
+        return Call("account", "HEAD", url, str(self.root))
+
+    def blob_status(self, path: str) -> Call:
+        """Ask for a blob's properties and metadata."""
+        return Call("status", "HEAD", self.location.blob_url(path), self._where(path))
+
+    def list_blobs(self, path: str, *, delimiter: str = "", marker: str = "", waiting: bool = False) -> Call:
+        """List a page of the blobs below a directory; `waiting`: with the names for which only blocks wait."""
+        key = self.location.key(path)
+        asked = {"restype": "container", "comp": "list", "maxresults": str(LIST_PAGE)}
+        asked["include"] = "metadata,uncommittedblobs" if waiting else "metadata"
+        if key:
+            asked["prefix"] = f"{key}/"
+        if delimiter:
+            asked["delimiter"] = delimiter
+        if marker:
+            asked["marker"] = marker
+        url = f"{self.location.blob_endpoint}/{self.location.container}?{urlencode(asked, quote_via=quote)}"
+        return Call("list", "GET", url, self._where(path))
+
+    def delete_blob(self, path: str, *, identity: str = "") -> Call:
+        """Delete a blob, or only the one of that identity."""
+        headers = _only(identity) if identity else {}
+        return Call("delete", "DELETE", self.location.blob_url(path), self._where(path), headers)
+
+    def replace_blob(self, path: str, content: bytes, identity: str) -> Call:
+        """Write a file with all its content over the one of that identity, as one act."""
+        headers = {"x-ms-blob-type": "BlockBlob", "content-type": "application/octet-stream", **_only(identity)}
+        return Call("write", "PUT", self.location.blob_url(path), self._where(path), headers, content, Repeat.WITH_CARE)
+
+
+def _only(identity: str) -> dict[str, str]:
+    return {"if-match": f'"{identity}"'}

@@ -26,9 +26,9 @@ _CREDENTIALS = frozenset(_FROM_ENVIRONMENT) - {"account_name"}
 class AbfsSettings:
     """Account, credentials (never shown) and a few switches. Frozen, checked where made.
 
-    `account_host` is the host of the account's Blob endpoint, for clouds with other names. `hns` says that the
-    account is known to have a hierarchical namespace, and saves the request that asks. `block_bytes` is the length of
-    the parts in which large files are sent.
+    `account_host` is the host of the account's Blob endpoint, for clouds with other names. `hns` says whether
+    the account has a hierarchical namespace, and saves the request that asks; None: it is asked. `block_bytes` is the
+    length of the parts in which large files are sent, of the first ones.
     """
 
     account_name: str = ""
@@ -40,7 +40,7 @@ class AbfsSettings:
     tenant_id: str = ""
     anon: bool = False
     account_host: str = ""
-    hns: bool = False
+    hns: bool | None = None
     block_bytes: int = BLOCK_BYTES
 
     @classmethod
@@ -57,7 +57,7 @@ class AbfsSettings:
             value = environment.get(f"AZURE_STORAGE_{name.upper()}", "")
             if value and name not in found and not (has_credentials and name in _CREDENTIALS):
                 found[name] = value
-        values: dict[str, str | bool | int] = dict(found)
+        values: dict[str, str | bool | int | None] = dict(found)
         for name in ("anon", "hns"):
             if name in found:
                 values[name] = _truth(name, found[name])

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
@@ -21,7 +22,6 @@ from lockgate.model.errors import (
     CapabilityMissing,
     FileExists,
     FileMissing,
-    PathError,
     StoreError,
     StoreUnavailable,
 )
@@ -39,13 +39,15 @@ from lockgate.model.files import (
 from lockgate.model.layout import BOOKKEEPING, JOBS, TEMPORARY, aside
 from lockgate.model.names import ABFS
 from lockgate.model.options import JobOptions
+from lockgate.model.uploads import BegunUpload, CompletionOutcome, Upload
 from lockgate.model.urls import StoreUrl, check_relative, parent_of
 from lockgate.stores.http.bulk import for_each
 from lockgate.stores.http.client import StoreClient
 from lockgate.stores.http.exchange import Answer, Call
-from lockgate.stores.http.upload import StreamedOutput
+from lockgate.stores.http.upload import StreamedOutput, UploadSteps
 from lockgate.stores.http.upload_loop import UPLOAD_LOOP
 
+from lockgate_abfs import account_kind, conditional
 from lockgate_abfs.answers import (
     CONTAINER_MISSING,
     PARENT_MISSING,
@@ -57,12 +59,14 @@ from lockgate_abfs.answers import (
     says_exists,
     status_of,
 )
+from lockgate_abfs.blocks import block_bytes_at
 from lockgate_abfs.calls import Calls
 from lockgate_abfs.credentials import Credential
+from lockgate_abfs.deferred import EXPIRE_SECONDS, DeferredUploads
 from lockgate_abfs.location import Location
 from lockgate_abfs.moved_inside import without_moved_inside
 from lockgate_abfs.settings import AbfsSettings
-from lockgate_abfs.upload import BlobUpload
+from lockgate_abfs.upload import BLOCKS_IN_FLIGHT, BlobUpload, refuse_dots
 
 CAPABILITIES = frozenset(
     {
@@ -79,18 +83,16 @@ CAPABILITIES = frozenset(
         Capability.CONSTANT_TIME_DIRECTORY_DELETE,
         Capability.REAL_DIRECTORIES,
         Capability.DURABLE_WRITE,
+        Capability.DEFERRED_UPLOAD,
+        Capability.CONDITIONAL_WRITE,
     }
 )
 
-BLOCKS_IN_FLIGHT = 4
 SETTLE_TRIES = 8
 SETTLE_SECONDS = 0.1
 
 _RENAMES = uuid.UUID("5f6f1c1e-9a52-4d6b-8d53-6a1d7c1c9b10")
 """The name space of the transaction ids that renames are given."""
-
-_known_hierarchical: set[tuple[str, str]] = set()
-"""Endpoint and container that this process has asked about; an account's kind never changes."""
 
 
 class AbfsStore(Store):
@@ -98,6 +100,9 @@ class AbfsStore(Store):
 
     name: ClassVar[str] = "abfs"
     name_rules = ABFS
+    uploads_expire_seconds = EXPIRE_SECONDS
+    uploads_share_names = True
+    giving_up_is_seen = True
 
     def __init__(
         self, url: StoreUrl, location: Location, credential: Credential, settings: AbfsSettings, options: JobOptions
@@ -108,6 +113,8 @@ class AbfsStore(Store):
         self._credential = credential
         self._settings = settings
         self._calls = Calls(url, location)
+        # A blob that says it is a directory makes one here, of which no page says what it does to waiting blocks.
+        self._deferred = DeferredUploads(self.client, self._calls, folders=False)
         self._directories_seen: set[str] = set()
         self._directories_made: set[str] = set()
 
@@ -314,11 +321,15 @@ class AbfsStore(Store):
     # Looking
 
     async def stat_files(self, paths: Sequence[str]) -> list[FileStatus | None]:
-        """One HEAD each, many in flight."""
+        """One HEAD each, many in flight; a second one for an identity that may not read what is there, and so is not
+        told what its writer said of it."""
 
         async def stat(path: str) -> FileStatus | None:
-            call = self._calls.status(check_relative(path) if path else path)
+            call = self._calls.properties(check_relative(path) if path else path)
             answer = await self.client.ask(call)
+            if answer.status == 403:
+                call = self._calls.status(path)
+                answer = await self.client.ask(call)
             if answer.status == 200:
                 return status_of(path, answer)
             if answer.status == 404 and code_of(answer) not in CONTAINER_MISSING:
@@ -467,28 +478,51 @@ class AbfsStore(Store):
 
     def open_output(self, path: str) -> OutputFile:
         """Sent while it is written; the directory is looked at once for all files in it."""
-        if any(element.endswith(".") for element in check_relative(path).split("/")):
-            raise PathError(
-                "an element of an Azure path may not end in a dot",
-                where=str(self.url.child(path)),
-                next_step="give the file, or the value that it is partitioned by, another name",
-            )
+        refuse_dots(check_relative(path), str(self.url.child(path)))
         parent = parent_of(path)
         if parent and parent not in self._directories_seen:
             if not UPLOAD_LOOP.run(self._is_directory(parent)):
                 raise FileMissing("the file's directory is not there", where=str(self.url.child(path)))
             self._directories_seen.add(parent)
-        steps = BlobUpload(self.client, self._calls, path)
-        where = str(self.url.child(path))
-        return StreamedOutput(where, steps, part_bytes=self._settings.block_bytes, parts_in_flight=BLOCKS_IN_FLIGHT)
+        return self._streamed(path, BlobUpload(self.client, self._calls, path))
+
+    def _streamed(self, path: str, steps: UploadSteps) -> OutputFile:
+        lengths = partial(block_bytes_at, self._settings.block_bytes)
+        return StreamedOutput(str(self.url.child(path)), steps, part_bytes=lengths, parts_in_flight=BLOCKS_IN_FLIGHT)
+
+    # Writes with conditions, and deferred uploads, at the Blob endpoint
+
+    async def replace_file(self, path: str, content: bytes, identity: str) -> FileStatus:
+        """One Put Blob with the etag of what it replaces."""
+        return await conditional.replace(self.client, self._calls, path, content, identity)
+
+    async def delete_if_same(self, files: Sequence[FileStatus], progress: Progress = no_progress) -> list[Deleted]:
+        """One request each, with the etag."""
+        return await conditional.delete_same(self.client, self._calls, files, progress)
+
+    def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
+        """Sent while it is written, in blocks that wait for the name. What completes it is no secret. Its directory
+        comes with its completion."""
+        refuse_dots(check_relative(path), str(self.url.child(path)))
+        return self._streamed(path, self._deferred.steps(path, mark))
+
+    async def complete_uploads(
+        self, uploads: Sequence[Upload], progress: Progress = no_progress
+    ) -> list[CompletionOutcome]:
+        """One request each, which is refused where something is; two for a file without content."""
+        return await self._deferred.complete(uploads, progress)
+
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
+        """One request where nothing waits any more, else three; see `give_up`."""
+        await self._deferred.abort(uploads)
 
     async def _require_hierarchy(self) -> None:
-        """Refuse an account without hierarchical namespace, where a rename is a copy: asked once a process.
+        """Refuse an account without hierarchical namespace, where a rename is a copy, should it not have been asked, or
+        not have answered, when this store was opened.
 
         An identity that may not ask is believed: its renames will be refused if it is wrong.
         """
-        place = (self._location.dfs_endpoint, self._location.container)
-        if self._settings.hns or place in _known_hierarchical:
+        if self._settings.hns is not None or account_kind.is_known(self._location):
             return
         call = self._calls.filesystem()
         answer = await self.client.ask(call)
@@ -496,11 +530,11 @@ class AbfsStore(Store):
             raise CapabilityMissing(
                 "this storage account has no hierarchical namespace: renames are copies there, and directories names",
                 where=str(self.url),
-                next_step="upgrade the account (az storage account hns-migration), or use another one",
+                next_step="open the destination again: its kind could not be asked for when it was opened",
             )
         if answer.status not in (200, 403):
             raise error_of(call, answer)
-        _known_hierarchical.add(place)
+        account_kind.remember(self._location, is_hierarchical=True)
 
     async def close(self) -> None:
         """Let go of the running loop's connections."""

@@ -13,19 +13,36 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import uuid
 
-from lockgate.model.errors import AnswerLost, FileExists
+from lockgate.model.errors import AnswerLost, FileExists, PathError
 from lockgate.model.files import FileStatus
 from lockgate.stores.http.client import StoreClient
 from lockgate.stores.http.exchange import Answer, Call
 from lockgate.stores.http.upload import UploadSteps
 
 from lockgate_abfs.answers import bare_etag, error_of, says_exists, status_of
+from lockgate_abfs.blocks import block_id, new_nonce, refuse_too_many
 from lockgate_abfs.calls import Calls
+
+BLOCKS_IN_FLIGHT = 4
+"""Of one file: with the block that is being filled, the memory that its upload takes."""
 
 TRIES = 6
 RETRY_SECONDS = 0.2
+
+
+def refuse_dots(path: str, where: str) -> None:
+    """Make sure that a path is kept as it is given.
+
+    Raises:
+        PathError: an element of it ends in a dot.
+    """
+    if any(element.endswith(".") for element in path.split("/")):
+        raise PathError(
+            "an element of an Azure path may not end in a dot",
+            where=where,
+            next_step="give the file, or the value that it is partitioned by, another name",
+        )
 
 
 class BlobUpload(UploadSteps):
@@ -35,8 +52,8 @@ class BlobUpload(UploadSteps):
         self._client = client
         self._calls = calls
         self._path = path
-        self._nonce = uuid.uuid4().hex
-        self._blocks: list[str] = []
+        self._nonce = new_nonce()
+        self._blocks = 0
         self._length = 0
 
     async def whole(self, content: bytes) -> FileStatus:
@@ -46,10 +63,10 @@ class BlobUpload(UploadSteps):
 
     async def part(self, index: int, content: bytes) -> None:
         """Put Block, which can be repeated."""
-        block = base64.b64encode(f"{self._nonce}-{index:08d}".encode()).decode()
-        self._blocks.append(block)
+        refuse_too_many(index, str(self._calls.root.child(self._path)))
+        self._blocks = max(self._blocks, index + 1)
         self._length += len(content)
-        call = self._calls.put_block(self._path, block, content)
+        call = self._calls.put_block(self._path, block_id(self._nonce, index), content)
         answer = await self._client.ask(call)
         if answer.status != 201:
             raise error_of(call, answer)
@@ -57,9 +74,11 @@ class BlobUpload(UploadSteps):
     async def finish(self, rest: bytes) -> FileStatus:
         """The last block, and Put Block List."""
         if rest:
-            await self.part(len(self._blocks), rest)
-        blocks = sorted(self._blocks, key=base64.b64decode)
-        return await self._publish(self._calls.put_block_list(self._path, blocks), None)
+            await self.part(self._blocks, rest)
+        return await self._publish(self._calls.put_block_list(self._path, self._ids()), None)
+
+    def _ids(self) -> list[str]:
+        return [block_id(self._nonce, index) for index in range(self._blocks)]
 
     async def give_up(self) -> None:
         """Nothing can be freed: there is no call for it, and the blocks of a name that never was go by themselves."""
@@ -91,7 +110,7 @@ class BlobUpload(UploadSteps):
 
     async def _ours(self, content: bytes | None) -> FileStatus | None:
         """The file's status if it is there and this upload has made it."""
-        answer = await self._client.ask(self._calls.status(self._path))
+        answer = await self._client.ask(self._calls.blob_status(self._path))
         if answer.status != 200:
             return None
         status = status_of(self._path, answer)
@@ -107,4 +126,4 @@ class BlobUpload(UploadSteps):
 
     async def _is_of_blocks(self) -> bool:
         answer = await self._client.ask(self._calls.block_list(self._path))
-        return answer.status == 200 and all(f"<Name>{block}</Name>".encode() in answer.body for block in self._blocks)
+        return answer.status == 200 and all(f"<Name>{block}</Name>".encode() in answer.body for block in self._ids())

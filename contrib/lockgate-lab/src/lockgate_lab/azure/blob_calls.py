@@ -135,7 +135,10 @@ def append_block(account: AzureAccount, call: AzureCall, body: bytes) -> web.Res
 
 
 def put_block(account: AzureAccount, call: AzureCall, body: bytes) -> web.Response:
-    """Put Block: invisible until a block list names it; the pool belongs to the name, not to a writer."""
+    """Put Block: invisible until a block list names it; the pool belongs to the name, not to a writer.
+
+    One without content is refused: no page says so, Azurite#329 and adlfs#154 do.
+    """
     namespace = account.container(call)
     existing = namespace.find(call.parts)
     if isinstance(existing, Directory):
@@ -143,6 +146,8 @@ def put_block(account: AzureAccount, call: AzureCall, body: bytes) -> web.Respon
     if isinstance(existing, File) and existing.by_dfs:
         raise StorageError("BlobOperationNotSupported")
     require_md5(call.headers, body)
+    if not body:
+        raise StorageError("InvalidHeaderValue")
     identity = call.query.get("blockid", "")
     length = _block_id_length(identity)
     pool = namespace.uncommitted.setdefault(call.parts, {})
@@ -195,6 +200,7 @@ def get_block_list(account: AzureAccount, call: AzureCall, body: bytes) -> web.R
         inner = "".join(f"<Block><Name>{name}</Name><Size>{size}</Size></Block>" for name, size in blocks)
         text += f"<{kind}>{inner}</{kind}>"
     headers = version_headers(node) if node is not None else {}
+    headers["x-ms-blob-content-length"] = str(len(node.content)) if isinstance(node, File) else "0"
     body_out = XML_START + (text + "</BlockList>").encode()
     return answer(call, 200, headers, body_out, "application/xml")
 

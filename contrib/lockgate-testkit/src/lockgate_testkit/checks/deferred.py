@@ -83,6 +83,7 @@ async def a_completion_may_be_repeated(bench: Bench) -> None:
 @check(Capability.DEFERRED_UPLOAD)
 async def a_completion_refuses_an_existing_file(bench: Bench) -> None:
     """What is there stays, be it of the same content, and whoever completed first is the one that is there."""
+    await bench.make("d")
     await bench.write("d/written", b"first")
     uploads = [await deferred(bench.store, f"d/{name}", b"first", f"mark of {name}") for name in ("written", "both")]
     rival = await deferred(bench.store, "d/both", b"first", "mark of the rival")
@@ -127,6 +128,7 @@ async def an_upload_that_was_given_up_is_never_completed(bench: Bench) -> None:
 @check(Capability.DEFERRED_UPLOAD)
 async def what_was_given_up_is_not_taken_for_another_file(bench: Bench) -> None:
     """The completion of an upload that was given up is refused, also where a file stands that another has written."""
+    await bench.make("d")
     upload = await deferred(bench.store, "d/a", b"ours", "ours")
     await bench.write("d/a", b"another's")
     await bench.store.abort_uploads([upload])

@@ -110,6 +110,11 @@ class Protocol(ABC):
             StoreError: it cannot be written.
         """
 
+    def needs_tags(self, run: JobRun) -> bool:
+        """Whether `open_file` takes only paths that hold the attempt's tag (`model.uploads.tag_of`). The default needs
+        none."""
+        return False
+
     def working_directory(self, run: JobRun) -> str:
         """Where programs that know nothing of Lockgate write a task attempt's files, for `commit_task` to find by a
         scan: a URL or a local path. The default is the attempt's directory at the store."""

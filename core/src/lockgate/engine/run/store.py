@@ -269,6 +269,14 @@ class Store(ABC):
     """Whether what completes an upload is more than a manifest may hold or show, a secret for one, so that the store
     keeps it in files of its own: then `keep_uploads` and `kept_uploads` do something."""
 
+    uploads_share_names: ClassVar[bool] = False
+    """Whether the uploads of one path are one: who completes one of them, or gives one up, ends the others. Then a task
+    attempt opens only paths that hold its tag (`model.uploads.tag_of`), which no other attempt's do."""
+
+    giving_up_is_seen: ClassVar[bool] = False
+    """Whether readers may see something at an upload's path for the moment in which it is given up. Then only those are
+    given up that somebody may still complete, or whose path a person names; others are left to expire."""
+
     def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
         """Open a file whose upload is completed later. After `OutputFile.close` its status has the `upload`, and all of
         its bytes are at the store, or will be after `keep_uploads`. The file will carry `mark` as its `proof`. `keep`

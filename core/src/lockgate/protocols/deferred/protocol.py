@@ -21,7 +21,7 @@ from lockgate.model.replaced import KeptList
 from lockgate.model.summary import Summary, encode_summary
 from lockgate.model.undone import Undone
 from lockgate.protocols.deferred import job_commit, staging, task_commit, undo
-from lockgate.protocols.deferred.uploads import keep_of, mark_of, marked_in
+from lockgate.protocols.deferred.uploads import keep_of, mark_of, marked_in, refuse_shared
 
 
 class DeferredProtocol(Protocol):
@@ -50,7 +50,9 @@ class DeferredProtocol(Protocol):
     )
 
     async def set_up_job(self, run: JobRun) -> None:
-        """Nothing but the marker, which the engine leaves."""
+        """Nothing but the marker, which the engine leaves; its directory first, where directories are real."""
+        if Capability.REAL_DIRECTORIES in run.store.capabilities:
+            await run.store.make_directories([run.layout.manifests])
 
     async def set_up_task(self, run: JobRun) -> None:
         """The job is looked for, so that a late attempt uploads nothing. Files that are to wait on the local disk get
@@ -65,12 +67,17 @@ class DeferredProtocol(Protocol):
         if staging.is_staging(run):
             staging.make_directories(run)
 
+    def needs_tags(self, run: JobRun) -> bool:
+        """Where uploads of one path are one."""
+        return run.store.uploads_share_names
+
     def working_directory(self, run: JobRun) -> str:
         """On the local disk, where files wait there; else there is none, and this is where it would be."""
         return staging.working_directory(run) if staging.is_staging(run) else super().working_directory(run)
 
     def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
         """A deferred upload to the final path, or a file on the local disk that will be one."""
+        refuse_shared(run, path, nonce)
         mark = mark_of(run, ordinal, nonce)
         if staging.is_staging(run):
             return staging.open_staged(run, path, mark)

@@ -24,7 +24,7 @@ from lockgate.model.errors import DuplicateTarget, PathError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import is_reserved
 from lockgate.model.urls import check_relative
-from lockgate.protocols.deferred.uploads import entry_of, keep_of, mark_of, upload_of
+from lockgate.protocols.deferred.uploads import entry_of, give_up_unseen, keep_of, mark_of, refuse_shared, upload_of
 
 PREFIX = "lockgate-"
 FILES_AT_ONCE = 4
@@ -112,6 +112,7 @@ async def send(run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, no
     }
     if scan:
         for ordinal, path in enumerate(_found(run, written)):
+            refuse_shared(run, path, nonce)
             waiting[path] = (f"{_work(run)}/{path}", mark_of(run, ordinal, f"{nonce}w"))
     sent: dict[str, FileStatus] = {}
     slots = asyncio.Semaphore(FILES_AT_ONCE)
@@ -130,8 +131,9 @@ async def send(run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, no
     try:
         await together(send_one(path, staged, mark) for path, (staged, mark) in waiting.items())
     except BaseException:
+        # No manifest names them: nobody completes them.
         with contextlib.suppress(StoreError):
-            await run.store.abort_uploads([upload_of(entry_of(path, status)) for path, status in sent.items()])
+            await give_up_unseen(run, [upload_of(entry_of(path, status)) for path, status in sent.items()])
         raise
     run.count("staged_files_uploaded", len(sent))
     run.count("staged_bytes_uploaded", sum(status.length for status in sent.values()))

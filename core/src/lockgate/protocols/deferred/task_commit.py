@@ -19,7 +19,7 @@ from lockgate.model.manifest import TaskManifest, decode_manifest, encode_manife
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
 from lockgate.protocols.deferred import staging
-from lockgate.protocols.deferred.uploads import entry_of, keep_of, upload_of
+from lockgate.protocols.deferred.uploads import entry_of, give_up_unseen, keep_of, upload_of
 
 RETRY_SECONDS = 0.1
 """The wait before the second try to save a manifest; it doubles with every further one, to 5 s."""
@@ -107,10 +107,12 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
         uploads = [upload_of(entry_of(target, status)) for target, status in sent.items()]
         own = run.layout.manifest_temporary(attempt.task_attempt_id)
         (content,) = await run.store.read_files([own], bytes_max=run.options.manifest_bytes_max)
-        if content is not None:
+        if content is None:
+            await give_up_unseen(run, uploads)
+        else:
+            # A driver that sleeps may have read it.
             manifest = decode_manifest(content, run.layout, run.below, name=run.url(own), deferred=True)
-            uploads += [upload_of(entry) for entry in manifest.files]
-        await run.store.abort_uploads(uploads)
+            await run.store.abort_uploads([*uploads, *(upload_of(entry) for entry in manifest.files)])
         if run.store.keeps_uploads:
             keep = keep_of(run, attempt.task_attempt_id)
             async for kept in run.store.kept_uploads(keep):

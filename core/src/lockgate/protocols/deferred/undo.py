@@ -55,6 +55,8 @@ async def discard(run: JobRun) -> None:
 async def release(run: JobRun) -> None:
     """Give up the uploads of task attempts that do not count: of those that the job has not pinned, or that died. What
     is at a task's path tells nothing of that: a late attempt may have displaced the one that the driver took."""
+    if run.store.giving_up_is_seen:
+        return  # the job is over, and its note says so: nobody completes them
     record = await read_record(run)
     await _give_up(run, but=() if record is None else record.pins)
 
@@ -66,7 +68,7 @@ async def _give_up(run: JobRun, *, but: Sequence[Pin] = ()) -> None:
         return
     async for uploads in _uploads_of(run, but=but):
         await run.store.abort_uploads(uploads)
-    if Capability.LISTED_UPLOADS in run.store.capabilities:
+    if Capability.LISTED_UPLOADS in run.store.capabilities and not run.store.giving_up_is_seen:
         await _abort_named(run)
 
 

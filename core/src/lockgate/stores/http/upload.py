@@ -12,7 +12,7 @@ import contextlib
 import io
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, cast
 
 from lockgate.engine.run.store import OutputFile
@@ -42,13 +42,17 @@ class UploadSteps(ABC):
 
 
 class StreamedOutput(OutputFile, io.BufferedIOBase):
-    """The file object of an upload; its own `stream`."""
+    """The file object of an upload; its own `stream`. `part_bytes` is the length of a part, or tells that of each, by
+    its number."""
 
-    def __init__(self, path: str, steps: UploadSteps, *, part_bytes: int, parts_in_flight: int) -> None:
+    def __init__(
+        self, path: str, steps: UploadSteps, *, part_bytes: int | Callable[[int], int], parts_in_flight: int
+    ) -> None:
         super().__init__()
         self._path = path
         self._steps = steps
-        self._part_bytes = part_bytes
+        self._length_of = part_bytes if callable(part_bytes) else lambda index: part_bytes
+        self._part_bytes = self._length_of(0)
         self._parts_in_flight = parts_in_flight
         self._pending = bytearray()
         self._parts = 0
@@ -96,6 +100,7 @@ class StreamedOutput(OutputFile, io.BufferedIOBase):
         content, self._pending = bytes(self._pending), bytearray()
         self._under_way.append(UPLOAD_LOOP.start(self._steps.part(self._parts, content)))
         self._parts += 1
+        self._part_bytes = self._length_of(self._parts)
 
     def _wait_for_oldest(self) -> None:
         try:

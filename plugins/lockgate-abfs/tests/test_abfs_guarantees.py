@@ -1,0 +1,33 @@
+"""The deferred protocol's guarantees on Azure: on Azurite, which has no hierarchical namespace, and on the lab's
+account, which has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from lockgate.engine.run.store import Store
+from lockgate.protocols.deferred import DeferredProtocol
+from lockgate_testkit import ProtocolContract
+
+
+class TestDeferredOnAzurite(ProtocolContract):
+    """By blocks that wait for their names."""
+
+    protocol = DeferredProtocol()
+    moments_max = 6
+
+    @pytest.fixture
+    def lockgate_store_factory(self, flat_stores: Callable[[str], Store]) -> Callable[[str], Store]:
+        return flat_stores
+
+
+class TestDeferredOnHierarchicalAccounts(ProtocolContract):
+    """By the same, asked for by name."""
+
+    protocol = DeferredProtocol()
+    moments_max = 6
+
+    @pytest.fixture
+    def lockgate_store_factory(self, hierarchical_stores: Callable[[str], Store]) -> Callable[[str], Store]:
+        return hierarchical_stores
