@@ -145,8 +145,8 @@ def _judge_undone(judges: Judges, actor: str, job: JobTruth, what: str) -> None:
 
 def _judge_named(judges: Judges, actor: str, job: JobTruth, is_named: Callable[[str], bool]) -> None:
     """Somebody was told that a job is undone: then also of each file of it that a person has changed, which stays, and
-    of each that it was to bring back and that a person has deleted. (Where uploads are completed, a file without the job's
-    mark may have been there all along.)"""
+    of each that it was to bring back and that a person has deleted. (Where uploads are completed, a file without the
+    job's mark may have been there all along.)"""
     if job.robbed or job.committed:
         return
     for path in job.files:

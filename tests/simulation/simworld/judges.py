@@ -19,7 +19,8 @@ At every change, a reader's view (`visible`, `_SUCCESS`) is checked by the guara
 
 Where people change files by other programs: what a person wrote is never deleted or overwritten, unless a policy
 replaces it that has seen that very version; nobody commits over a file of the job after seeing that it is changed or
-gone, and with `validate_output` somebody looks; and who is told that a job is undone is told which of its files stay, being changed.
+gone, and with `validate_output` somebody looks; and who is told that a job is undone is told which of its files stay,
+being changed.
 
 What they do not check: times, counters, and what is logged.
 """
