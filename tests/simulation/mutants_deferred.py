@@ -20,7 +20,7 @@ from lockgate.protocols.deferred.task_commit import is_manifest
 from mutants import REPLACING, _crowd, _nothing, _true, mutant
 from simworld.faults import CRASHES, Kind
 from simworld.features import Feature
-from simworld.scenario import AttemptPlan, Scenario, Visitor, changed, options, options_on
+from simworld.scenario import AttemptPlan, Person, Scenario, Visitor, changed, options, options_on
 from simworld.store import BUCKET, SESSIONS, SimulatedStore, turn
 
 ON_A_BUCKET = (Feature.UPLOADS,)
@@ -144,6 +144,28 @@ def an_undoing_goes_by_name_and_content() -> Iterator[None]:
         return status.identity == upload.identity
 
     with patch.object(undo, "marked_in", marked_in), patch.object(Upload, "is_what", is_what):
+        yield
+
+
+def _edited_and_undone(scenario: Scenario) -> Scenario:
+    """A driver that may die anywhere, somebody who edits a file of its job in place, and an operator who undoes it."""
+    return replace(
+        _drivers_die(scenario),
+        people=tuple(Person("appears", "edit", turns=turns) for turns in (0, 8)),
+        split_batches=True,
+        settle_undoes=True,
+    )
+
+
+@mutant(
+    "undoable",
+    features=(Feature.UPLOADS, Feature.PEOPLE),
+    shape=_edited_and_undone,
+    mended="a file is a job's own by its mark, its length and its identity",
+)
+def ownership_goes_by_the_mark_alone() -> Iterator[None]:
+    """Who edits an object in place keeps its metadata, and so the mark: an undoing deletes what they wrote."""
+    with patch.object(Upload, "is_what", lambda upload, status, same_identity: status.proof == upload.mark):
         yield
 
 

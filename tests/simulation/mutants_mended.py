@@ -19,11 +19,11 @@ from lockgate.model.errors import CommitFailed
 from lockgate.model.layout import JobLayout, record_sequence
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
-from lockgate.protocols.manifest import publish
+from lockgate.protocols.manifest import inspect_staged, publish
 from mutants import FAILING, REPLACING, _all, _crowd, _false, _nothing, _policy, mutant
 from simworld.faults import CRASHES, Kind
 from simworld.features import Feature
-from simworld.scenario import AttemptPlan, Scenario, Stranger, Visitor, changed, options
+from simworld.scenario import AttemptPlan, Person, Scenario, Stranger, Visitor, changed, options
 
 
 def _alone_until_the_end(scenario: Scenario) -> Scenario:
@@ -715,4 +715,49 @@ def a_version_is_known_by_its_number_alone() -> Iterator[None]:
         patch.object(record_log, "has_predecessor", _anything_follows),
         patch.object(recover, "has_predecessor", _anything_follows),
     ):
+        yield
+
+
+def _replaced_meanwhile(scenario: Scenario) -> Scenario:
+    """Somebody edits what a job replaces, once it has made its plan, where renames move whatever is there."""
+    people = tuple(Person("moving", "edit", of_jobs=False, choice=choice) for choice in (0.1, 0.6))
+    return replace(scenario, store="disk", people=people, fault_rate=0.0, visitors=())
+
+
+@mutant(
+    "undoable",
+    features=(Feature.PEOPLE,),
+    wants=_policy("replace", "replace-partitions"),
+    shape=_replaced_meanwhile,
+    mended="what was set aside is compared with what was seen",
+)
+def what_was_set_aside_is_not_looked_at() -> Iterator[None]:
+    """A file that somebody has changed after the plan is set aside with the rest, and deleted at the commit."""
+    with patch.object(move_files, "_refuse_if_changed", _nothing):
+        yield
+
+
+def _edited_when_all_is_in_place(scenario: Scenario) -> Scenario:
+    people = (Person("publishing", "edit"), Person("publishing", "edit", choice=0.6))
+    return replace(
+        scenario,
+        jobs=(replace(scenario.jobs[0], aborts=False),),
+        people=people,
+        visitors=(),
+        fault_kinds=(Kind.CRASH_BEFORE, Kind.CRASH_AFTER),
+        fault_rate=0.1,
+        settle_undoes=False,
+    )
+
+
+@mutant(
+    "complete",
+    features=(Feature.PEOPLE,),
+    shape=_edited_when_all_is_in_place,
+    histories_max=2_000,
+    mended="recovery does not finish a job over a file that it sees changed",
+)
+def recovery_looks_only_for_what_is_gone() -> Iterator[None]:
+    """Who goes on from `publishing` finds a file of the job changed, and says that the job is finished."""
+    with patch.object(inspect_staged, "is_ours", lambda run, entry, status: status is not None):
         yield

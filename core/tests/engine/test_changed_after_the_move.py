@@ -12,7 +12,7 @@ from faulty_store import FaultyStore, Stop, make_faulty
 from lockgate import Job, JobOptions, collect_garbage, recover
 from lockgate.cli.tables import recovery_answer
 from lockgate.engine.recovery.recover import recover_job
-from lockgate.errors import CommitFailed, LockgateError
+from lockgate.errors import CommitFailed, FileChanged, LockgateError
 
 POLICIES = ["append", "replace", "replace-partitions"]
 
@@ -121,3 +121,77 @@ def test_undoable_what_is_missing_is_told_by_whoever_ends_the_undoing(table, los
 
 def _phases(table) -> str:
     return "".join(path.read_text() for path in table.root.glob("_lockgate/jobs/*/commit*.json"))
+
+
+@pytest.mark.parametrize("order", ["old-first", "new-first"])
+@pytest.mark.parametrize("policy", POLICIES[1:])
+def test_undoable_a_replaced_file_that_somebody_edits_after_the_plan_is_not_deleted(table, policy, order) -> None:
+    """A rename on a local disk moves whatever stands there: nobody had seen that version, and the commit deleted it."""
+    table.write({"p=1/old": b"old", "p=1/other": b"other"})
+    job = table.job(conflict=policy, replace_order=order)
+    receipt = table.task(job, {"p=1/new": b"new"})
+
+    def edit(name: str, subject: object) -> None:
+        if name == "rename_files" and "/replaced/" in subject[0].target:  # type: ignore[index]
+            path = table.root / "p=1/old"
+            if path.exists():
+                path.write_bytes(b"edited by somebody")
+
+    make_faulty(job).before = edit
+    with pytest.raises(CommitFailed, match="restored: 1 files that the job replaces were changed"):
+        job.commit([receipt])
+    assert table.read() == {"p=1/old": b"edited by somebody", "p=1/other": b"other"}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_job_is_not_finished_over_a_file_in_place_that_somebody_has_edited(table, policy) -> None:
+    """Its driver had died in `publishing`; only deleted files were looked for."""
+    table.write({"p=1/old": b"old"})
+    job = table.job(conflict=policy, on_failure="leave")
+    receipt = table.task(job, {"p=1/new": b"new"})
+    make_faulty(job).fail_at = lambda name, subject: name == "rename_files" and subject[0].target == "_SUCCESS"
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    (table.root / "p=1/new").write_bytes(b"edited by somebody")
+    with pytest.raises(FileChanged, match="deleted or changed 1 files"):
+        recover(str(table.root), job.job_id, force=True)
+    recovery = recover(str(table.root), job.job_id, undo=True, force=True)[job.job_id]
+    assert (recovery.outcome, list(recovery.left)) == ("undone", ["p=1/new"])
+    assert table.read() == {"p=1/old": b"old", "p=1/new": b"edited by somebody"}
+
+
+def test_undoable_what_somebody_edits_between_the_look_of_an_undoing_and_its_rename_is_named(table) -> None:
+    """It was moved out with the rest, found out, and brought back, and nobody was told."""
+    table.write({"p=1/old": b"old"})
+    job = table.job(on_failure="leave")
+    receipt = table.task(job, {"p=1/new": b"new"})
+    make_faulty(job).fail_at = lambda name, subject: name == "write_file" and "_SUCCESS" in str(subject)
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    twin = Job(job.url, job_id=job.job_id)
+
+    def edit(name: str, subject: object) -> None:
+        if name == "rename_files" and subject[0].source == "p=1/new":  # type: ignore[index]
+            (table.root / "p=1/new").write_bytes(b"edited by somebody")
+
+    make_faulty(twin).before = edit
+    recovery = asyncio.run(recover_job(twin._run(), undo=True, force=True))
+    assert (recovery.outcome, list(recovery.left)) == ("undone", ["p=1/new"])
+    assert table.read() == {"p=1/old": b"old", "p=1/new": b"edited by somebody"}
+
+
+def test_an_undo_says_what_to_do_where_somebody_has_edited_a_file_in_the_place_of_a_directory(table) -> None:
+    before = {"p=1/x/y": b"y"}
+    table.write(before)
+    job = table.job(conflict="replace", on_failure="leave")
+    receipt = table.task(job, {"p=1/x": b"new"})
+    make_faulty(job).fail_at = lambda name, subject: name == "write_file" and "_SUCCESS" in str(subject)
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    (table.root / "p=1/x").write_bytes(b"edited by somebody")
+    with pytest.raises(CommitFailed) as caught:
+        recover(str(table.root), job.job_id, undo=True, force=True)
+    assert "move it away, then lockgate recover" in caught.value.next_step
+    (table.root / "p=1/x").rename(table.root / "p=1/mine")
+    assert recover(str(table.root), job.job_id, undo=True, force=True)[job.job_id].outcome == "undone"
+    assert table.read() == before | {"p=1/mine": b"edited by somebody"}

@@ -215,3 +215,23 @@ def test_an_upload_that_was_given_up_is_not_told_committed_where_anothers_file_s
     with pytest.raises(CommitFailed, match="a file is there that this job did not write"):
         job.commit([receipt])
     assert seen(bucket) == {"a": b"another's"}
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+def test_a_replaced_file_that_somebody_edits_after_the_plan_stays_and_is_named(bucket) -> None:
+    write_job(bucket, {"old": b"old", "other": b"other"})
+    job = Job(bucket.url(PATH), options(bucket, conflict="replace"))
+    job.setup()
+    receipt = task(job, {"new": b"new"})
+    store = job._open()
+    completes = store.complete_uploads
+
+    async def edit_first(*given: Any) -> Any:
+        edit_in_place(bucket, "old", b"edited by somebody")
+        return await completes(*given)
+
+    store.complete_uploads = edit_first
+    summary = job.commit([receipt])
+    assert seen(bucket) == {"old": b"edited by somebody", "new": b"new"}
+    assert summary.diagnostics["replaced_files_that_stay"] == "old"
+    assert json.loads(bucket.files(PATH)["_SUCCESS"])["diagnostics"]["replaced_files_that_stay"] == "old"

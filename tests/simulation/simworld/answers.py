@@ -5,7 +5,7 @@ Asked of the disk and of what the judges know, at the moment of the answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lockgate.engine.recovery.collect_garbage import Garbage
 from lockgate.engine.recovery.recover import Recovery
@@ -16,7 +16,7 @@ from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
 
-from simworld.judges import MOMENT, JobTruth, Judges, ManifestTruth, Written, is_internal
+from simworld.judges import MOMENT, Before, Edited, JobTruth, Judges, ManifestTruth, Written, is_internal
 from simworld.store import Actor
 
 TOLD = "told right"
@@ -55,6 +55,8 @@ def judge_commit_error(judges: Judges, actor: Actor, began: float, job_id: str, 
             )
     elif isinstance(error, CommitFailed) and "the destination was restored" in error.what:
         _judge_undone(judges, actor.name, job, "that the destination was restored")
+        if "…" not in error.what:
+            _judge_named(judges, actor.name, job, lambda path: f"{path}," in error.what or f"{path})" in error.what)
 
 
 def judge_failure_event(judges: Judges, actor: str, job_id: str) -> None:
@@ -114,6 +116,8 @@ def judge_recovery(judges: Judges, actor: str, job_id: str, recovery: Recovery) 
             judges.accuse(TOLD, f"{actor} was told that {job_id}, which is committed, is undone")
         elif not job.committed:
             _judge_undone(judges, actor, job, "that the job is undone")
+            named = {*recovery.left, *recovery.missing}
+            _judge_named(judges, actor, job, named.__contains__)
     elif not job.committed:
         _judge_not_withheld(judges, actor, job, "that there is nothing to recover")
 
@@ -137,6 +141,28 @@ def _judge_undone(judges: Judges, actor: str, job: JobTruth, what: str) -> None:
     for path in judges.left_uploads(job):
         judges.accuse(TOLD, f"{actor} was told {what}, and the upload of {path} can still be completed")
         return
+
+
+def _judge_named(judges: Judges, actor: str, job: JobTruth, is_named: Callable[[str], bool]) -> None:
+    """Somebody was told that a job is undone: then also of each file of it that a person has changed, which stays, and
+    of each that it was to bring back and that a person has deleted. (Where uploads are completed, a file without the
+    job's mark may have been there all along.)"""
+    if job.robbed or job.committed:
+        return
+    for path in job.files:
+        found = judges.visible.get(path)
+        label = found.label if found is not None else None
+        if not isinstance(label, Edited) or label.of != job.owners.get(path):
+            continue
+        if (label.keeps_mark or not job.replaces_afterwards) and not is_named(path):
+            judges.accuse(TOLD, f"{actor} was told that {job.directory} is undone, and not that {path} stays, changed")
+            return
+    for path in () if job.replaces_afterwards else job.set_aside:
+        touch = judges.by_people.get(path)
+        deleted = touch is not None and touch.stored is None and isinstance(touch.of, Before)
+        if deleted and touch is not None and touch.at < job.undone_since and not is_named(path):
+            judges.accuse(TOLD, f"{actor} was told that {job.directory} is undone, and not that {path} is missing")
+            return
 
 
 def _judge_not_withheld(judges: Judges, actor: str, job: JobTruth, what: str) -> None:
@@ -167,9 +193,11 @@ def why_finishable(judges: Judges, layout: JobLayout) -> str:
     layout = layout.at_attempt(record.job_attempt)
     if layout.job_marker not in disk.files or phase not in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING):
         return ""
-    if phase is Phase.PUBLISHING:
+    if phase is Phase.PUBLISHING and judges.ever_touched.isdisjoint(job.files):
         waiting = not record.marks_success or layout.summary_temporary(record.summary_nonce) in disk.files
         return "its summary waits" if waiting or job.committed else ""
+    if judges.ever_touched & {*job.files, *job.set_aside}:
+        return ""
     manifests = _manifests(judges, layout)
     pinned = [manifests.get(pin.digest) for pin in record.pins]
     if any(manifest is None for manifest in pinned):

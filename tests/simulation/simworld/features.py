@@ -14,7 +14,19 @@ from uuid import UUID
 from zlib import crc32
 
 from simworld.faults import CRASHES, SLEEPS, Kind
-from simworld.scenario import AttemptPlan, JobPlan, Scenario, Stranger, Visitor, changed, draw_scenario, options_on
+from simworld.scenario import (
+    ACTS,
+    MOMENTS,
+    AttemptPlan,
+    JobPlan,
+    Person,
+    Scenario,
+    Stranger,
+    Visitor,
+    changed,
+    draw_scenario,
+    options_on,
+)
 from simworld.store import BUCKET, COPYING, NAMES
 
 
@@ -33,6 +45,7 @@ class Feature(StrEnum):
     SHAPES = "files where directories were"
     AGAIN = "a job that was undone is run again"
     UPLOADS = "uploads instead of renames"
+    PEOPLE = "people who edit in place"
     FINISHING = "recovery finishes what it can"
 
 
@@ -301,6 +314,27 @@ def _uploads(scenario: Scenario, random: Random) -> Scenario:
     return replace(scenario, store=BUCKET.name, jobs=tuple(jobs), strangers=())
 
 
+def _people(scenario: Scenario, random: Random) -> Scenario:
+    """People change, replace and delete files that are there, at moments that matter. (Not where other committers come
+    by, who delete records: what then is whose, nobody can tell.)"""
+    if _shares_an_id(scenario) or scenario.strangers:
+        return scenario
+    chance = random.random
+    people = tuple(
+        Person(
+            random.choice(MOMENTS),
+            random.choice(ACTS),
+            nth=random.choice((1, 1, 2, 3)),
+            at=random.choice((0.0, 1.0, 30.0, 200.0, 4_000.0)) * chance(),
+            turns=random.choice((0, 0, 1, 2, 5, 12)),
+            of_jobs=chance() < 0.7,
+            choice=chance(),
+        )
+        for _ in range(random.choice((1, 1, 2, 3)))
+    )
+    return replace(scenario, people=people)
+
+
 def scenario_on_a_bucket(seed: int) -> Scenario:
     """The scenario of a seed as it is on the other stores, taken to a bucket."""
     return _uploads(scenario_of(seed, ON - {Feature.UPLOADS}), Random(f"{Feature.UPLOADS.value} {seed}"))
@@ -319,4 +353,5 @@ _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.SHAPES: (0.15, _shapes),
     Feature.AGAIN: (0.15, _again),
     Feature.UPLOADS: (0.15, _uploads),
+    Feature.PEOPLE: (0.15, _people),
 }

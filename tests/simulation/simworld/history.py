@@ -28,6 +28,7 @@ def render(history: History) -> str:
         lines += _job(job)
     lines += [f"  visitor {visitor}" for visitor in scenario.visitors]
     lines += [f"  {stranger}" for stranger in scenario.strangers]
+    lines += [f"  {person}" for person in scenario.people]
     lines.append(f"  chance  {_chance(scenario)}")
     lines += ["", *_lines(history), ""]
     lines += [f"{'VIOLATED' if history.violations else 'no violation'}"]
@@ -53,7 +54,7 @@ def _job(job: JobPlan) -> list[str]:
 
 
 def _chance(scenario: Scenario) -> str:
-    skipped = {"store", "before", "marked_before", "jobs", "visitors", "strangers"}
+    skipped = {"store", "before", "marked_before", "jobs", "visitors", "strangers", "people"}
     shown = {
         spec.name: getattr(scenario, spec.name) for spec in dataclasses.fields(scenario) if spec.name not in skipped
     }

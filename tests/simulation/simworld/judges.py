@@ -17,6 +17,11 @@ At every change, a reader's view (`visible`, `_SUCCESS`) is checked by the guara
 - and gc never touches a job that may be alive.
 - **bounded**: manifests are read a window at a time.
 
+Where people change files by other programs: what a person wrote is never deleted or overwritten, unless a policy
+replaces it that has seen that very version; nobody commits over a file of the job after seeing that it is changed or
+gone, and with `validate_output` somebody looks; and who is told that a job is undone is told which of its files stay,
+being changed.
+
 What they do not check: times, counters, and what is logged.
 """
 
@@ -77,6 +82,30 @@ class Strange(NamedTuple):
     path: str
 
 
+class Edited(NamedTuple):
+    """The label of a file that a person has put where another had been; `of` is the label of that, or of what that was
+    made of."""
+
+    actor: str
+    path: str
+    of: object
+    keeps_mark: bool
+
+
+def root_of(label: object) -> object:
+    """The label of what a file was before people changed it."""
+    return label.of if isinstance(label, Edited) else label
+
+
+class Touch(NamedTuple):
+    """What a person has done to a path, last of all: what is there since (None: nothing), the label of what that was
+    before people came, and after how many changes."""
+
+    stored: Stored | None
+    of: object
+    at: int
+
+
 class ManifestTruth(NamedTuple):
     """Which attempt of which run wrote a manifest, and what it really wrote: target to content."""
 
@@ -121,6 +150,9 @@ class JobTruth:
     """Whether a file can stand where a directory must be, on this store."""
     protocol: Protocol | None = None
     """Its commit protocol, once its record says it."""
+
+    undone_since: int = 0
+    """After how many changes its record said that it is being undone; 0: it does not."""
 
     @property
     def replaces_afterwards(self) -> bool:
@@ -213,6 +245,20 @@ class Judges:
         self.same_txn: dict[str, str] = {}
         self.strangers: set[str] = set()
         """The actors that are other committers."""
+        self.people: set[str] = set()
+        """The actors that are people, who change files by other programs."""
+        self.by_people: dict[str, Touch] = {}
+        """Where a person was the last to change what a reader sees."""
+        self.ever_touched: set[str] = set()
+        """And where people have ever changed it: `_SUCCESS` does not stand for that any more."""
+        self.taken: dict[str, str] = {}
+        """Where what a person wrote was moved to by an undoing, to where it was: it must come back."""
+        self.looks: dict[tuple[str, str], int] = {}
+        """After how many changes an actor looked at a path last."""
+        self.appeared: dict[str, int] = {}
+        """After how many changes a job's file appeared at a path last."""
+        self.happened: Callable[[str, str], None] = _nothing_happens
+        """Told of each new phase of a job, and, as `appears`, of each of its files that a reader can see."""
         self.unforced: set[str] = set()
         """The recoverers that must not take a job from a driver that is at work."""
         self.is_at_work: Callable[[str], bool] = _nobody
@@ -277,6 +323,9 @@ class Judges:
 
     def saw_put(self, actor: str, path: str, new: Stored, old: Stored | None) -> None:
         self.changes += 1
+        if actor in self.people:
+            self._person_changes(path, new, old)
+            return
         top = path.split("/", 1)[0]
         if actor in self.strangers:
             if path == "_SUCCESS":
@@ -314,6 +363,9 @@ class Judges:
     def saw_move(self, actor: str, source: str, target: str, moved: Stored, old: Stored | None) -> None:
         self.changes += 1
         from_here, to_here = not is_internal(source), not is_internal(target)
+        if actor in self.people:
+            self._person_moves_away(source, target, moved)
+            return
         if actor in self.strangers:
             self._strange_move(actor, source, target, moved, old)
             return
@@ -325,6 +377,8 @@ class Judges:
             waiting = self.asides.pop(source, None)
             if waiting is not None:
                 self.asides[target] = waiting
+            if source in self.taken:
+                self.taken[target] = self.taken.pop(source)
             return
         if source == "_SUCCESS":
             self._mark_goes(actor, target)
@@ -356,6 +410,7 @@ class Judges:
             self.accuse("undoable", f"{actor} overwrote {path}")
             return
         self.visible[path] = new
+        self.by_people.pop(path, None)
         job = self._job_of(new)
         if job is None:
             self.accuse("abortable", f"{actor} made {path} visible, of a job that has not begun: {new.label}")
@@ -419,6 +474,9 @@ class Judges:
 
     def saw_removal(self, actor: str, path: str, gone: Stored) -> None:
         self.changes += 1
+        if actor in self.people:
+            self._person_changes(path, None, gone)
+            return
         if not is_internal(path) and self._gone_after_copy(actor, path, gone):
             return
         if is_internal(path):
@@ -428,6 +486,9 @@ class Judges:
             if actor in self.strangers and job is not None:
                 job.robbed = True
             waiting = self.asides.pop(path, None)
+            taken = self.taken.pop(path, "")
+            if taken and not self._is_back(taken, gone):
+                self.accuse("undoable", f"{actor} deleted what a person wrote to {taken}, and an undoing has taken out")
             if waiting is not None and (waiting in self.asides.values() or self._is_back(waiting[0], gone)):
                 return
             superseded = waiting is not None and waiting[0] == "_SUCCESS" and self.marked is not None
@@ -495,6 +556,9 @@ class Judges:
         if before is not None and actor in self.unforced and before.holder.nonce != record.holder.nonce:
             self._took_over(actor, job, before)
         job.sequence, job.record = record.sequence, record
+        if record.phase is Phase.ROLLING_BACK and not job.undone_since:
+            job.undone_since = self.changes
+        self.happened(record.phase.value, "")
         job.protocol = self.protocols.get(record.options.get("protocol", ""))
         if record.phase in (Phase.COMMITTED, Phase.ROLLING_BACK):
             self._must_give_up(record.job_id)
@@ -567,6 +631,9 @@ class Judges:
             self.accuse("undoable", f"{actor} overwrote {target}")
             return
         self.visible[target] = moved
+        self.by_people.pop(target, None)
+        if self._is_brought_back(source, target, moved):
+            return
         job = self.truth(source)
         if job is None:
             self.accuse("contained", f"{actor} renamed {source} to {target}")
@@ -584,6 +651,8 @@ class Judges:
 
     def _shows(self, actor: str, job: JobTruth, target: str, moved: Stored) -> None:
         """A job's own file has become visible."""
+        self.appeared[target] = self.changes
+        self.happened("appears", target)
         label = moved.label
         if job.over:
             self.accuse("continuity", f"{actor} added {target} after {job.directory} was over")
@@ -598,11 +667,17 @@ class Judges:
 
     def _is_old(self, path: str, job: JobTruth) -> bool:
         found = self.visible.get(path)
-        return found is not None and not job.owns(path, found)
+        if found is None or root_of(found.label) == job.owners.get(path, ""):
+            return False
+        # Where a rename is two acts, a person may have written another version between them, which stays.
+        return not self._is_unseen(job, path, found)
 
     def _goes_aside(self, actor: str, source: str, target: str, moved: Stored) -> None:
         self.visible.pop(source, None)
+        self.by_people.pop(source, None)
         job = self.truth(target)
+        if job is not None and "withdrawn/" in target and self._is_taken_out(job, source, target, moved):
+            return
         if job is not None and "withdrawn/" in target:
             in_order = job.phase is Phase.ROLLING_BACK or (job.robbed and not job.committed)
             if not in_order or not self._was_placed_by(job, source, moved):
@@ -630,7 +705,7 @@ class Judges:
             blocking = any(
                 path == source or path.startswith(source + "/") or source.startswith(path + "/") for path in job.files
             )
-            absent = [path for path in needed if path not in self.visible]
+            absent = [path for path in needed if path not in self.visible and path not in self.ever_touched]
             if absent and not blocking:
                 self.accuse("new-first", f"{source} is gone before {absent[0]}, which replaces it, is there")
         self._check_mark(f"{actor} set {source} aside")
@@ -653,7 +728,7 @@ class Judges:
             return
         for path, content in self.marked.items():
             found = self.visible.get(path)
-            if found is None or found.content != content:
+            if (found is None or found.content != content) and path not in self.ever_touched:
                 self.accuse("complete", f"_SUCCESS of {self.job_of_mark} is there, and {path} is not: {because}")
                 return
 
@@ -690,7 +765,7 @@ class Judges:
             return
         if job.committed:
             self.accuse("fenced", f"{actor} published {job.directory} for a second time")
-        if listed != job.files:
+        if not self._is_list_of(listed, job.files):
             self.accuse(
                 "complete",
                 f"_SUCCESS of {job.directory} lists {sorted(listed)}, committed were {sorted(job.files)}",
@@ -714,10 +789,15 @@ class Judges:
         if allowed is not None and summary.job_id not in allowed:
             self.accuse("contained", f"{actor} wrote _SUCCESS of another job, {summary.job_id}")
         listed, files = self._listed(summary), committed[-1].files
-        if listed != files:
+        if not self._is_list_of(listed, files):
             self.accuse("complete", f"_SUCCESS of {summary.job_id} lists {listed}, committed were {sorted(files)}")
         self.marked_before = self.job_of_mark if self.marked is not None else ""
         self.marked, self.job_of_mark, self.mark_holds = dict(files), summary.job_id, True
+
+    def _is_list_of(self, listed: Mapping[str, bytes], files: Mapping[str, bytes]) -> bool:
+        """Whether a summary lists exactly these files, and they are there; but for what people have changed since."""
+        different = {path for path in files if listed.get(path) != files[path]} - self.ever_touched
+        return listed.keys() == files.keys() and not different
 
     def _listed(self, summary: Summary) -> dict[str, bytes]:
         """What a summary lists: each file's content where it is in place with the length and identity it states."""
@@ -765,20 +845,27 @@ class Judges:
         replaced = [path for path in self.expected if path not in job.files and self._is_replaced_by(job, path)]
         replaced += [path for path in self.expected if path in job.files]
         for path in replaced:
-            if path in job.files and not job.replaces(path):
+            if path in job.files and not job.replaces(path) and not self._has_been_touched(job, path):
                 self.accuse("concurrent", f"{job.directory} committed {path}, which was there")
             self.expected.pop(path, None)
         self.expected.update(job.files)
+        self._judge_people(actor, job)
+        for path in job.set_aside:
+            there = self.visible.get(path)
+            if path in self.by_people and (there is None or self._is_unseen(job, path, there)):
+                self._expect_what_is_there(path)
         for path, content in job.files.items():
             found = self.visible.get(path)
-            if found is None or found.content != content:
+            if self._has_been_touched(job, path):
+                self._expect_what_is_there(path)
+            elif found is None or found.content != content:
                 self.accuse("complete", f"{job.directory} is committed and {path} is {found and found.label}")
                 return
         if job.replaces_afterwards:
             self._doom(job)
             return
         for path in replaced:
-            if path not in job.files and path in self.visible:
+            if path not in job.files and path in self.visible and not self._is_unseen(job, path, self.visible[path]):
                 self.accuse("complete", f"{job.directory} is committed and {path}, which it replaces, is still there")
                 return
 
@@ -788,7 +875,7 @@ class Judges:
             if path not in job.files and not job.replaces(path):
                 self.accuse("contained", f"{job.directory} is to delete {path}, out of the scope of its policy")
             stored = self.visible.get(path)
-            if stored is not None:
+            if stored is not None and not self._is_unseen(job, path, stored):
                 before = self.doomed.get(path)
                 others = before[1] if before is not None and before[0] is stored else set()
                 self.doomed[path] = (stored, {job.directory, *others})
@@ -815,7 +902,88 @@ class Judges:
         # What another committer put there after the look at the destination is not seen, and stays.
         seen = self.visible.get(path)
         unseen = seen is not None and isinstance(seen.label, Strange) and path not in job.set_aside
+        unseen = unseen or (seen is not None and self._is_unseen(job, path, seen))
         return job.replaces(path) and not unseen
+
+    # What people do.
+
+    def saw_look(self, actor: str, path: str) -> None:
+        """An actor has looked at a path."""
+        if self.people:
+            self.looks[actor, path] = self.changes
+
+    def _person_changes(self, path: str, new: Stored | None, old: Stored | None) -> None:
+        """A person has put a file at a path, or deleted the one that was there. From now on that is what is to be
+        there, unless another file of that name waits to come back."""
+        self.by_people[path] = Touch(new, root_of(old.label if old is not None else None), self.changes)
+        self.ever_touched.add(path)
+        copy = self.copies.pop(path, "")
+        job = self.truth(copy)
+        if copy in self.disk.files and job is not None and ordinal_in(copy) is not None and "withdrawn/" not in copy:
+            # The second half of that rename will find nothing to do: this is a new file in the place of one set aside.
+            self.asides[copy] = (path, job)
+        withheld = path in self.withheld()
+        if new is None:
+            self.visible.pop(path, None)
+            if not withheld:
+                self.expected.pop(path, None)
+            return
+        self.visible[path] = new
+        if not withheld:
+            self.expected[path] = new.content
+
+    def _expect_what_is_there(self, path: str) -> None:
+        self.expected.pop(path, None)
+        if path in self.visible:
+            self.expected[path] = self.visible[path].content
+
+    def _person_moves_away(self, source: str, target: str, moved: Stored) -> None:
+        """A person has made room for what is to come back."""
+        self.visible.pop(source, None)
+        self.by_people.pop(source, None)
+        if self.expected.get(source) == moved.content:
+            del self.expected[source]
+        self.visible[target] = moved
+        self.expected[target] = moved.content
+
+    def _has_been_touched(self, job: JobTruth, path: str) -> bool:
+        """Whether a person was the last to change a file that the job had put there."""
+        touch = self.by_people.get(path)
+        return touch is not None and touch.of == job.owners.get(path, "")
+
+    @staticmethod
+    def _is_unseen(job: JobTruth, path: str, stored: Stored) -> bool:
+        """Whether what stands where the job replaces a file is a version that a person wrote after it had looked."""
+        seen = job.set_aside.get(path)
+        return isinstance(stored.label, Edited) and (seen is None or _of_content(seen) != _of_content(stored.identity))
+
+    def _judge_people(self, actor: str, job: JobTruth) -> None:
+        """At the commit point: nothing that a person wrote is to be deleted that nobody has seen; and nobody commits
+        over a file of the job that they have seen changed, or deleted, by a person."""
+        for place, (path, holder) in self.asides.items():
+            waiting = self.disk.files.get(place)
+            if holder is job and waiting is not None and path != "_SUCCESS" and self._is_unseen(job, path, waiting):
+                self.accuse("undoable", f"{actor} committed, and {path} that goes with it a person had changed since")
+        if job.robbed or job.record is None:
+            return
+        validates = job.record.options.get("validate_output") == "True"
+        for path in job.files:
+            looked = self.looks.get((actor, path), -1)
+            if self._has_been_touched(job, path) and looked >= self.by_people[path].at:
+                self.accuse("complete", f"{actor} committed though it had seen what a person has done to {path}")
+            looked = max(self.looks.get((holder, path), -1) for holder in {actor, *job.holders})
+            if self.people and validates and looked < self.appeared.get(path, 0):
+                self.accuse("complete", f"{actor} committed, and nobody had looked at {path} as `validate_output` asks")
+
+    def _is_taken_out(self, job: JobTruth, source: str, target: str, moved: Stored) -> bool:
+        """Whether an undoing has moved what a person wrote between its look and its rename: it must bring it back."""
+        if not isinstance(moved.label, Edited) or job.phase is not Phase.ROLLING_BACK:
+            return False
+        self.taken[target] = source
+        return True
+
+    def _is_brought_back(self, source: str, target: str, moved: Stored) -> bool:
+        return self.taken.pop(source, "") == target != "" and isinstance(moved.label, Edited)
 
     def _strange_move(self, actor: str, source: str, target: str, moved: Stored, old: Stored | None) -> None:
         if not is_internal(source) or is_internal(target):
@@ -933,6 +1101,15 @@ def is_internal(path: str) -> bool:
 
 def _nobody(name: str) -> bool:
     return False
+
+
+def _nothing_happens(moment: str, path: str) -> None:
+    """Nobody waits for it."""
+
+
+def _of_content(identity: str) -> str:
+    """The part of an identity that a rename keeps."""
+    return identity.partition("#")[0]
 
 
 def _carry_on() -> None:

@@ -107,6 +107,30 @@ class Stranger:
 
 
 @dataclass(frozen=True)
+class Person:
+    """Somebody who changes one file that readers see, by another program, once something has happened: `moment` is a
+    phase of a job, `appears` (a job's file, of which it is the `nth`), or `time`. `does` is one of `ACTS`."""
+
+    moment: str
+    does: str
+    nth: int = 1
+    at: float = 0.0
+    turns: int = 0
+    """How many turns of others it waits for after the moment."""
+    of_jobs: bool = True
+    """Whether it takes a file of a job, where there is one, or one that was there before."""
+    choice: float = 0.0
+    """Which of several."""
+
+
+ACTS = ("edit", "edit", "rewrite", "replace", "write alike", "delete")
+"""What people do to a file: edit it in place, so that its metadata stay, to another length or to the same one; put
+another in its place, or one of the same bytes; delete it."""
+
+MOMENTS = ("time", "claimed", "moving", "publishing", "appears", "appears", "rolling-back", "committed")
+
+
+@dataclass(frozen=True)
 class Scenario:
     """Everything a history needs besides chance in scheduling and faults."""
 
@@ -129,6 +153,7 @@ class Scenario:
     settle_undoes: bool = False
     operators_call_it: int = 0
     strangers: tuple[Stranger, ...] = ()
+    people: tuple[Person, ...] = ()
     coarse_identities: bool = False
     """On HDFS, files of one length and of one second are not told apart."""
     seconds_per_rename: float = 0.0

@@ -190,6 +190,8 @@ class Ether:
     renames_away: bool = False
     completed: dict[str, float] = field(default_factory=dict)
     """When each deferred upload was completed, by its token."""
+    saw_look: Callable[[str, str], None] = lambda actor, path: None
+    """Told of every look at a file, by its actor."""
 
 
 class SimulatedStore(Store):
@@ -551,6 +553,7 @@ class SimulatedStore(Store):
             if index:
                 await self._between(fault, index, "stat")
             found.append(self._shown(self._disk.status(path)))
+            self.ether.saw_look(self.actor.name, path)
         await self._end(fault, "stat", paths, found)
         return found
 

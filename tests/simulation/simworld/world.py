@@ -62,8 +62,9 @@ from simworld.disk import Disk
 from simworld.event_loop import ACTOR, simulated_loop
 from simworld.faults import Faults, Kind, NoFaults, RandomFaults
 from simworld.features import same_bytes, scenario_of
-from simworld.judges import MOMENT, Before, Judges, Violation, Written
-from simworld.scenario import AttemptPlan, JobPlan, Scenario, Stranger, Visitor, changed, options
+from simworld.judges import MOMENT, Before, Edited, Judges, Violation, Written
+from simworld.people import act
+from simworld.scenario import AttemptPlan, JobPlan, Person, Scenario, Stranger, Visitor, changed, options
 from simworld.store import NAMES, Actor, Ether, SimulatedStore, profile_of, proof_of_copy, turn
 from simworld.strangers import commit_or_abort
 
@@ -78,6 +79,9 @@ ALIVE = 900.0
 
 LAST = "last operator"
 """Who comes when all others have come to an end, and nothing goes wrong any more."""
+
+MOVER = "person who makes room"
+"""Who moves a file away where an error says so."""
 
 SETTLE_AT = 1_500.0
 WAKE_BY = 20_000.0
@@ -216,6 +220,10 @@ class World:
         self.attempting: dict[str, set[str]] = {}
         """The task attempts of each run that have not come to an end."""
         self.told: list[str] = []
+        self.waiting: list[tuple[list[int], Person, asyncio.Future[str]]] = []
+        """The people who wait for something to happen, and how often it must."""
+        self.judges.happened = self._happened
+        self.ether.saw_look = self.judges.saw_look
         self._furnish()
 
     def _halt(self) -> None:
@@ -636,6 +644,29 @@ class World:
         await asyncio.sleep(stranger.at)
         await commit_or_abort(self.ether, actor.name, stranger)
 
+    def _happened(self, moment: str, path: str) -> None:
+        for left, person, future in self.waiting:
+            if person.moment == moment and not future.done():
+                left[0] -= 1
+                if left[0] <= 0:
+                    future.set_result(path)
+
+    async def _change(self, person: Person, actor: Actor) -> None:
+        """A person, who may wait for ever."""
+        appeared = ""
+        if person.moment == "time":
+            await asyncio.sleep(person.at)
+        else:
+            future: asyncio.Future[str] = self.loop.create_future()
+            self.waiting.append(([person.nth if person.moment == "appears" else 1], person, future))
+            appeared = await future
+        for _ in range(person.turns):
+            await turn()
+        lengths_tell = not all(job.shows_identities for job in self.scenario.jobs)
+        what = act(self.ether, actor.name, person, appeared, lengths_tell=lengths_tell)
+        if what:
+            self.tell(actor, what)
+
     # An operator, without faults.
 
     async def _settle(self, actor: Actor) -> None:
@@ -660,6 +691,7 @@ class World:
         must = ""
         if actor.name == LAST and not undo and self.scenario.judges_finishing:
             must = why_finishable(self.judges, layout)
+        touched = len(self.told_of_people())
         outcome: str = ""
         try:
             recovery = await self._recover(run, actor, undo=undo, force=True)
@@ -671,8 +703,26 @@ class World:
             _raise_mistake(error)
             outcome = f"{type(error).__name__}: {error.what}"
             self.tell(actor, f"settles {layout.job_id}: {outcome}")
+            if "move it away" in error.next_step:
+                self._make_room(layout)
+        if len(self.told_of_people()) > touched:
+            must = ""
         if must and outcome != "finished":
             self.judges.accuse("finishes", f"{layout.job_id} could be finished ({must}), and was not: {outcome}")
+
+    def told_of_people(self) -> list[str]:
+        """What people have done."""
+        return [line for line in self.told if line.startswith("person")]
+
+    def _make_room(self, layout: JobLayout) -> None:
+        """What an operator is told to do: what a person has written where a replaced file must come back goes by
+        another name."""
+        for path, job in self.judges.withheld().items():
+            while path and job.directory == layout.job_id:
+                found = self.ether.disk.files.get(path)
+                if found is not None and isinstance(found.label, Edited):
+                    self.ether.disk.move(MOVER, path, f"{path}.kept")
+                path = path.rpartition("/")[0]
 
     # The run.
 
@@ -695,6 +745,10 @@ class World:
             actor = self.actor(f"stranger{number}")
             self.judges.strangers.add(actor.name)
             self.start(actor, self._meddle(stranger, actor))
+        for number, person in enumerate(self.scenario.people):
+            actor = self.actor(f"person{number}")
+            self.judges.people |= {actor.name, MOVER}
+            self.start(actor, self._change(person, actor))
         if self.scenario.settle_before_sleepers_wake:
             self._until(SETTLE_AT)
             self._settle_now("operator")
@@ -761,7 +815,7 @@ class World:
         if self.loop.halted:
             return
         for task, actor in zip(self.tasks, self.actors.values(), strict=True):
-            if not task.done() and not actor.dead:
+            if not task.done() and not actor.dead and actor.name not in self.judges.people:
                 self.judges.accuse("live", f"{actor.name} does not come to an end")
                 return
             if task.done() and task.exception() is not None:

@@ -282,6 +282,10 @@ class JobLayout:
         """What a task that S3A's magic committer has committed left."""
         return f"{self.attempt_directory}/{task_id}{PENDING_SET_SUFFIX}"
 
+    def pinned_set(self, task_id: str) -> str:
+        """The same as a job commit has pinned it, whatever is written there later."""
+        return f"{self.attempt_directory}/pinned/{task_id}{PENDING_SET_SUFFIX}"
+
     def at_attempt(self, job_attempt: int) -> JobLayout:
         """The layout of another attempt at this job."""
         return self if job_attempt == self.job_attempt else JobLayout(self.job_id, job_attempt, self.prefix)

@@ -310,7 +310,7 @@ async def wind_up(run: JobRun, summary: Summary, record: CommitRecord, *, replac
     Raises:
         CleanupFailed: the job is committed, and its outcome could not be kept, or its directory not be deleted.
     """
-    await conclude(run, summary, record)
+    summary = await conclude(run, summary, record) or summary
     if replaced:
         await _delete_lists_if_possible(run, summary)
     run.emit("job-committed", done=summary.files, total=summary.files, bytes=summary.bytes)
@@ -337,14 +337,14 @@ async def wind_up(run: JobRun, summary: Summary, record: CommitRecord, *, replac
     return summary
 
 
-async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -> None:
-    """Bring readers what the commit point has decided.
+async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -> Summary | None:
+    """Bring readers what the commit point has decided; the summary, with what there is to add to it.
 
     Raises:
         CleanupFailed: the job is committed, and that could not be done.
     """
     try:
-        await run.protocol.conclude(run, summary, record)
+        return await run.protocol.conclude(run, summary, record)
     except StoreError as error:
         # The directory stays, and with it the record: it is how a recoverer knows that the job is committed.
         raise CleanupFailed(

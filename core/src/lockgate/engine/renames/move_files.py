@@ -53,6 +53,8 @@ async def move_files(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: 
         await _make_directories(run, plan)
         await _rename_files(run, plan)
         await set_aside(run, aside_nonce, [each for each in replaced if each[0] not in first])
+    if plan.set_aside and Capability.PINNED_SOURCE not in run.store.capabilities:
+        await _refuse_if_changed(run, plan, aside_nonce)
     if run.options.validate_output:
         await validate(run, plan)
 
@@ -62,6 +64,34 @@ def _split(plan: CommitPlan, pending: Numbered) -> tuple[Numbered, Numbered]:
     files = [each for each in pending if each[1].path != SUCCESS]
     blocking = [each for each in files if each[1].path in needed]
     return blocking, [each for each in files if each[1].path not in needed]
+
+
+async def _refuse_if_changed(run: JobRun, plan: CommitPlan, nonce: str) -> None:
+    """Make sure that what was set aside is what was seen when the commit was planned, since it is deleted once the job
+    has committed: these renames have moved whatever stood there. One listing; stores whose renames refuse a changed
+    source have found out by themselves.
+
+    Raises:
+        FileChanged: somebody has changed a file since; it waits where the others do, and comes back with them.
+    """
+    waiting = await waiting_files(run, nonce)
+    changed = [
+        aside.path
+        for number, aside in enumerate(plan.set_aside)
+        if number in waiting and aside.path != SUCCESS and not _is_as_seen(run, aside, waiting[number])
+    ]
+    if changed:
+        raise FileChanged(
+            f"{len(changed)} files that the job replaces were changed by somebody after the commit was planned",
+            where="\n".join(run.url(path) for path in changed[:5]),
+            next_step="they come back as they are now when the job is undone; run it again if they are to be replaced",
+        )
+
+
+def _is_as_seen(run: JobRun, aside: SetAside, found: FileStatus) -> bool:
+    if not aside.identity or not found.identity:
+        return aside.length == found.length
+    return run.store.same_identity(aside.identity, found.identity)
 
 
 async def _set_aside_summary(run: JobRun, nonce: str, number: int, aside: SetAside) -> None:

@@ -53,9 +53,15 @@ async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside]) -> None
         ]
         if renames:
             parents = sorted({rename.target.rpartition("/")[0] for rename in renames} - {""})
-            await store.make_directories(parents)
             undo = command("recover", run.store.url, layout.job_id, "--undo")
             taken = f"somebody else has written this file since: move it away, then {undo}"
+            for made in await store.make_directories(parents):
+                if made.state == "blocked":
+                    raise CommitFailed(
+                        "a file stands where a directory was whose files must come back",
+                        where=run.url(made.blocked),
+                        next_step=taken,
+                    )
             await rename_all(run, renames, no_progress, where_taken=taken)
             run.count("files_brought_back", len(renames))
         if len(renames) < len(waiting):

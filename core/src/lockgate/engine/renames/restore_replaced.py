@@ -59,7 +59,7 @@ async def _restore(run: JobRun, kept: KeptList) -> Undone:
                 if file.path not in old
             ]
             left += await withdraw(run, places)
-            await return_what_is_not_ours(run, places)
+            left += await return_what_is_not_ours(run, places)
         await run.store.delete_empty_directories(
             sorted(kept.replaced.made_directories, key=lambda path: (-path.count("/"), path))
         )

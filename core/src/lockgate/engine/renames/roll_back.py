@@ -85,7 +85,7 @@ async def stayed_of(run: JobRun, files: Sequence[SetAside], *, came_back: Contai
         stayed |= {
             aside.path
             for aside, status in zip(some, found, strict=True)
-            if status is not None and _is_ours(run, Entry("", aside.path, aside.length, aside.identity), status)
+            if is_ours(run, Entry("", aside.path, aside.length, aside.identity), status)
         }
     return stayed
 
@@ -111,7 +111,7 @@ async def _keep_unmoved(run: JobRun, plan: CommitPlan) -> None:
         doubtful = [
             Rename(entry.source, run.layout.unmoved_file(start + index), entry.length, entry.identity)
             for index, (entry, target) in enumerate(zip(batch, targets, strict=True))
-            if not is_unique(run, entry) or (target is not None and not _is_ours(run, entry, target))
+            if not is_unique(run, entry) or (target is not None and not is_ours(run, entry, target))
         ]
         start += len(batch)
         for attempt in range(TRIES):
@@ -203,7 +203,7 @@ async def _take_out(run: JobRun, plan: CommitPlan, record: CommitRecord, *, unmo
         places = [(entry, run.layout.withdrawn_file(number)) for number, entry in moved]
         pending = [place for place, (number, _) in zip(places, moved, strict=True) if number not in out]
         left += await withdraw(run, pending, lambda: _refuse_if_taken_over(run, record))
-        await return_what_is_not_ours(run, places)
+        left += await return_what_is_not_ours(run, places)
         progress(len(batch))
         start += len(batch)
     return left
@@ -226,7 +226,7 @@ async def withdraw(
         ours = [
             Rename(entry.target, place, status.length, status.identity)
             for (entry, place), status in zip(files, found, strict=True)
-            if status is not None and _is_ours(run, entry, status)
+            if status is not None and is_ours(run, entry, status)
         ]
         if not ours:
             return [status.path for status in found if status is not None]
@@ -243,19 +243,24 @@ async def withdraw(
     )
 
 
-async def return_what_is_not_ours(run: JobRun, files: Sequence[tuple[Entry, str]]) -> None:
-    """Bring back what `withdraw` has moved by mistake: another job's file that came between its look and its rename."""
+async def return_what_is_not_ours(run: JobRun, files: Sequence[tuple[Entry, str]]) -> list[str]:
+    """Bring back what `withdraw` has moved by mistake, since it came between its look and its rename: another job's
+    file, or this one's, changed by somebody. The answer: where to."""
     found = await run.store.stat_files([place for _, place in files])
     others = [
         Rename(status.path, entry.target, status.length, status.identity)
         for (entry, _), status in zip(files, found, strict=True)
-        if status is not None and not _is_ours(run, entry, status)
+        if status is not None and not is_ours(run, entry, status)
     ]
     if others:
         await rename_all(run, others, no_progress, make_parents=True)
+    return [other.target for other in others]
 
 
-def _is_ours(run: JobRun, entry: Entry, status: FileStatus) -> bool:
+def is_ours(run: JobRun, entry: Entry, status: FileStatus | None) -> bool:
+    """Whether what stands at an entry's target is what its task has written, as far as its identity says."""
+    if status is None:
+        return False
     if entry.identity:
         return run.store.same_identity(entry.identity, status.identity)
     # A manifest of Hadoop's on a store without etags says no more than the length.

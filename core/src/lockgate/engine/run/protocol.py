@@ -249,14 +249,16 @@ class Protocol(ABC):
     async def is_revoked(self, run: JobRun, nonce: str) -> bool:
         """Whether somebody has revoked it."""
 
-    async def conclude(self, run: JobRun, summary: Summary | None, record: CommitRecord) -> None:  # noqa: B027
+    async def conclude(self, run: JobRun, summary: Summary | None, record: CommitRecord) -> Summary | None:
         """Bring readers what the commit point has decided, where that alone does not: called right after it, by the
         driver and by whoever recovers the job, before the record goes. `summary` is None where a job leaves no
-        `_SUCCESS`, and its driver died with it. The default has nothing to do.
+        `_SUCCESS`, and its driver died with it. The answer is the summary, with what there is to add to it. The default
+        has nothing to do.
 
         Raises:
             StoreError: it could not be done, and is called again by recovery.
         """
+        return summary
 
     async def release(self, run: JobRun) -> None:  # noqa: B027
         """Free what task attempts that were not committed still hold at the store, beside what is in the job's

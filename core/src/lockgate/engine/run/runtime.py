@@ -39,6 +39,8 @@ EVENTS: dict[str, str] = {
     "job-committed": "the job is committed; `done` and `total` count its files; details: `bytes`",
     "job-aborted": "the job is aborted",
     "job-fails": "a job's commit or abort fails; details: `error`, the exception's type",
+    "not-all-replaced": "a job is committed, and files that it was to replace stay beside its own; details: `left`, "
+    "since somebody has changed them after the commit was planned",
     "not-all-restored": "a job was undone, and not all is as before; details: `missing`, replaced files that somebody "
     "has deleted, and `left`, files that somebody has changed",
     "cleanup-fails": "a committed job's directory could not be deleted; details: `error`, the exception's type",

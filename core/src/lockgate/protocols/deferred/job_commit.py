@@ -10,6 +10,8 @@ import asyncio
 import dataclasses
 from collections.abc import Sequence
 
+import msgspec
+
 from lockgate.engine.job.conflicts import resolve
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.record.ended_jobs import is_known_committed
@@ -26,7 +28,7 @@ from lockgate.model.errors import (
     FileExists,
     OutcomeUnknown,
 )
-from lockgate.model.files import FileStatus, Unknown
+from lockgate.model.files import Deleted, FileStatus, Unknown
 from lockgate.model.layout import SUCCESS
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
@@ -144,18 +146,38 @@ async def refuse_if_taken_away(run: JobRun, plan: CommitPlan) -> None:
             )
 
 
-async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -> None:
+STAYED = "replaced_files_that_stay"
+"""Under what name the diagnostics of a summary hold them."""
+
+
+async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -> Summary | None:
     """After the commit point: what is replaced goes, the old `_SUCCESS` before it, and the new one comes last. Of a job
-    that is known to be over nothing is done: others may have replaced what it wrote, and its `_SUCCESS`, since."""
+    that is known to be over nothing is done: others may have replaced what it wrote, and its `_SUCCESS`, since.
+
+    A file that somebody has changed since the plan saw it stays, and is named in the summary that is returned."""
     with run.stage("conclude"):
         if await _is_over(run):
-            return
+            return summary
         replaced = await _replaced(run, record)
         if replaced:
             await _withdraw_old_success(run)
-            await run.store.delete_if_same(replaced)
+            outcomes = await run.store.delete_if_same(replaced)
+            stay = [each.path for each, done in zip(replaced, outcomes, strict=True) if done is Deleted.CHANGED]
+            summary = _tell(run, stay, summary)
         if run.options.mark_success and summary is not None:
             await _announce(run, summary)
+        return summary
+
+
+def _tell(run: JobRun, stay: Sequence[str], summary: Summary | None) -> Summary | None:
+    if not stay:
+        return summary
+    run.emit("not-all-replaced", left=list(stay))
+    run.log.warning("files that were to be replaced stay: somebody has changed them since the plan", left=stay)
+    if summary is None:
+        return None
+    told = ", ".join(stay[:100]) + (f", and {len(stay) - 100} more" if len(stay) > 100 else "")
+    return msgspec.structs.replace(summary, diagnostics={**summary.diagnostics, STAYED: told})
 
 
 async def _replaced(run: JobRun, record: CommitRecord) -> list[FileStatus]:

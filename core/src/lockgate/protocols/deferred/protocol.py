@@ -157,9 +157,9 @@ class DeferredProtocol(Protocol):
         """The record would say it."""
         return False
 
-    async def conclude(self, run: JobRun, summary: Summary | None, record: CommitRecord) -> None:
+    async def conclude(self, run: JobRun, summary: Summary | None, record: CommitRecord) -> Summary | None:
         """What is replaced goes, and `_SUCCESS` comes."""
-        await job_commit.conclude(run, summary, record)
+        return await job_commit.conclude(run, summary, record)
 
     async def release(self, run: JobRun) -> None:
         """The uploads of attempts that do not count are given up."""

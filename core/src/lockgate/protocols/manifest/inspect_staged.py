@@ -6,6 +6,7 @@ from __future__ import annotations
 from lockgate.engine.job.conflicts import old_summary
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.renames.move_files import validate
+from lockgate.engine.renames.roll_back import is_ours
 from lockgate.engine.renames.staged_files import is_unique, missing_sources
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -71,8 +72,8 @@ def _is_as_committed(entry: Entry, staged: FileStatus | None) -> bool:
 
 
 async def refuse_if_taken_away(run: JobRun, plan: CommitPlan) -> None:
-    """Make sure that what was in place when the record said `publishing` still is: somebody may have deleted files
-    since the driver died. What `validate_output` asks for is asked again.
+    """Make sure that what was in place when the record said `publishing` still is: somebody may have deleted files, or
+    changed them, since the driver died. What `validate_output` asks for is asked again.
 
     Raises:
         FileChanged: it is not; nothing was touched.
@@ -80,10 +81,11 @@ async def refuse_if_taken_away(run: JobRun, plan: CommitPlan) -> None:
     job = run.layout.job_id
     for batch in plan.batches(1_000):
         found = await run.store.stat_files([entry.target for entry in batch])
-        gone = [entry.target for entry, status in zip(batch, found, strict=True) if status is None]
+        gone = [e.target for e, status in zip(batch, found, strict=True) if not is_ours(run, e, status)]
         if gone:
             raise FileChanged(
-                f"job {job} cannot be finished: somebody has deleted {len(gone)} files, or more, that were in place",
+                f"job {job} cannot be finished: somebody has deleted or changed {len(gone)} files, or more, that were "
+                "in place",
                 where="\n".join(run.url(path) for path in gone[:5]),
                 next_step=f"{command('recover', run.store.url, job, '--undo')} restores the destination; then run the "
                 "job again",

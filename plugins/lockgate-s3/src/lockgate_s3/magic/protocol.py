@@ -110,7 +110,9 @@ class MagicProtocol(DeferredProtocol):
         """S3A leaves nothing of an attempt that it has aborted."""
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
-        """The uploads are completed, each if nothing is there. What they replace stays until the commit point."""
+        """What the tasks left is kept, then the uploads are completed, each if nothing is there. What they replace
+        stays until the commit point."""
+        await load.keep_pinned(run, plan.pins)
         await job_commit.complete(run, plan)
         if again or run.options.validate_output:
             await _refuse_if_taken_away(run, plan)

@@ -1,0 +1,65 @@
+"""People who change what readers see, by programs that know nothing of Lockgate: they edit files in place, put others
+in their place, and delete them.
+
+Who edits in place keeps a file's metadata, and on a bucket that is all that carries a job's mark (Amazon S3 user guide,
+"Editing object metadata": a copy of an object onto itself keeps it unless told otherwise; `s3fs`, `rclone` and file
+systems over S3 write it again). Nothing goes wrong with them: they are what happens to others. They touch what they can
+see, never what is below `_lockgate`.
+"""
+
+from __future__ import annotations
+
+from lockgate.model.layout import is_reserved
+
+from simworld.disk import Disk, Stored
+from simworld.judges import Before, Edited, Written, root_of
+from simworld.scenario import Person
+from simworld.store import Ether
+
+
+def act(ether: Ether, actor: str, person: Person, appeared: str, *, lengths_tell: bool) -> str:
+    """Do it, as one act; what was done, for the trace. `appeared` is the file that has just appeared; `lengths_tell`:
+    files are known by their lengths alone, so that a change of the same length is none that anybody could find."""
+    disk = ether.disk
+    path = appeared if appeared in disk.files else _choose(disk, person)
+    if not path:
+        return ""
+    old = disk.files[path]
+    does = person.does
+    if does == "write alike" and (lengths_tell or not _is_seen_where_alike(disk, old)):
+        does = "replace"
+    if does == "delete":
+        disk.remove(actor, path)
+    else:
+        disk.put(actor, path, _new(disk, actor, path, old, does, lengths_tell=lengths_tell))
+    ether.trace.append((ether.loop.now, actor, does, path, ""))
+    return f"{does} {path}"
+
+
+def _choose(disk: Disk, person: Person) -> str:
+    seen = [path for path in sorted(disk.files) if not is_reserved(path)]
+    kind = Written if person.of_jobs else Before
+    chosen = [path for path in seen if isinstance(root_of(disk.files[path].label), kind)] or seen
+    return chosen[int(person.choice * len(chosen))] if chosen else ""
+
+
+def _is_seen_where_alike(disk: Disk, old: Stored) -> bool:
+    """Whether a file of the same bytes can be told from the one in whose place it is put: by its serial number, or by
+    the mark that it lacks."""
+    return disk.identity_kind == "serial" or (disk.identity_kind == "content" and bool(old.proof))
+
+
+def _new(disk: Disk, actor: str, path: str, old: Stored, does: str, *, lengths_tell: bool) -> Stored:
+    keeps_mark = does in ("edit", "rewrite") and not (isinstance(old.label, Edited) and not old.label.keeps_mark)
+    label = Edited(actor, path, root_of(old.label), keeps_mark)
+    proof = old.proof if label.keeps_mark else ""
+    if does == "write alike":
+        return disk.make(old.content, label, proof)
+    content = f"{actor}|{does}|{path}".encode()
+    if does == "rewrite" and not lengths_tell:
+        content = content[: len(old.content)].ljust(len(old.content), b".")
+    new = disk.make(content, label, proof)
+    while new.identity == old.identity or (lengths_tell and len(new.content) == len(old.content)):
+        content += b"+"
+        new = disk.make(content, label, proof)
+    return new
