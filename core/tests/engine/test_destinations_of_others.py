@@ -65,6 +65,7 @@ def test_a_destination_of_hidden_files_only_holds_no_data(table) -> None:
     ("log", "table_format"),
     [
         ("_delta_log/00000000000000000000.json", "Delta"),
+        ("_spark_metadata/0", "Spark file sink"),
         ("metadata/v1.metadata.json", "Iceberg"),
         ("metadata/00000-5f.metadata.json", "Iceberg"),
         (".hoodie/hoodie.properties", "Hudi"),

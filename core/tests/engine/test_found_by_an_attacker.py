@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 import lockgate
 import pytest
@@ -351,3 +352,57 @@ def test_secrets_are_not_told_where_an_option_is_not_text(table) -> None:
     with pytest.raises(OptionError) as caught:
         table.job(store={"account_key": "secret", "other": "\udc80"})
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b'{"lockgate":' * 50_000, b"[" * 200_000, b'{"timestamp": 1e999}', b'{"jobId":"\\ud800"}']
+)
+@pytest.mark.parametrize("policy", ["append", "replace"])
+def test_a_job_summary_that_is_odd_in_any_way_stops_nobody(table, policy, content) -> None:
+    table.write({"p=1/old": b"old"})
+    (table.root / "_SUCCESS").write_bytes(content)
+    table.write({"p=1/new": b"new"}, conflict=policy)
+    assert b"new" in table.read().values()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://AKIA:hidden@bucket/x",
+        "s3://bucket/x?X-Amz-Signature=hidden",
+        "abfs://c@a.dfs.core.windows.net/p?sig=hidden",
+    ],
+)
+def test_secrets_in_urls_are_not_shown_with_a_job_or_its_options(url) -> None:
+    assert "hidden" not in repr(lockgate.Job(url))
+    assert "hidden" not in repr(JobOptions(summary_report_directory=url))
+
+
+class _FailsOnce:
+    """A stream that loses a part of what it is given, once, as on a disk that is full for a moment."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._failed = stream, False
+
+    def write(self, content: bytes) -> int:
+        if not self._failed:
+            self._failed = True
+            self._stream.write(content[:3])
+            raise StoreError("no space left")
+        return self._stream.write(content)
+
+
+def test_complete_a_file_to_which_a_write_has_failed_is_not_committed(table, monkeypatch) -> None:
+    """Its writer caught the error, went on, and closed it."""
+    job = table.job()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    file = attempt.open("p=1/a")
+    monkeypatch.setattr(file, "_stream", _FailsOnce(file._stream))
+    with pytest.raises(StoreError, match="no space left"):
+        file.write(b"content")
+    file.write(b" and more")
+    with pytest.raises(StoreError, match="not whole"):
+        file.close()
+    assert job.commit([attempt.commit()]).files == 0
+    assert table.read() == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -153,4 +154,37 @@ def test_what_other_jobs_have_left_long_ago_goes_and_what_is_young_stays(bucket,
     for path in (disk / "lockgate-long-ago", disk / "lockgate-long-ago" / "00", disk / "of-others"):
         os.utime(path, (1e9, 1e9))
     begin(job)
-    assert {path.name for path in disk.iterdir()} == {"lockgate-young", "of-others", f"lockgate-{job.job_id}"}
+    others = {path.name for path in disk.iterdir() if not path.name.startswith(f"lockgate-{job.job_id}-")}
+    assert others == {"lockgate-young", "of-others"}
+
+
+def test_half_a_file_of_a_process_that_was_killed_is_not_committed_by_the_same_attempt_begun_again(bucket, job) -> None:
+    killed = begin(job)
+    Path(killed.working_directory, "half").write_bytes(b"ha")
+    again = begin(job)
+    Path(again.working_directory, "whole").write_bytes(b"whole")
+    job.commit([again.commit(scan=True)])
+    assert seen(bucket) == {"whole": b"whole"}
+
+
+def test_an_attempt_whose_directory_somebody_has_deleted_does_not_commit_nothing(bucket, job, disk) -> None:
+    attempt = begin(job)
+    Path(attempt.working_directory, "a").write_bytes(b"a")
+    shutil.rmtree(disk)
+    with pytest.raises(StoreError, match="cannot be written or read"):
+        attempt.commit(scan=True)
+    assert bucket.uploads() == []
+
+
+def test_jobs_of_one_id_on_two_destinations_do_not_share_their_files(bucket, disk) -> None:
+    options = JobOptions(store=bucket.store, patience_seconds=45.0, staging_directory=str(disk))
+    jobs = [Job(bucket.url(path), options, job_id="nightly") for path in (PATH, "tables/other")]
+    attempts = []
+    for job in jobs:
+        job.setup()
+        attempts.append(begin(job))
+    Path(attempts[0].working_directory, "a").write_bytes(b"a")
+    jobs[1].commit([attempts[1].commit(scan=True)])
+    jobs[0].commit([attempts[0].commit(scan=True)])
+    assert seen(bucket) == {"a": b"a"}
+    assert not any(path.startswith("a") for path in bucket.files("tables/other"))

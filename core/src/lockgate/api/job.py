@@ -48,6 +48,7 @@ from lockgate.model.layout import TaskAttempt as TaskAttemptName
 from lockgate.model.options import JobOptions, OptionFields, names_given
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
+from lockgate.model.redaction import redact
 from lockgate.model.summary import Summary
 from lockgate.model.uploads import tag_of
 from lockgate.model.urls import check_relative, parse_url
@@ -276,7 +277,7 @@ class Job:
             )
 
     def __repr__(self) -> str:
-        return f"Job({self.url!r}, job_id={self.job_id!r})"
+        return f"Job({redact(self.url)!r}, job_id={self.job_id!r})"
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_store": None, "_store_told": {}, "_sign": None}

@@ -17,6 +17,7 @@ from lockgate.model.manifest import MANIFEST_TYPE, UncheckedManifest, peek_manif
 from lockgate.model.options import JobOptions
 from lockgate.model.record import RECORD_TYPE, CommitRecord, decode_record
 from lockgate.model.summary import SUMMARY_TYPE, Summary, decode_summary
+from lockgate.model.undecodable import UNDECODABLE
 from lockgate.model.urls import parse_url
 
 Shown = Summary | UncheckedManifest | CommitRecord
@@ -74,7 +75,7 @@ def decode_any(content: bytes, *, name: str) -> Shown:
     """
     try:
         kind = msgspec.json.decode(content, type=_Kind) if content.strip() else _Kind(name=SUMMARY_TYPE)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise LockgateError(
             f"not a file of a committer: {error}",
             where=name,

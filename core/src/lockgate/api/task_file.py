@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from lockgate.engine.run.store import OutputFile
+from lockgate.model.errors import StoreError
 from lockgate.model.files import FileStatus
 
 
@@ -24,14 +25,20 @@ class TaskFile(io.BufferedIOBase):
         self._stream = output.stream
         self._tell_closed = closed
         self._position = 0
+        self._failure: BaseException | None = None
 
     def writable(self) -> bool:
         """Always."""
         return True
 
     def write(self, content: Any) -> int:
-        """Append bytes, a bytearray, a memoryview or an Arrow buffer; returns how many."""
-        written = self._stream.write(content)
+        """Append bytes, a bytearray, a memoryview or an Arrow buffer; returns how many. Where it fails, nobody knows
+        how much of it came through: the file cannot be finished any more."""
+        try:
+            written = self._stream.write(content)
+        except BaseException as error:
+            self._failure = error
+            raise
         self._position += written
         return written
 
@@ -46,8 +53,16 @@ class TaskFile(io.BufferedIOBase):
         """Finish the file. It is in the manifest from now on.
 
         Raises:
-            StoreError: it could not be finished; it will not be in the manifest.
+            StoreError: it could not be finished, or a write had failed; it will not be in the manifest.
         """
+        if not self.closed and self._failure is not None:
+            failure, self._failure = self._failure, None
+            self.discard()
+            raise StoreError(
+                "a file of a task is not whole: a write to it has failed",
+                where=getattr(failure, "where", "") or f"after {self._position} bytes",
+                next_step="nothing of it is committed: write the file again, or let the task fail",
+            ) from failure
         if not self.closed:
             try:
                 self._tell_closed(self._output.close())

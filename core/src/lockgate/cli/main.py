@@ -29,6 +29,7 @@ from lockgate.model.errors import JobNotFound, LockgateError, OptionError, Usage
 from lockgate.model.layout import SUCCESS
 from lockgate.model.options import JobOptions, names_given
 from lockgate.model.prediction import predict_operations, predict_seconds
+from lockgate.model.redaction import HIDDEN, names_a_secret, redact
 from lockgate.model.summary import Summary
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -110,7 +111,8 @@ def _chosen(given: list[str] | None) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals:
             raise OptionError(
-                f"an option is given as name=value, not as {text!r}", next_step="such as -o alive_seconds=5m"
+                f"an option is given as name=value, not as {HIDDEN if names_a_secret(text) else redact(text)!r}",
+                next_step="such as -o alive_seconds=5m",
             )
         if name.replace("_", "-") in _FLAGS:
             raise OptionError(f"{name} is no job option", next_step=f"give it as --{name.replace('_', '-')}")

@@ -61,7 +61,12 @@ def age(since: float) -> str:
 
 
 def _when(seconds: float) -> str:
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ") if seconds else ""
+    if not seconds:
+        return ""
+    try:
+        return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):  # of another program, and no time of any calendar
+        return f"{seconds:.0f} s after 1970"
 
 
 def _facts(title: str, facts: Mapping[str, Any]) -> Rows:

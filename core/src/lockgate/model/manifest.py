@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from lockgate.model.errors import ManifestInvalid, PathError
 from lockgate.model.layout import JobLayout, is_reserved
 from lockgate.model.statistics import Statistics, merged_statistics
+from lockgate.model.undecodable import UNDECODABLE
 from lockgate.model.urls import Below, ancestors_of, parent_of
 
 MANIFEST_TYPE = "org.apache.hadoop.mapreduce.lib.output.committer.manifest.files.TaskManifest/1"
@@ -146,7 +147,7 @@ def decode_manifest(
     """
     try:
         wire = _decoder.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise ManifestInvalid(
             f"a manifest is not valid: {error}",
             where=f"{name} ({len(content)} bytes)",
@@ -204,7 +205,7 @@ def peek_manifest(content: bytes, *, name: str) -> UncheckedManifest:
     """
     try:
         wire = _decoder.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise ManifestInvalid(
             f"a manifest is not valid: {error}",
             where=name,

@@ -271,7 +271,7 @@ class JobOptions:
 
     def __repr__(self) -> str:
         shown = [
-            f"{spec.name}={getattr(self, spec.name)!r}"
+            f"{spec.name}={redact(repr(getattr(self, spec.name)))}"
             for spec in dataclasses.fields(self)
             if spec.repr and getattr(self, spec.name) != spec.default
         ]

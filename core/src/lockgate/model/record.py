@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from lockgate.model.errors import CommitFenced, LockgateError
 from lockgate.model.phases import Phase, may_follow
 from lockgate.model.receipt import Pin
+from lockgate.model.undecodable import UNDECODABLE
 
 RECORD_TYPE = "lockgate.CommitRecord/1"
 
@@ -131,7 +132,7 @@ def decode_record(content: bytes, *, name: str) -> CommitRecord:
     """
     try:
         record = _decoder.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise LockgateError(
             f"a commit record cannot be read: {error}",
             where=name,

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from lockgate.model.errors import LockgateError
 from lockgate.model.layout import FOUND_PROTOCOL, JobLayout
+from lockgate.model.undecodable import UNDECODABLE
 
 REPLACED_TYPE = "lockgate.ReplacedFiles/1"
 
@@ -60,7 +61,7 @@ def decode_replaced(content: bytes, *, name: str) -> ReplacedFiles:
     """
     try:
         replaced = _decoder.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise LockgateError(
             f"the list of replaced files cannot be read: {error}",
             where=name,

@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from lockgate.model.errors import LockgateError
 from lockgate.model.record import digest_of
 from lockgate.model.statistics import Statistics
+from lockgate.model.undecodable import UNDECODABLE
 
 SUMMARY_TYPE = "org.apache.hadoop.fs.s3a.commit.files.SuccessData/1"
 COMMITTER = "lockgate"
@@ -137,7 +138,7 @@ def decode_summary(content: bytes, *, name: str) -> Summary:
         )
     try:
         summary = _decoder.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise LockgateError(
             f"not a job summary: {error}",
             where=name,

@@ -47,6 +47,7 @@ class LocalStagingDisk(StagingDisk):
         """See `StagingDisk`."""
         top = self._root / path
         with _told(top):
+            top.lstat()
             for directory, _, names in os.walk(top, onerror=_raised):
                 for name in names:
                     local = Path(directory, name)

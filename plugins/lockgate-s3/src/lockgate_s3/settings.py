@@ -28,7 +28,7 @@ ACLS = (
     "bucket-owner-read",
     "bucket-owner-full-control",
 )
-_ENDPOINT = re.compile(r"https?://[^/?#\s]+(/[^?#\s]*)?", re.IGNORECASE)
+_ENDPOINT = re.compile(r"https?://[^/?#@\s]+(/[^?#\s]*)?", re.IGNORECASE)
 _REGION = re.compile(r"[A-Za-z0-9-]+")
 _TAG = re.compile(r"[^&=]+=[^&=]*")
 

@@ -92,8 +92,14 @@ def _below_leaf(path: str, scope: Survey) -> str:
     return path.rpartition("/")[2] if scope is Survey.LEAF_DIRECTORIES else path
 
 
-TABLE_LOGS = (("_delta_log", "", "Delta"), ("metadata", ".metadata.json", "Iceberg"), (".hoodie", "", "Hudi"))
-"""A directory, what a name in it ends with, and the table format whose log is kept there."""
+TABLE_LOGS = (
+    ("_delta_log", "", "Delta"),
+    ("metadata", ".metadata.json", "Iceberg"),
+    (".hoodie", "", "Hudi"),
+    ("_spark_metadata", "", "Spark file sink"),
+)
+"""A directory, what a name in it ends with, and the table format whose log is kept there. Spark reads what its file
+sink has written by the sink's log alone (`FileStreamSink.hasMetadata`)."""
 
 
 async def why_not_a_plain_table(run: JobRun) -> DestinationConflict | None:
@@ -117,7 +123,9 @@ async def why_not_a_plain_table(run: JobRun) -> DestinationConflict | None:
             return DestinationConflict(
                 what,
                 where=f"found {run.url(directory)}",
-                next_step=f"write to it with its own format, such as format({table_format.lower()!r}); "
+                next_step="write to it as its own writer does; or choose another destination"
+                if table_format == "Spark file sink"
+                else f"write to it with its own format, such as format({table_format.lower()!r}); "
                 "or choose another destination",
             )
     return None

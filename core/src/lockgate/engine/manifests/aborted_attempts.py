@@ -11,6 +11,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import CommitFenced, FileMissing
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
+from lockgate.model.undecodable import UNDECODABLE
 
 HOLDS_ITS_PINS = frozenset({Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK})
 """The phases in which it counts what became of a pinned attempt's staged files."""
@@ -62,5 +63,5 @@ def owner_of(content: bytes) -> str | None:
     """The task attempt that wrote a manifest, None where that cannot be read."""
     try:
         return msgspec.json.decode(content, type=_Owner).taskAttemptID or None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNDECODABLE:
         return None

@@ -37,6 +37,7 @@ from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFou
 from lockgate.model.layout import ENDED_SUFFIX, FILE_LISTS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.summary import Summary, decode_summary
+from lockgate.model.undecodable import UNDECODABLE
 
 NOTHING_ASIDE = frozenset({Phase.CLAIMED, Phase.REFUSED, Phase.ROLLED_BACK})
 """The phases in which a record speaks of no file that is set aside."""
@@ -104,7 +105,7 @@ async def read_end(run: JobRun, path: str) -> Ended | None:
     (content,) = await run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX)
     try:
         return None if content is None else msgspec.json.decode(content, type=Ended)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNDECODABLE:
         return None
 
 

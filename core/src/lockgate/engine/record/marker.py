@@ -11,6 +11,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError
 from lockgate.model.layout import JobLayout
+from lockgate.model.undecodable import UNDECODABLE
 
 MARKER_BYTES_MAX = 1 << 16
 
@@ -44,7 +45,7 @@ async def read_marker_of(run: JobRun, layout: JobLayout) -> JobMarker | None:
     (content,) = await run.store.read_files([layout.job_marker], bytes_max=MARKER_BYTES_MAX)
     try:
         return None if content is None else msgspec.json.decode(content, type=JobMarker)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise LockgateError(
             f"the marker of job {layout.job_id} cannot be read: {error}",
             where=run.url(layout.job_marker),

@@ -55,6 +55,7 @@ from lockgate.model.layout import (
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.summary import LockgateSummary, Summary, decode_summary, encode_summary
+from lockgate.model.undecodable import UNDECODABLE
 from lockgate.model.undone import Undone
 
 POLL_SECONDS = 0.2
@@ -265,7 +266,7 @@ async def _newest_claim(run: JobRun, digest: str) -> tuple[int, Claim | None]:
 def _decode_claim(run: JobRun, path: str, content: bytes) -> Claim:
     try:
         return msgspec.json.decode(content, type=Claim)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise LockgateError(
             f"the claim on a transaction id cannot be read: {error}",
             where=run.url(path),

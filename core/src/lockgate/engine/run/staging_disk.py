@@ -38,7 +38,7 @@ class StagingDisk(ABC):
 
     @abstractmethod
     def list_tree(self, path: str) -> Iterator[FoundOnDisk]:
-        """What is below a directory, by paths relative to that; nothing where it is not there."""
+        """What is below a directory, by paths relative to that. It is there: somebody has deleted it otherwise."""
 
     @abstractmethod
     def delete(self, path: str) -> None:

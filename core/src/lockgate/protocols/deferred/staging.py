@@ -4,7 +4,7 @@ Chosen by the option `staging_directory`. An attempt that fails before its commi
 that write plain files have a working directory; the local disk has to hold what the attempt writes. Seed:
 `zero-rename-committer.tex`, "The Staging Committer".
 
-    STAGING_DIRECTORY/lockgate-JOB/ATTEMPT AT THE JOB/TASK ATTEMPT/
+    STAGING_DIRECTORY/lockgate-JOB-DESTINATION/ATTEMPT AT THE JOB/TASK ATTEMPT/
         opened/MARK     a file that was opened by its path in the destination
         work/           what other programs write, below its path in the destination
 """
@@ -23,6 +23,7 @@ from lockgate.engine.run.store import OutputFile
 from lockgate.model.errors import DuplicateTarget, PathError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import is_reserved
+from lockgate.model.record import digest_of
 from lockgate.model.urls import check_relative
 from lockgate.protocols.deferred.uploads import entry_of, give_up_unseen, keep_of, mark_of, refuse_shared, upload_of
 
@@ -43,14 +44,16 @@ def working_directory(run: JobRun) -> str:
 
 
 def make_directories(run: JobRun) -> None:
-    """Make the attempt's directories, and delete what other jobs' attempts that were killed have left here: that in
-    which nothing was made for `upload_alive_seconds`, by which no job is at work any more.
+    """Make the attempt's directories, empty: a process that was killed at this very attempt may have left half of a
+    file. Delete what other jobs' attempts that were killed have left here: that in which nothing was made for
+    `upload_alive_seconds`, by which no job is at work any more.
 
     Raises:
         StoreError: they cannot be made.
     """
     disk = _disk(run)
     disk.delete_forgotten(PREFIX, run.runtime.wall() - run.options.upload_alive_seconds)
+    disk.delete(_of_attempt(run))
     disk.make_directory(_opened(run))
     disk.make_directory(_work(run))
 
@@ -159,7 +162,8 @@ def _disk(run: JobRun) -> StagingDisk:
 
 
 def _of_job(run: JobRun) -> str:
-    return f"{PREFIX}{run.layout.job_id}"
+    # Jobs of one id may be at work on several destinations, and on one machine.
+    return f"{PREFIX}{run.layout.job_id}-{digest_of(run.store.url.uri.encode())[:8]}"
 
 
 def _of_attempt(run: JobRun) -> str:

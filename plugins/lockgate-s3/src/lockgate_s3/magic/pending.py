@@ -14,6 +14,7 @@ from lockgate.model.errors import ManifestInvalid, PathError
 from lockgate.model.layout import JobLayout, is_reserved
 from lockgate.model.manifest import LENGTH_MAX, Entry, TaskManifest
 from lockgate.model.statistics import Statistics, merged_statistics
+from lockgate.model.undecodable import UNDECODABLE
 from lockgate.model.uploads import Upload
 from lockgate.model.urls import check_relative
 from msgspec import Struct
@@ -78,7 +79,7 @@ def decode_pending_set(content: bytes, layout: JobLayout, task_id: str, place: P
     """
     try:
         wire = _decode_set(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise _invalid(name, f"it cannot be read: {error}") from error
     if wire.version != SET_VERSION:
         raise _invalid(name, f"its version is {wire.version}, not {SET_VERSION}")
@@ -117,7 +118,7 @@ def decode_pending(content: bytes, layout: JobLayout, place: Place, *, name: str
     """
     try:
         file = _decode_file(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         raise _invalid(name, f"it cannot be read: {error}") from error
     return upload_in(_entry_of(file, layout, place, name))
 
