@@ -34,7 +34,7 @@ from lockgate.model.urls import parse_url
 from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_process
 from lockgate.spark.error_answer import answering
-from lockgate.spark.session_conf import lockgate_conf, task_properties
+from lockgate.spark.session_conf import task_properties
 from lockgate.spark.write_options import WriteOptions
 from lockgate.spark.write_task import CommitMessage, SetUp, write_task
 
@@ -57,8 +57,8 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows; called in a Python worker of an executor."""
-        conf = lockgate_conf(task_properties())
         with answering(self._options.answer):
+            conf = self._options.conf_of(task_properties(), os.environ)
             job = self._job(conf)
             receipt = write_task(job, self._options, self._schema, iterator, set_up=self._set_up_for(conf))
         return CommitMessage(receipt, conf)
@@ -114,9 +114,9 @@ class BatchWriter(DataSourceArrowWriter):
         return True
 
 
-def _of_the_job(options: JobOptions) -> tuple[dict[str, str], bool]:
-    """What a job's setup does by its options, and writes down of them."""
-    return options_for_marker(options), options.delete_success_at_setup
+def _of_the_job(options: JobOptions) -> tuple[dict[str, str], bool, dict[str, str]]:
+    """What a job's setup does by its options, and writes down of them; and where: another endpoint is another store."""
+    return options_for_marker(options), options.delete_success_at_setup, dict(options.store)
 
 
 def check_scheme(url: str, options: JobOptions) -> None:

@@ -108,7 +108,7 @@ def write(
         given["jobId"] = str(uuid.uuid4())
     parsed = WriteOptions.parse(given, mode=chosen)
     settings = _session_conf(df)
-    job_options = parsed.job_options(lockgate_conf(settings), os.environ)
+    job_options = parsed.job_options(parsed.conf_of(settings, os.environ), os.environ)
     refuse_duplicates(df.schema, case_sensitive=is_case_sensitive(settings))
     _check_first(df, parsed.with_session(settings), job_options)
     if job_options.txn_id:

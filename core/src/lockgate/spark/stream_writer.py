@@ -38,7 +38,7 @@ from lockgate.spark.batch_writer import check_scheme
 from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_process
 from lockgate.spark.pyspark_versions import StreamArrowWriter
-from lockgate.spark.session_conf import lockgate_conf, task_properties
+from lockgate.spark.session_conf import task_properties
 from lockgate.spark.write_options import WriteOptions
 from lockgate.spark.write_task import CommitMessage, write_task
 
@@ -100,7 +100,7 @@ class StreamWriter(StreamArrowWriter):
                 where=f"{QUERY_ID}={query!r} {BATCH_ID}={batch!r}",
                 next_step="use micro-batches, not continuous processing",
             )
-        conf = lockgate_conf(properties)
+        conf = self._options.conf_of(properties, os.environ)
         job = self._job(query, int(batch), run, conf)
         tag = f"{query}-{int(batch):05d}"
         receipt = write_task(job, self._options, self._schema, iterator, set_up="missing", file_tag=tag)
