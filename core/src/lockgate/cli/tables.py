@@ -335,6 +335,7 @@ def _told(job: str, recovery: Recovery) -> str:
         "finished": f"{job}: finished{phase}: {files(_files(recovery))}",
         "undone": f"{job}: undone{phase}: the destination is as before{Undone(recovery.missing, recovery.left)}",
         "not begun": f"{job}: nothing to recover: {recovery.problem}",
+        "at work": f"{job}: passed over{phase}: {recovery.problem}",
         "failed": f"{job}: could not be recovered{phase}: {recovery.problem}",
     }[recovery.outcome]
 
