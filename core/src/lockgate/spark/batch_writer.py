@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from lockgate.api.job import Job
 from lockgate.api.job_runs import registry_of
+from lockgate.api.telling import telling_why_it_takes_long
 from lockgate.engine.record.recorded_options import options_for_marker
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import (
@@ -55,6 +56,7 @@ class BatchWriter(DataSourceArrowWriter):
         check_schema(schema, options)
         self._set_up = self._set_up_if_possible()
 
+    @telling_why_it_takes_long()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows; called in a Python worker of an executor."""
         with answering(self._options.answer):
@@ -63,6 +65,7 @@ class BatchWriter(DataSourceArrowWriter):
             receipt = write_task(job, self._options, self._schema, iterator, set_up=self._set_up_for(conf))
         return CommitMessage(receipt, conf)
 
+    @telling_why_it_takes_long()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the job; called in a Python process of the driver. Once the job is committed nothing is raised: Spark
         would call the write failed, and whoever wrote would write again."""
@@ -74,6 +77,7 @@ class BatchWriter(DataSourceArrowWriter):
             except CleanupFailed as error:
                 log.warning("the job is committed; its cleanup failed", job=self._job_id, error=str(error))
 
+    @telling_why_it_takes_long()
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what the tasks left. Spark also calls this after a commit that failed, which has by then rolled
         back, or left a record for `lockgate recover`: that is not touched."""
@@ -96,6 +100,7 @@ class BatchWriter(DataSourceArrowWriter):
         options = options or self._options.job_options(conf, os.environ)
         return Job(self._options.path, options, job_id=self._job_id, nonce=self._nonce, driver_process=driver_process())
 
+    @telling_why_it_takes_long()
     def _set_up_if_possible(self) -> bool:
         """Set the job up in the driver, so that a destination that refuses is known at once. Where only the session's
         conf, which the driver's process does not see, holds what the store needs, the first task does it."""
