@@ -78,6 +78,35 @@ def test_credentials_given_in_the_session_conf_suffice(spark: Any, tmp_path: Pat
         assert len(rows_at(url, options)) == 100
 
 
+def test_what_the_session_tells_hadoops_connector_suffices(spark: Any, tmp_path: Path) -> None:
+    """By the data source and by `write`, in batches and streams; the key is of this bucket only."""
+    with destination_on("s3", tmp_path) as (url, options):
+        session = {
+            "endpoint": options["store.endpoint_url"].removeprefix("http://"),
+            "connection.ssl.enabled": "false",
+            "path.style.access": "true",
+            "access.key": "of other buckets",
+            "secret.key": "of other buckets",
+            "bucket.data.access.key": options["store.key"],
+            "bucket.data.secret.key": options["store.secret"],
+        }
+        for name, value in session.items():
+            spark.conf.set(f"spark.hadoop.fs.s3a.{name}", value)
+        try:
+            spark.range(100).write.format("lockgate").mode("append").save(url)
+            summary = write(spark.range(100), url, mode="append")
+            spark.range(100).write.mode("overwrite").parquet(str(tmp_path / "in"))
+            stream = spark.readStream.schema("id long").parquet(str(tmp_path / "in"))
+            query = stream.writeStream.format("lockgate").option("checkpointLocation", str(tmp_path / "checkpoint"))
+            assert query.trigger(availableNow=True).start(url).awaitTermination(300)
+        finally:
+            for name in session:
+                spark.conf.unset(f"spark.hadoop.fs.s3a.{name}")
+        assert summary is not None
+        assert options["store.secret"] not in str(summary)
+        assert len(rows_at(url, options)) == 300
+
+
 @pytest.mark.parametrize("kind", ["abfs", "gcs", "s3"])
 def test_a_stream_writes_to_a_remote_store(spark: Any, tmp_path: Path, kind: str) -> None:
     with destination_on(kind, tmp_path) as (url, options):

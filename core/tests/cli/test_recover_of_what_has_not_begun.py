@@ -33,7 +33,24 @@ def test_recover_of_a_job_at_work_says_that_it_may_be(table) -> None:
     status, out, _ = run("recover", str(table.root), job.job_id)
     assert status == 1
     assert "it may be at work" in out
-    assert run("recover", str(table.root)) == (0, "Nothing to recover.\n", "")
+    status, out, err = run("recover", str(table.root))
+    assert (status, err) == (0, ""), "a job at work is no problem"
+    assert f"{job.job_id}: nothing to recover: its commit has not begun" in out
+    assert f"lockgate abort file://{table.root} {job.job_id} --force" in out
+
+
+def test_recover_of_all_says_which_commits_it_passed_over(table) -> None:
+    dead = crashed(table)
+    for record in (table.root / "_lockgate/jobs").rglob("commit*.json"):
+        content = json.loads(record.read_text())
+        content["holder"]["host"] = "another"
+        record.write_text(json.dumps(content))
+    status, out, _ = run("recover", str(table.root))
+    assert status == 0
+    assert f"{dead}: passed over (it was in phase moving): its driver, " in out
+    assert f"lockgate recover file://{table.root} {dead} --force" in out
+    assert run_json("recover", str(table.root))[1][dead]["outcome"] == "at work"
+    assert run_json("recover", str(table.root), "--force")[1][dead]["outcome"] == "finished"
 
 
 def test_recover_of_a_refused_job_says_what_to_do(table) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from lockgate.errors import OptionError
+from lockgate.plugin import StoreKind, hookimpl
+from lockgate.plugins.registry import PluginRegistry
 from lockgate.spark.write_options import WriteOptions
 
 
@@ -116,3 +118,48 @@ def test_a_format_that_is_not_written_is_told_with_those_that_are_and_no_guess(n
     with pytest.raises(OptionError) as caught:
         WriteOptions.parse({"path": "/x", "format": "parqet"})
     assert "did you mean parquet?" in caught.value.next_step
+
+
+class _Shelves:
+    """A plugin whose store reads two of Hadoop's names."""
+
+    @hookimpl
+    def lockgate_stores(self) -> StoreKind:
+        return StoreKind("shelf", ("shelf",), frozenset(), "", ("key", "fs.shelf."), ("fs.shelf.key", "fs.shelf.of."))
+
+
+@pytest.fixture
+def shelves(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = PluginRegistry()
+    registry._register(_Shelves(), "shelf", "a-test", "1", built_in=False)
+    monkeypatch.setattr("lockgate.spark.write_options.registry_of", lambda options: registry)
+
+
+SESSION = {
+    "spark.hadoop.fs.shelf.key": "from the session",
+    "spark.hadoop.fs.shelf.of.NAME.key": "of one",
+    "spark.hadoop.fs.shelf.other": "not read",
+    "spark.hadoop.fs.cellar.secret": "of nobody here",
+    "spark.app.name": "x",
+}
+
+
+def test_what_the_destinations_store_reads_of_hadoops_names_is_taken_from_the_session(shelves: None) -> None:
+    options = WriteOptions.parse({"path": "shelf://a/t"})
+    conf = options.conf_of(SESSION, {})
+    assert sorted(conf) == ["spark.hadoop.fs.shelf.key", "spark.hadoop.fs.shelf.of.NAME.key"]
+    assert options.job_options(conf, {}).store == {"fs.shelf.key": "from the session", "fs.shelf.of.name.key": "of one"}
+    assert WriteOptions.parse({"path": "/t"}).conf_of(SESSION, {}) == {}, "no other store's secrets travel"
+
+
+def test_hadoops_names_in_the_session_come_after_all_that_was_said_to_lockgate(shelves: None) -> None:
+    ours = {"spark.lockgate.store.fs.shelf.key": "to lockgate"}
+    environment = {"LOCKGATE_STORE_FS.SHELF.KEY": "by the environment"}
+    for given, conf, told, expected in (
+        ({}, {}, {}, "from the session"),
+        ({}, {}, environment, "by the environment"),
+        ({}, ours, environment, "to lockgate"),
+        ({"store.fs.shelf.key": "by the write"}, ours, environment, "by the write"),
+    ):
+        options = WriteOptions.parse({"path": "shelf://a/t", **given})
+        assert options.job_options(options.conf_of(SESSION | conf, told), told).store["fs.shelf.key"] == expected

@@ -8,11 +8,17 @@ from typing import Any
 import lockgate
 import pytest
 from job_scenarios import recover_after
-from lockgate.errors import OptionError
+from lockgate import Job, JobOptions
+from lockgate.errors import OptionError, StoreError, StoreUnavailable
+from lockgate.plugin import parse_url
+from lockgate.stores.http.exchange import Answer
 from lockgate_lab.dialects import S3
 from lockgate_lab.fault_proxy import FaultProxyLab
 from lockgate_lab.opaque_etags import OpaqueEtagsLab
 from lockgate_lab.servers import MotoServer
+from lockgate_s3.answers import error_of
+from lockgate_s3.calls import Calls
+from lockgate_s3.checksums import checksum_named
 from lockgate_s3.settings import S3Settings
 from remote_jobs import RemoteTable
 
@@ -109,3 +115,49 @@ def test_what_contradicts_itself_or_is_no_address_is_refused(told: dict[str, str
 def test_what_objects_cannot_be_made_with_is_refused(told: dict[str, str]) -> None:
     with pytest.raises(OptionError, match="store"):
         S3Settings.resolve(told, {})
+
+
+def refused(told: dict[str, str], status: int, code: str, message: str = "") -> StoreError:
+    """The error for this answer to the beginning of an upload with these options."""
+    settings = S3Settings.resolve(told, {})
+    calls = Calls(
+        parse_url("s3://b/t"), "http://b", "t/", settings.headers_of_objects(), checksum_named(settings.checksum)
+    )
+    body = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+    return error_of(calls.begin_upload("a", "mark"), Answer(status, {}, body))
+
+
+@pytest.mark.parametrize(
+    ("told", "status", "code", "names"),
+    [
+        ({"storage_class": "COLDEST", "tags": "a=b"}, 400, "InvalidStorageClass", "store.storage_class=COLDEST;"),
+        ({"storage_class": "COLDEST", "tags": "a=b"}, 400, "InvalidTag", "store.tags=a=b;"),
+        ({"acl": "public-read"}, 400, "AccessControlListNotSupported", "store.acl=public-read;"),
+        ({"encryption": "SSE-KMS", "encryption_key": "k"}, 400, "KMS.NotFoundException", "store.encryption_key=k;"),
+        ({"checksum": "sha256"}, 400, "InvalidRequest", "store.checksum=sha256;"),
+        ({"acl": "private", "tags": "a=b"}, 501, "NotImplemented", "store.acl=private, store.tags=a=b;"),
+        ({"acl": "private", "tags": "a=b"}, 403, "AccessDenied", "s3:PutObjectTagging for store.tags"),
+    ],
+)
+def test_a_refusal_for_an_option_names_the_option(told: dict[str, str], status: int, code: str, names: str) -> None:
+    error = refused(told, status, code)
+    assert names in error.next_step
+    assert not isinstance(error, StoreUnavailable), "trying again would not help"
+
+
+def test_a_refusal_for_something_else_names_no_option() -> None:
+    assert "store." not in refused({"tags": "a=b"}, 400, "ExpiredToken", "The provided token has expired.").next_step
+    assert "store." not in refused({}, 400, "InvalidStorageClass").next_step
+
+
+def test_a_real_service_that_refuses_a_storage_class_is_told_with_the_option(
+    moto: MotoServer, make_bucket: Any
+) -> None:
+    bucket = make_bucket(moto)
+    job = Job(bucket.url("t"), JobOptions(store={**bucket.store, "storage_class": "coldest"}, patience_seconds=5.0))
+    with pytest.raises(StoreError, match="InvalidStorageClass") as caught:
+        job.setup()
+        attempt = job.task_attempt(0)
+        attempt.setup()
+        attempt.open("a").close()
+    assert "store.storage_class=COLDEST" in caught.value.next_step

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import lockgate
 import pytest
 from lockgate import Job, JobOptions
+from lockgate.api.task_file import TaskFile
 from lockgate.cli.main import app
 from lockgate.errors import CapabilityMissing, UsageError
 from typer.testing import CliRunner
@@ -25,11 +27,12 @@ def died_before_it_saved(bucket: Any, name: str) -> None:
     """A task attempt that has uploaded, and is no more; its job, whose id was given, is aborted."""
     job = Job(bucket.url(PATH), options(bucket), job_id="nightly")
     job.setup()
-    begin(job, name)
+    begin(pickle.loads(pickle.dumps(job)), name)
     job.abort()
 
 
 def begin(job: Job, name: str) -> None:
+    """Of a job that was pickled, the uploads are another process's: an abort here does not know them."""
     attempt = job.task_attempt(task=0, attempt=0)
     attempt.setup()
     attempt.open(name).close()
@@ -52,7 +55,7 @@ def test_an_upload_stays_while_any_job_that_could_need_it_is_not_over(bucket) ->
     old = options(bucket, upload_alive_seconds=0.0)
     job = Job(bucket.url(PATH), options(bucket))
     job.setup()
-    begin(job, "p=1/mine")
+    begin(pickle.loads(pickle.dumps(job)), "p=1/mine")
     below = Job(bucket.url(f"{PATH}/p=2"), options(bucket))
     below.setup()
     begin(below, "theirs")
@@ -116,3 +119,28 @@ def test_where_no_upload_waits_that_is_said(s3, tmp_path) -> None:
         lockgate.uploads(tmp_path)
     with pytest.raises(UsageError, match="neither"):
         lockgate.abort_uploads(tmp_path)
+
+
+@pytest.mark.parametrize("job_id", [None, "nightly"])
+def test_abortable_what_the_job_of_a_block_has_begun_is_given_up_when_an_exception_ends_it(bucket, job_id) -> None:
+    """Whatever the names of its files are, and also what is being written still; a job beside it keeps its own."""
+    neighbour = Job(bucket.url(PATH), options(bucket), job_id="nightly2")
+    neighbour.setup()
+    begin(neighbour, "p=1/theirs")
+
+    def fails() -> None:
+        with Job(bucket.url(PATH), options(bucket), job_id=job_id) as job:
+            begin(job, "p=1/closed")
+            attempt = job.task_attempt(task=1)
+            attempt.setup()
+            opened.append(attempt.open("p=1/open"))
+            opened[0].write(b"x" * (9 << 20))
+            raise ValueError("of the block")
+
+    opened: list[TaskFile] = []
+    with pytest.raises(ValueError, match="of the block") as caught:
+        fails()
+    assert not getattr(caught.value, "__notes__", ())
+    assert opened[0].closed
+    assert bucket.uploads() == [f"{PATH}/p=1/theirs"]
+    assert all("nightly2" in path for path in bucket.files(PATH)), "nothing of the job is left"

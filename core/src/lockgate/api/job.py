@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from types import TracebackType
 from typing import Any, Self, Unpack
+from weakref import WeakSet
 
 from lockgate.api.destination import refuse_file
 from lockgate.api.interruption import telling_how_it_ended
@@ -131,6 +132,8 @@ class Job:
         self._end = ""
         self._has_failed = False
         self._sign: SignOfLife | None = None
+        self._attempts: set[TaskAttempt] = set()
+        """The task attempts that this very object has begun, and that have not committed."""
         self._open()
 
     @property
@@ -241,12 +244,19 @@ class Job:
     def abort(self) -> None:
         """Delete everything that the job left. After a job commit has begun this is recovery's business.
 
+        What task attempts of this object have written and not committed is given up too, open files among it. Attempts
+        in other processes give up their own; of one that died, uploads that no file's name shows to be the job's are
+        left to `lockgate gc`.
+
         Raises:
             CommitFenced: a job commit is under way, done, or waits to be recovered.
         """
         IO_LOOP.run(abort_job(self._run()))
         self._end = self._end or "aborted"
         self._show_life_no_more()
+        # The job's marker is gone: they need no tombstones, and nothing that they begin from now on can commit.
+        for attempt in list(self._attempts):
+            attempt._give_up()
 
     def __enter__(self) -> Self:
         """Set the job up."""
@@ -280,7 +290,7 @@ class Job:
         return f"Job({redact(self.url)!r}, job_id={self.job_id!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_store": None, "_store_told": {}, "_sign": None}
+        return self.__dict__ | {"_store": None, "_store_told": {}, "_sign": None, "_attempts": set()}
 
     def _show_life_no_more(self) -> None:
         if self._sign is not None:
@@ -344,6 +354,7 @@ class TaskAttempt:
         self._opens: JobRun | None = None
         self._has_committed = False
         self._is_aborted = False
+        self._files: WeakSet[TaskFile] | None = None
 
     @property
     def task_attempt_id(self) -> str:
@@ -365,6 +376,7 @@ class TaskAttempt:
         run = self._run()
         IO_LOOP.run(run.protocol.set_up_task(run))
         self._is_set_up = True
+        self._job._attempts.add(self)
         self._sign = self._sign or shown_while(self, self._run(), self.task_attempt_id)
         self._is_aborted = False
 
@@ -429,13 +441,17 @@ class TaskAttempt:
             ) from error
         self._open.add(path)
         self._has_opened = True
+        self._job._attempts.add(self)
 
         def closed(status: FileStatus | None) -> None:
             self._open.discard(path)
             if status is not None:
                 self._written[path] = status
 
-        return TaskFile(output, closed)
+        file = TaskFile(output, closed)
+        self._files = self._files or WeakSet()
+        self._files.add(file)
+        return file
 
     def commit(self, counters: Mapping[str, int] | None = None, *, scan: bool | None = None) -> Receipt:
         """Commit the task: save the manifest of what this attempt wrote.
@@ -480,6 +496,7 @@ class TaskAttempt:
                 "nothing more is committed",
             ) from error
         self._has_committed = True
+        self._job._attempts.discard(self)
         self._show_life_no_more()
         return receipt
 
@@ -501,6 +518,13 @@ class TaskAttempt:
         self._open.clear()
         self._has_opened = False
         self._has_committed = False
+        self._job._attempts.discard(self)
+
+    def _give_up(self) -> None:
+        """Its job was aborted: give up what it has written, and what it is writing."""
+        for file in list(self._files or ()):
+            file.discard()
+        self.abort()
 
     def _refuse_if_aborted(self) -> None:
         if self._is_aborted:
@@ -511,7 +535,7 @@ class TaskAttempt:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_sign": None, "_opens": None}
+        return self.__dict__ | {"_sign": None, "_opens": None, "_files": None}
 
     def _show_life_no_more(self) -> None:
         if self._sign is not None:

@@ -152,11 +152,12 @@ def recover(
     """Finish, or undo, the job commit of a driver that died; without a job id, of every job that crashed here. Of
     several, one that cannot be recovered does not keep the others from it: its outcome is `failed`. A job whose driver
     died before its commit began is nothing to recover: its outcome is `not begun`, and `problem` says what can be done.
+    One whose driver may be in its commit is passed over: its outcome is `at work`.
 
     What is done without `undo` is what the job's record says; `force` says that its driver is surely dead. Nothing
-    to do is success: an empty answer. Idempotent, and it can itself be killed at any point; of a job that
-    was undone, or committed longer ago than `remember_seconds`, nothing is left to tell it from one that never was, so
-    the outcome is `no trace`. A job is finished with the options that its record holds; `told` as for `commit`.
+    to do is success: an empty answer where no job is there. Idempotent, and it can itself be killed at any point; of a
+    job that was undone, or committed longer ago than `remember_seconds`, nothing is left to tell it from one that never
+    was, so the outcome is `no trace`. A job is finished with the options that its record holds; `told` as for `commit`.
 
     Raises:
         CommitFenced: its driver may be alive, or somebody else recovers it.
@@ -185,8 +186,10 @@ def recover(
             return {job_id: recovery}
         found: dict[str, Recovery] = {}
         for state in sorted(await list_jobs(run), key=_in_turn):
-            if state.status is JobStatus.ABANDONED or (force and state.status is JobStatus.RUNNING):
+            if state.status in (JobStatus.ABANDONED, JobStatus.RUNNING):
                 found[state.job_id] = _not_begun(run, state)
+            if state.status is JobStatus.COMMITTING and not force:
+                found[state.job_id] = _may_be_committing(run, state)
             if state.status is JobStatus.UNREADABLE:
                 found[state.job_id] = Recovery("failed", None, problem=state.problem)
             crashed = state.status in (JobStatus.CRASHED, JobStatus.RECORD_LOST) or (
@@ -420,7 +423,8 @@ def _not_begun(run: JobRun, state: JobState) -> Recovery:
     tasks = "1 task has committed" if state.tasks_committed == 1 else f"{state.tasks_committed} tasks have committed"
     if state.status is JobStatus.RUNNING:
         ending = f"{committing} --force, or {aborting} --force" if state.tasks_committed else f"{aborting} --force"
-        next_step = f"it may be at work; if it is surely over, {ending}"
+        driver = f"; its driver is {state.driver}" if state.driver else ""
+        next_step = f"it may be at work{driver}; if it is surely over, with its tasks: {ending}"
     elif state.tasks_committed:
         next_step = f"{committing} commits what they wrote, {aborting} deletes it"
     else:
@@ -428,6 +432,14 @@ def _not_begun(run: JobRun, state: JobState) -> Recovery:
     if state.phase:
         next_step += "; while its driver may be at work, both ask for --force"
     return Recovery("not begun", state.phase, problem=f"{began}, and {tasks}: {next_step}")
+
+
+def _may_be_committing(run: JobRun, state: JobState) -> Recovery:
+    """The answer about a job in its commit whose driver is not known to be gone: it was passed over."""
+    driver = f", {state.driver}," if state.driver else ""
+    forcing = command("recover", run.store.url, state.job_id, "--force")
+    problem = f"its driver{driver} may be in its commit, and it was left alone; if that is surely dead: {forcing}"
+    return Recovery("at work", state.phase, problem=problem)
 
 
 def _past_planning(run: JobRun, state: JobState) -> CommitFenced:

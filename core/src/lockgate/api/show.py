@@ -11,6 +11,8 @@ from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import registry_of
 from lockgate.api.location import Location, absolute
 from lockgate.api.unfinished import no_summary, unfinished_jobs
+from lockgate.engine.run.store import Store
+from lockgate.model.capabilities import Capability
 from lockgate.model.errors import LockgateError, UsageError
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import MANIFEST_TYPE, UncheckedManifest, peek_manifest
@@ -54,10 +56,12 @@ def read_any(url: Location, options: JobOptions | None = None) -> Shown:
             return url, content
         run = looking_run(url, chosen)
         unfinished = await unfinished_jobs(run)
-        if found is not None or unfinished:
+        if found is not None or unfinished or await _has_anything(inside):
             raise await no_summary(run, unfinished)
         raise UsageError(
-            "there is no such file or directory",
+            "there is no such file or directory"
+            if Capability.REAL_DIRECTORIES in inside.capabilities
+            else "there is nothing of that name, and nothing below it",
             where=url,
             next_step="check the name; show takes a destination, or the path of a `_SUCCESS`, a task manifest or a "
             "commit record",
@@ -65,6 +69,16 @@ def read_any(url: Location, options: JobOptions | None = None) -> Shown:
 
     where, content = IO_LOOP.run(read())
     return decode_any(content, name=where)
+
+
+async def _has_anything(store: Store) -> bool:
+    """Whether something is below the root of a store where no directory says so."""
+    if Capability.REAL_DIRECTORIES in store.capabilities:
+        return False
+    async for page in store.list_directory(""):
+        if page:
+            return True
+    return False
 
 
 def decode_any(content: bytes, *, name: str) -> Shown:

@@ -18,12 +18,13 @@ from lockgate.api.job_runs import registry_of
 from lockgate.api.location import absolute
 from lockgate.api.outside import VERSION
 from lockgate.api.show import read_any
+from lockgate.api.telling import telling_why_it_takes_long
 from lockgate.api.termination import print_notes
 from lockgate.api.uploads import abort_uploads
 from lockgate.api.uploads import uploads as uploads_of
 from lockgate.cli import tables
 from lockgate.cli.completion import complete_job, complete_option, complete_path
-from lockgate.cli.terminal import Answer, print_answer, print_error, progress_bars, telling_why_it_takes_long
+from lockgate.cli.terminal import Answer, print_answer, print_error, progress_bars
 from lockgate.model.durations import seconds_of
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import SUCCESS
@@ -155,7 +156,7 @@ def _answer(
     try:
         options = JobOptions.resolve(_chosen(given), environment=os.environ)
         # With `--verbose` warnings are on standard error already.
-        told = nullcontext() if verbose else telling_why_it_takes_long()
+        told = nullcontext() if verbose else telling_why_it_takes_long(even_if_heard=True)
         with told, progress_bars(registry_of(options), wanted=not as_json):
             try:
                 answer = work(options)

@@ -23,7 +23,7 @@ from lockgate.model.capabilities import MEANING, WEAKENING
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import TaskManifest
 from lockgate.model.plan import CommitPlan
-from lockgate.model.prediction import Operations
+from lockgate.model.prediction import Operations, completes_uploads
 from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary
 from lockgate.model.undone import Undone
@@ -280,22 +280,24 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "files": plan.files,
         "bytes": plan.bytes,
         "directories_to_make": list(plan.missing_directories),
-        "renames": [{"source": e.source, "target": e.target, "length": e.length} for e in entries],
+        "renames": [{"source": e.source, "target": e.target, "length": e.length} for e in entries if not e.upload],
+        "completions": [{"target": e.target, "length": e.length} for e in entries if e.upload],
         "set_aside": [{"path": aside.path, "length": aside.length} for aside in plan.set_aside],
         "operations": {row.kind: row.count for row in operations},
         "seconds": round(seconds, 3),
     }
-    facts = {
+    completes = completes_uploads(plan)
+    facts: dict[str, object] = {
         "policy": plan.policy,
         "task attempts": len(plan.pins),
-        "files to rename": f"{plan.files:,} ({size(plan.bytes)})",
+        "uploads to complete" if completes else "files to rename": f"{plan.files:,} ({size(plan.bytes)})",
         "directories to make": len(plan.missing_directories),
         "files to replace": plan.replaced,
     }
-    renames = [(entry.target, str(entry.length), entry.source) for entry in entries[:LISTED_MAX]]
+    moves = [(entry.target, str(entry.length), entry.source) for entry in entries[:LISTED_MAX]]
     tables = [
         _facts("Plan", facts),
-        Rows("Renames", ("target", "length", "source"), renames),
+        Rows("Uploads to complete" if completes else "Renames", ("target", "length", "source"), moves),
         Rows("Operations", ("kind", "count"), [(row.kind, f"{row.count:,}") for row in operations]),
     ]
     if plan.replaced:
@@ -340,6 +342,7 @@ def _told(job: str, recovery: Recovery) -> str:
         "finished": f"{job}: finished{phase}: {files(_files(recovery))}",
         "undone": f"{job}: undone{phase}: the destination is as before{Undone(recovery.missing, recovery.left)}",
         "not begun": f"{job}: nothing to recover: {recovery.problem}",
+        "at work": f"{job}: passed over{phase}: {recovery.problem}",
         "failed": f"{job}: could not be recovered{phase}: {recovery.problem}",
     }[recovery.outcome]
 

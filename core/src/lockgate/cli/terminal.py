@@ -4,7 +4,6 @@ progress go to standard error."""
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -110,24 +109,6 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
 
 def _one_line(cell: str) -> str:
     return "; ".join(part.strip() for part in cell.splitlines()).replace("\t", " ")
-
-
-class _Told(logging.Handler):
-    """Prints warnings on standard error, as it is at that moment."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print(f"lockgate: {record.getMessage()}", file=sys.stderr)
-
-
-@contextmanager
-def telling_why_it_takes_long() -> Iterator[None]:
-    """While the body runs, what stores warn of is on standard error: that one does not answer, and is asked again."""
-    told, stores = _Told(logging.WARNING), logging.getLogger("lockgate.stores")
-    stores.addHandler(told)
-    try:
-        yield
-    finally:
-        stores.removeHandler(told)
 
 
 PROSE_CELLS_MIN = 40

@@ -27,6 +27,8 @@ def predict_operations(
     plan: CommitPlan, options: JobOptions, capabilities: AbstractSet[Capability]
 ) -> list[Operations]:
     """The operations that committing `plan` takes from here, retries left out."""
+    if completes_uploads(plan):
+        return _of_uploads(plan, options, capabilities)
     real = Capability.REAL_DIRECTORIES in capabilities
     renames = plan.files + len(plan.set_aside)
     bulk = BULK if Capability.BULK_RENAME in capabilities else 1
@@ -41,6 +43,25 @@ def predict_operations(
         Operations("write commit record", 5, in_series=True),
         Operations("write and publish the summary", 2 if options.mark_success else 0, in_series=True),
         Operations("clean up", 0 if options.cleanup_skip else deletes),
+    ]
+    return [row for row in rows if row.count]
+
+
+def completes_uploads(plan: CommitPlan) -> bool:
+    """Whether the files of a plan appear by uploads that are completed, and not by renames."""
+    return any(entry.upload for entry in next(iter(plan.batches(1)), ()))
+
+
+def _of_uploads(plan: CommitPlan, options: JobOptions, capabilities: AbstractSet[Capability]) -> list[Operations]:
+    bulk = BULK if Capability.BULK_DELETE in capabilities else 1
+    rows = [
+        Operations("read manifests", len(plan.pins)),
+        Operations("complete uploads", plan.files),
+        Operations("check files", plan.files if options.validate_output else 0),
+        Operations("write commit record", 5, in_series=True),
+        Operations("delete replaced files", len(plan.set_aside)),  # one by one, each only if it is unchanged
+        Operations("write and publish the summary", 2 if options.mark_success else 0, in_series=True),
+        Operations("clean up", 0 if options.cleanup_skip else math.ceil(2 * len(plan.pins) / bulk)),
     ]
     return [row for row in rows if row.count]
 

@@ -17,7 +17,8 @@ _SECRETS = re.compile(
     (?P<query>[?&;](?:sig|signature|x-amz-signature|x-amz-security-token|x-amz-credential|x-goog-signature
         |x-goog-credential|upload_id|access_token|delegation|token|code|client_secret)=)[^&\s"'<>]+
     | (?P<pair>\b(?:account_?key|sharedaccesssignature|shared_?access_?key|sas_?token|client_?secret
-        |secret_?access_?key|aws_session_token|access_?token|refresh_?token|password|passwd|private_?key)
+        |secret_?access_?key|aws_session_token|access_?token|refresh_?token
+        |(?:access|secret|account)\.key(?:\.[\w.-]+)?|session\.token|password|passwd|private_?key)
         ["']?\s*[=:]\s*["']?)[^\s;,"'}]+
     | (?P<header>\b(?:bearer|sharedkey(?:lite)?|basic|aws4-hmac-sha256)\s+)[A-Za-z0-9+/=_\-.:~,]{6,}
     | (?P<userinfo>://[^/\s:@]+:)[^/\s@]+(?=@)

@@ -35,7 +35,8 @@ class StoreKind:
     `capabilities` are those of a usual destination; the store that is opened declares its own, which may differ
     (a bucket without hierarchical namespace, say). `options` are the names that the plugin reads of
     `JobOptions.store`, one that ends in `.` for all that begin so; a name that no store here takes is then refused,
-    with the nearest one. None: the plugin itself looks at the names.
+    with the nearest one. None: the plugin itself looks at the names. `session_options` are those of them that are
+    Hadoop's own, in lower case: a write takes them from its Spark session as well, where they are `spark.hadoop.NAME`.
     """
 
     name: str
@@ -43,6 +44,7 @@ class StoreKind:
     capabilities: frozenset[Capability]
     description: str = ""
     options: tuple[str, ...] | None = None
+    session_options: tuple[str, ...] = ()
 
 
 @hookspec

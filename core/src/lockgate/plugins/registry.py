@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.metadata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
@@ -240,6 +240,11 @@ class PluginRegistry:
             next_step=next_step,
         )
 
+    def session_options(self, schemes: Collection[str]) -> tuple[str, ...]:
+        """What the stores of these schemes read of Hadoop's names in a Spark session; see `StoreKind`."""
+        kinds = [kind for kind in self._stores.values() if not set(schemes).isdisjoint(kind.schemes)]
+        return tuple(name for kind in kinds for name in kind.session_options)
+
     def open_store(self, url: str | StoreUrl, options: JobOptions) -> Store:
         """The store rooted at `url`.
 
@@ -267,7 +272,7 @@ class PluginRegistry:
             return
         taken = [name for each in self._stores.values() for name in each.options or ()]
         for name in options.store:
-            if any(name.startswith(each) if each.endswith(".") else name == each for each in taken):
+            if is_named(name, taken):
                 continue
             near = difflib.get_close_matches(name, [*kind.options, *taken], n=1, cutoff=0.6)
             known = ", ".join(f"store.{each}{'…' if each.endswith('.') else ''}" for each in kind.options)
@@ -392,6 +397,11 @@ class PluginRegistry:
                 implementation.function(*(event for _ in implementation.argnames))
             except Exception as error:
                 log.warning("a plugin failed at an event", plugin=implementation.plugin_name, error=str(error))
+
+
+def is_named(name: str, names: Iterable[str]) -> bool:
+    """Whether an option's name is among these, of which one that ends in `.` stands for all that begin so."""
+    return any(name.startswith(each) if each.endswith(".") else name == each for each in names)
 
 
 @lru_cache(maxsize=32)

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from lockgate.api.job import Job
 from lockgate.api.job_runs import registry_of
+from lockgate.api.telling import telling_why_it_takes_long
 from lockgate.engine.record.recorded_options import options_for_marker
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import (
@@ -34,7 +35,7 @@ from lockgate.model.urls import parse_url
 from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_process
 from lockgate.spark.error_answer import answering
-from lockgate.spark.session_conf import lockgate_conf, task_properties
+from lockgate.spark.session_conf import task_properties
 from lockgate.spark.write_options import WriteOptions
 from lockgate.spark.write_task import CommitMessage, SetUp, write_task
 
@@ -55,14 +56,16 @@ class BatchWriter(DataSourceArrowWriter):
         check_schema(schema, options)
         self._set_up = self._set_up_if_possible()
 
+    @telling_why_it_takes_long()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows; called in a Python worker of an executor."""
-        conf = lockgate_conf(task_properties())
         with answering(self._options.answer):
+            conf = self._options.conf_of(task_properties(), os.environ)
             job = self._job(conf)
             receipt = write_task(job, self._options, self._schema, iterator, set_up=self._set_up_for(conf))
         return CommitMessage(receipt, conf)
 
+    @telling_why_it_takes_long()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the job; called in a Python process of the driver. Once the job is committed nothing is raised: Spark
         would call the write failed, and whoever wrote would write again."""
@@ -74,6 +77,7 @@ class BatchWriter(DataSourceArrowWriter):
             except CleanupFailed as error:
                 log.warning("the job is committed; its cleanup failed", job=self._job_id, error=str(error))
 
+    @telling_why_it_takes_long()
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what the tasks left. Spark also calls this after a commit that failed, which has by then rolled
         back, or left a record for `lockgate recover`: that is not touched."""
@@ -96,6 +100,7 @@ class BatchWriter(DataSourceArrowWriter):
         options = options or self._options.job_options(conf, os.environ)
         return Job(self._options.path, options, job_id=self._job_id, nonce=self._nonce, driver_process=driver_process())
 
+    @telling_why_it_takes_long()
     def _set_up_if_possible(self) -> bool:
         """Set the job up in the driver, so that a destination that refuses is known at once. Where only the session's
         conf, which the driver's process does not see, holds what the store needs, the first task does it."""
@@ -114,9 +119,9 @@ class BatchWriter(DataSourceArrowWriter):
         return True
 
 
-def _of_the_job(options: JobOptions) -> tuple[dict[str, str], bool]:
-    """What a job's setup does by its options, and writes down of them."""
-    return options_for_marker(options), options.delete_success_at_setup
+def _of_the_job(options: JobOptions) -> tuple[dict[str, str], bool, dict[str, str]]:
+    """What a job's setup does by its options, and writes down of them; and where: another endpoint is another store."""
+    return options_for_marker(options), options.delete_success_at_setup, dict(options.store)
 
 
 def check_scheme(url: str, options: JobOptions) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lockgate.api.destination import ended_summary, holds_files, last_summary, transaction_summary
 from lockgate.api.jobs import jobs
 from lockgate.api.location import Location, absolute
+from lockgate.api.telling import telling_why_it_takes_long
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.run.logs import get_log
 from lockgate.model.commands import command
@@ -47,6 +48,7 @@ SUMMARY_PATIENCE_SECONDS = 30.0
 MODES = ("error", "errorifexists", "append", "overwrite", "ignore")
 
 
+@telling_why_it_takes_long()
 def write(
     df: DataFrame,
     url: Location,
@@ -108,7 +110,7 @@ def write(
         given["jobId"] = str(uuid.uuid4())
     parsed = WriteOptions.parse(given, mode=chosen)
     settings = _session_conf(df)
-    job_options = parsed.job_options(lockgate_conf(settings), os.environ)
+    job_options = parsed.job_options(parsed.conf_of(settings, os.environ), os.environ)
     refuse_duplicates(df.schema, case_sensitive=is_case_sensitive(settings))
     _check_first(df, parsed.with_session(settings), job_options)
     if job_options.txn_id:

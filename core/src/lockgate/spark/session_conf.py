@@ -7,10 +7,14 @@ commit messages carry what is Lockgate's to the driver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lockgate.model.options import HADOOP_PREFIXES, SPARK_PREFIX
+from lockgate.plugins.registry import is_named
 from lockgate.spark.save_policy import OVERWRITE_MODE_SETTING
+
+HADOOP_PREFIX = "spark.hadoop."
+"""How a setting of a session begins that is for Hadoop."""
 
 
 def lockgate_conf(properties: Mapping[str, str]) -> dict[str, str]:
@@ -21,8 +25,28 @@ def lockgate_conf(properties: Mapping[str, str]) -> dict[str, str]:
         for name, value in properties.items()
         if name.startswith(SPARK_PREFIX)
         or name == OVERWRITE_MODE_SETTING
-        or name.removeprefix("spark.hadoop.").startswith(HADOOP_PREFIXES)
+        or name.removeprefix(HADOOP_PREFIX).startswith(HADOOP_PREFIXES)
     }
+
+
+def conf_of_stores(properties: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Those of a session's settings for Hadoop (`spark.hadoop.NAME`) that stores read, by the names of theirs."""
+    taken = tuple(names)
+    return {
+        name: value
+        for name, value in properties.items()
+        if name.startswith(HADOOP_PREFIX) and is_named(name.removeprefix(HADOOP_PREFIX).lower(), taken)
+    }
+
+
+def store_options_in(conf: Mapping[str, str]) -> dict[str, str]:
+    """The options of stores that `conf_of_stores` has let through."""
+    found = {
+        name.removeprefix(HADOOP_PREFIX).lower(): value
+        for name, value in conf.items()
+        if name.startswith(HADOOP_PREFIX)
+    }
+    return {name: value for name, value in found.items() if not name.startswith(HADOOP_PREFIXES)}
 
 
 def is_case_sensitive(properties: Mapping[str, str]) -> bool:

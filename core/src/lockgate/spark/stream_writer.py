@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from lockgate.api.destination import forget_transactions, refuse_other_tables
 from lockgate.api.job import Job
+from lockgate.api.telling import telling_why_it_takes_long
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import (
     CapabilityMissing,
@@ -38,7 +39,7 @@ from lockgate.spark.batch_writer import check_scheme
 from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_process
 from lockgate.spark.pyspark_versions import StreamArrowWriter
-from lockgate.spark.session_conf import lockgate_conf, task_properties
+from lockgate.spark.session_conf import task_properties
 from lockgate.spark.write_options import WriteOptions
 from lockgate.spark.write_task import CommitMessage, write_task
 
@@ -82,6 +83,7 @@ class StreamWriter(StreamArrowWriter):
         check_schema(schema, options)
         self._refuse_other_tables(job_options)
 
+    @telling_why_it_takes_long()
     def _refuse_other_tables(self, job_options: JobOptions) -> None:
         """At once, as the first task of the first batch would. Where only the session's conf, which the driver's
         process does not see, holds what the store needs, it is left to that task."""
@@ -90,6 +92,7 @@ class StreamWriter(StreamArrowWriter):
         except (StoreError, OptionError, PluginError, CapabilityMissing) as error:
             log.info("the destination is looked at by the first task", url=self._options.path, error=str(error))
 
+    @telling_why_it_takes_long()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows of one batch; called in a Python worker of an executor."""
         properties = task_properties()
@@ -100,12 +103,13 @@ class StreamWriter(StreamArrowWriter):
                 where=f"{QUERY_ID}={query!r} {BATCH_ID}={batch!r}",
                 next_step="use micro-batches, not continuous processing",
             )
-        conf = lockgate_conf(properties)
+        conf = self._options.conf_of(properties, os.environ)
         job = self._job(query, int(batch), run, conf)
         tag = f"{query}-{int(batch):05d}"
         receipt = write_task(job, self._options, self._schema, iterator, set_up="missing", file_tag=tag)
         return CommitMessage(receipt, conf, query, run)
 
+    @telling_why_it_takes_long()
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Commit one batch; a batch that was committed before changes nothing."""
         told = [message for message in messages if isinstance(message, CommitMessage)]
@@ -143,6 +147,7 @@ class StreamWriter(StreamArrowWriter):
             "gives other rows each time, option changedBatch=skip keeps those that were committed",
         )
 
+    @telling_why_it_takes_long()
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Delete what the batch's tasks left."""
         told = [message for message in messages if isinstance(message, CommitMessage)]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from lockgate.api.job_runs import registry_of
 from lockgate.api.location import absolute
 from lockgate.model.errors import OptionError
 from lockgate.model.layout import check_id
@@ -21,6 +22,7 @@ from lockgate.spark.error_answer import ANSWER_OPTION
 from lockgate.spark.formats.file_format import FileFormat, FormatOptions
 from lockgate.spark.formats.registry import FORMATS, format_named
 from lockgate.spark.save_policy import SaveMode, policy_of
+from lockgate.spark.session_conf import conf_of_stores, lockgate_conf, store_options_in
 
 WRITER_OPTIONS = {
     "path": "the destination; `save(url)` sets it",
@@ -166,8 +168,22 @@ class WriteOptions:
                 told = replace(told, settings={**told.settings, option.lower(): value})
         return told
 
+    def conf_of(self, properties: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+        """What of a session's settings this write's job takes: what is Lockgate's, and what the stores of its
+        destination and its reports read of Hadoop's names.
+
+        Raises:
+            OptionError: as `job_options`.
+        """
+        conf = lockgate_conf(properties)
+        options = self.job_options(conf, environment)
+        urls = (self.path, options.summary_report_directory, options.diagnostics_manifest_directory)
+        schemes = {parse_url(absolute(url)).scheme for url in urls if url}
+        return conf | conf_of_stores(properties, registry_of(options).session_options(schemes))
+
     def job_options(self, spark_conf: Mapping[str, str], environment: Mapping[str, str]) -> JobOptions:
-        """The job's options, with the conflict policy that the save mode means.
+        """The job's options, with the conflict policy that the save mode means. Of the session's settings (`conf_of`)
+        what stores read of Hadoop's names comes last, as Hadoop's names do anywhere.
 
         Raises:
             OptionError: an unknown name or a bad value, or save mode and conflict policy contradict each other.
@@ -176,6 +192,8 @@ class WriteOptions:
             resolved = JobOptions.resolve(spark_options=self.job, spark_conf=spark_conf, environment=environment)
         except OptionError as error:
             raise _with_more_names(error, self.job, format_named(self.format)) from None
+        if of_stores := store_options_in(spark_conf):
+            resolved = resolved.replace(store=of_stores | dict(resolved.store))
         policy = policy_of(
             self.mode,
             write=self.job,

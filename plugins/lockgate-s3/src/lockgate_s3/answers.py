@@ -16,6 +16,8 @@ from lockgate.model.errors import AccessDenied, FileExists, FileMissing, StoreEr
 from lockgate.model.files import FileStatus
 from lockgate.stores.http.exchange import Answer, Call
 
+from lockgate_s3.option_headers import NOT_IMPLEMENTED, options_refused, rights_needed
+
 MARK: Final = "lockgate-upload"
 """The name of the metadata by which an upload knows the object that it became."""
 
@@ -48,18 +50,23 @@ def error_of(call: Call, answer: Answer) -> StoreError:
     said = f"{root.findtext('Code') or ''} {(root.findtext('Message') or '')[:300]}".strip()
     what = f"{call.kind} refused: {answer.status} {said}".rstrip()
     if answer.status in (401, 403):
-        return AccessDenied(
-            what, where=call.where, next_step="check the access key, and that its policy allows this on the bucket"
-        )
+        allows = "check the access key, and that its policy allows this on the bucket"
+        return AccessDenied(what, where=call.where, next_step=allows + rights_needed(call.headers))
     if answer.status == 404:
         return FileMissing(what, where=call.where, next_step="create the bucket, or correct the URL")
     if answer.status == 412:
         return FileExists(what, where=call.where)
-    if answer.status == 409 or answer.status >= 500:
+    if answer.status == 409 or (answer.status >= 500 and answer.status != NOT_IMPLEMENTED):
         return StoreUnavailable(what, where=call.where)
     if answer.status in (301, 307, 400) and answer.headers.get("x-amz-bucket-region"):
         region = answer.headers["x-amz-bucket-region"]
         return StoreError(what, where=call.where, next_step=f"the bucket is in {region}: store.region={region}")
+    options = options_refused(call.headers, answer.status, said)
+    if options:
+        next_step = f"the service may not take what goes with every object: {options}; correct it, or leave it out"
+        return StoreError(what, where=call.where, next_step=next_step)
+    if answer.status >= 500:
+        return StoreUnavailable(what, where=call.where)
     return StoreError(what, where=call.where)
 
 

@@ -13,6 +13,7 @@ from lockgate.model.urls import StoreUrl
 from lockgate.plugins.hookspecs import StoreKind, hookimpl
 
 from lockgate_s3.credentials import find_credential
+from lockgate_s3.hadoop_names import SESSION_NAMES
 from lockgate_s3.magic import MagicProtocol
 from lockgate_s3.settings import OPTIONS, SCHEMES, S3Settings
 from lockgate_s3.store import CAPABILITIES, S3Store
@@ -21,9 +22,8 @@ from lockgate_s3.store import CAPABILITIES, S3Store
 @hookimpl
 def lockgate_stores() -> StoreKind:
     """The store of S3 buckets."""
-    return StoreKind(
-        "s3", SCHEMES, CAPABILITIES, "Amazon S3 and its like, by uploads that are completed later", OPTIONS
-    )
+    description = "Amazon S3 and its like, by uploads that are completed later"
+    return StoreKind("s3", SCHEMES, CAPABILITIES, description, OPTIONS, SESSION_NAMES)
 
 
 @hookimpl
@@ -37,7 +37,7 @@ def lockgate_open_store(url: StoreUrl, options: JobOptions) -> Store | None:
     """Open an `s3` or `s3a` URL; raises `OptionError` where an option is not of its kind."""
     if url.scheme not in SCHEMES:
         return None
-    settings = S3Settings.resolve(options.store, os.environ)
+    settings = S3Settings.resolve(options.store, os.environ, url.authority)
     return S3Store(url, settings, find_credential(settings), options)
 
 

@@ -10,6 +10,7 @@ from typing import Literal, cast
 from lockgate.model.errors import OptionError
 
 from lockgate_s3.checksums import checksum_named
+from lockgate_s3.hadoop_names import HADOOP_NAMES, told_by_hadoop
 
 SCHEMES = ("s3", "s3a")
 PART_BYTES_MIN = 5 << 20
@@ -33,21 +34,6 @@ _REGION = re.compile(r"[A-Za-z0-9-]+")
 _TAG = re.compile(r"[^&=]+=[^&=]*")
 
 Addressing = Literal["auto", "path", "virtual"]
-
-_HADOOP = {
-    "fs.s3a.endpoint": "endpoint_url",
-    "fs.s3a.endpoint.region": "region",
-    "fs.s3a.access.key": "key",
-    "fs.s3a.secret.key": "secret",
-    "fs.s3a.session.token": "token",
-    "fs.s3a.multipart.size": "part_bytes",
-    "fs.s3a.encryption.algorithm": "encryption",
-    "fs.s3a.encryption.key": "encryption_key",
-    "fs.s3a.acl.default": "acl",
-    "fs.s3a.create.storage.class": "storage_class",
-    "fs.s3a.create.checksum.algorithm": "checksum",
-}
-"""S3A's names, each with ours."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +64,26 @@ class S3Settings:
     checksum: str = ""
 
     @classmethod
-    def resolve(cls, options: Mapping[str, str], environment: Mapping[str, str]) -> S3Settings:
-        """Options first, then the variables that every SDK of AWS reads.
+    def resolve(cls, options: Mapping[str, str], environment: Mapping[str, str], bucket: str = "") -> S3Settings:
+        """Our options first, then those of S3A's names (of this bucket, then of all), then the variables that every SDK
+        of AWS reads.
 
         Raises:
             OptionError: a value is not of its kind, or only one half of an access key is given.
         """
-        told = {_HADOOP[name]: value for name, value in options.items() if name in _HADOOP}
-        told |= {name: value for name, value in options.items() if name in cls.__dataclass_fields__}
+        told, named = told_by_hadoop(options, bucket)
+        own = {name: value for name, value in options.items() if name in cls.__dataclass_fields__}
+        try:
+            return cls._resolve(told | own, environment)
+        except OptionError as error:
+            where = [f"store.{name} was given as {said}" for name, said in named.items() if name not in own]
+            where = [line for line in where if f"{line.split()[0]} " in error.what]
+            raise OptionError(
+                error.what, where="\n".join([error.where, *where]).strip(), next_step=error.next_step
+            ) from None
+
+    @classmethod
+    def _resolve(cls, told: Mapping[str, str], environment: Mapping[str, str]) -> S3Settings:
         if bool(told.get("key")) != bool(told.get("secret")):
             raise OptionError(
                 "store.key and store.secret are one access key, and only one of them is given",
@@ -140,7 +138,7 @@ class S3Settings:
         return f"{scheme}://{bucket}.{host}"
 
 
-OPTIONS = (*S3Settings.__dataclass_fields__, *_HADOOP)
+OPTIONS = (*S3Settings.__dataclass_fields__, *HADOOP_NAMES)
 """What the store reads of `JobOptions.store`."""
 
 
