@@ -212,13 +212,13 @@ def test_a_bucketed_table_and_create_table_as_select(native: Any, tmp_path: Path
 
 def test_a_partition_in_a_location_of_its_own_is_refused(native: Any, table: str, tmp_path: Path) -> None:
     native.sql(f"ALTER TABLE {table} ADD PARTITION (a = 9, b = 9) LOCATION '{tmp_path / 'elsewhere'}'")
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "kept.parquet").touch()
+    (tmp_path / "elsewhere").mkdir(exist_ok=True)
+    (tmp_path / "elsewhere" / "_kept").touch()
     for how in ("INTO", "OVERWRITE"):
         with pytest.raises(Exception, match="a partition in a location of its own cannot be written through Lockgate"):
             native.sql(f"INSERT {how} {table} PARTITION (a = 9, b = 9) SELECT 1")
-    assert (tmp_path / "elsewhere" / "kept.parquet").exists()
-    assert sum(counts(native, table).values()) == 60 or native.sql(f"SHOW PARTITIONS {table}").count() == 7
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["_kept"]
+    assert sum(counts(native, table).values()) == 60
 
 
 def test_a_streams_file_sink_is_refused_rather_than_unsafe(native: Any) -> None:
