@@ -140,7 +140,7 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
         try {
             return new TaskCommitMessage(staged.message(context.getConfiguration()));
         } catch (IOException error) {
-            throw new LockgateException("the task's files cannot be listed: " + error + "\n  " + tasks, error);
+            throw new IllegalStateException("the task's files cannot be listed: " + error + "\n  " + tasks, error);
         }
     }
 
@@ -196,8 +196,8 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
         }
     }
 
-    private LockgateException customLocation(String location) {
-        return new LockgateException(
+    private IllegalStateException customLocation(String location) {
+        return new IllegalStateException(
                 "a partition in a location of its own cannot be written through Lockgate\n  " + location
                         + "\n  is not below " + path + ", where the job's commit and its undoing look\n  Next: write that"
                         + " partition's directory as a path, or lockgate.spark.disable(spark) for this insert");

@@ -54,7 +54,7 @@ final class StagedFiles {
                 makeDirectory(context.getConfiguration());
             }
         } catch (IOException error) {
-            throw new LockgateException("the task attempt's directory cannot be made: " + error + "\n  " + directory, error);
+            throw new IllegalStateException("the task attempt's directory cannot be made: " + error + "\n  " + directory, error);
         }
         String staged = "_" + targets.size() + "-" + plainExtension(name) + "-" + nonce + "_";
         targets.put(staged, target);
@@ -84,7 +84,7 @@ final class StagedFiles {
         try {
             return JSON.writeValueAsString(Map.of("task", task, "attempt", attempt, "files", files));
         } catch (JsonProcessingException error) {
-            throw new LockgateException("the task's message cannot be written: " + error.getMessage(), error);
+            throw new IllegalStateException("the task's message cannot be written: " + error.getMessage(), error);
         }
     }
 
@@ -110,7 +110,7 @@ final class StagedFiles {
         try {
             fs.getFileStatus(marker);
         } catch (FileNotFoundException error) {
-            throw new LockgateException(
+            throw new IllegalStateException(
                     "the job of this task is over, or its destination is not seen from this host\n  " + marker
                             + ": not found\n  Next: if the job is still at work, write to a store that driver and"
                             + " executors share; a file: URL is such a one on a single host only");
@@ -131,7 +131,7 @@ final class StagedFiles {
         }
         CompressionCodec codec = new CompressionCodecFactory(context.getConfiguration()).getCodec(new Path(name));
         if (codec != null) {
-            throw new LockgateException(
+            throw new IllegalStateException(
                     "a file named ." + extension + " would not be compressed\n  " + name
                             + "\n  Next: give the option compression, rather than an extension of this name");
         }
