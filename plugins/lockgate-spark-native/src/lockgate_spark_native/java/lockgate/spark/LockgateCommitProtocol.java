@@ -199,7 +199,7 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
     private IllegalStateException customLocation(String location) {
         return new IllegalStateException(
                 "a partition in a location of its own cannot be written through Lockgate\n  " + location
-                        + "\n  is not below " + path + ", where the job's commit and its undoing look\n  Next: write that"
+                        + "\n  the job's commit and its undoing look at the usual places below " + path + "\n  Next: write that"
                         + " partition's directory as a path, or lockgate.spark.disable(spark) for this insert");
     }
 }
