@@ -103,6 +103,7 @@ LONG_FILES = (
     "tests/spark/test_spark_values.py",
     "tests/spark/test_spark_options.py",
     "tests/spark/test_spark_round_trip.py",
+    "tests/spark/test_spark_native.py",
     "tests/kills/test_driver_stopped.py",
     "tests/hadoop/test_s3a_magic_jobs.py",
 )
@@ -192,8 +193,10 @@ def tests(session: nox.Session) -> None:
 @nox.parametrize("pyspark", PYSPARKS)
 def spark_versions(session: nox.Session, pyspark: str) -> None:
     """A few writes with each older PySpark that is supported; all other tests run with the newest."""
-    session.install("-q", "-e", "core", f"pyspark=={pyspark}.*", "pyarrow>=18", "pytest>=8.4", "pytest-timeout>=2.3")
-    _pytest(session, "tests/spark/test_spark_smoke.py")
+    native = ("-e", "plugins/lockgate-spark-native")
+    tools = ("pyarrow>=18", "pytest>=8.4", "pytest-timeout>=2.3")
+    session.install("-q", "-e", "core", *native, f"pyspark=={pyspark}.*", *tools)
+    _pytest(session, "tests/spark/test_spark_smoke.py", "tests/spark/test_spark_native.py")
 
 
 @nox.session

@@ -37,6 +37,13 @@ def test_job_commit_beside_hadoop_is_measured(tmp_path: Path) -> None:
     assert {"rename_files", "load_manifests"} <= set(found["lockgate_stage_seconds"])
 
 
+@pytest.mark.spark
+def test_sparks_own_writer_beside_sparks_default_is_measured(tmp_path: Path) -> None:
+    found = run("bench_spark_native.py", tmp_path / "figures.json", "--directory", str(tmp_path))
+    assert [each["partitioned"] for each in found] == [False, True]
+    assert all(each["ratio"] > 0 for each in found)
+
+
 def test_memory_of_job_commit_is_measured(tmp_path: Path) -> None:
     found = run("bench_memory.py", tmp_path / "figures.json", "--directory", str(tmp_path))
     assert [job["files"] for job in found["jobs"]] == [1_000, 3_000]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from faulty_store import Stop, make_faulty
-from lockgate import Job, JobOptions, jobs, recover
+from lockgate import Job, JobOptions, collect_garbage, jobs, recover
 from lockgate.errors import CommitFailed, CommitFenced, DestinationConflict, JobNotFound, LockgateError
 
 
@@ -128,6 +128,35 @@ def test_a_transaction_is_not_held_for_ever_by_a_job_of_which_two_attempts_were_
     other.commit([table.task(other, {"p=1/other": b"2"})])
     assert table.read() == {"p=1/old": b"old", "p=1/other": b"2"}
     assert not table.left_over()
+
+
+def test_a_transaction_is_not_held_for_ever_by_a_refused_job_whose_next_attempt_has_died(table) -> None:
+    """Only the newest attempt may end a job, and it had begun, and gone."""
+    table.write({"p=1/old": b"old"})
+    first = attempt_at(table, 0, conflict="fail-partitions", txn_id="X")
+    with pytest.raises(DestinationConflict):
+        first.commit([table.task(first, {"p=1/first": b"1"})])
+    attempt_at(table, 1, conflict="fail-partitions", txn_id="X")
+    other = table.job(txn_id="X", wait_seconds_max=0.0, alive_seconds=0.0)
+    other.commit([table.task(other, {"p=1/other": b"2"})])
+    assert table.read() == {"p=1/old": b"old", "p=1/other": b"2"}
+    assert not table.left_over()
+
+
+def test_what_a_driver_has_left_that_woke_up_after_its_end_is_taken_by_gc(table) -> None:
+    """On a store without real directories it could still create one more version of its record; then every later job
+    that replaces was refused, until somebody typed `lockgate recover`."""
+    job = table.job(job_id="nightly", on_failure="leave")
+    receipt = table.task(job, {"p=1/a": b"1"})
+    die_in_moving(job, [receipt])
+    newest = max((table.root / job.layout.job_directory).glob("commit-*.json"))
+    late = newest.read_bytes()
+    assert recover(str(table.root), "nightly", force=True)["nightly"].outcome == "finished"
+    newest.parent.mkdir(parents=True)
+    newest.write_bytes(late)
+    collect_garbage(str(table.root), options=JobOptions(alive_seconds=0.0))
+    table.write({"p=1/b": b"2"}, conflict="replace")
+    assert table.read() == {"p=1/b": b"2"}
 
 
 def test_what_earlier_attempts_committed_is_counted_where_a_job_waits_for_somebody_to_end_it(table) -> None:

@@ -142,6 +142,16 @@ class Job:
         return self.layout.job_id
 
     @property
+    def protocol(self) -> str:
+        """The name of the commit protocol that the job is committed by: as the options say, or `auto` has chosen."""
+        return self._run().options.protocol
+
+    @property
+    def ended(self) -> bool:
+        """Whether this object has committed or aborted the job."""
+        return bool(self._end)
+
+    @property
     def capabilities(self) -> frozenset[Capability]:
         """What the destination's store promises."""
         return self._open().capabilities

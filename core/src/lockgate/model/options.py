@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +20,9 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from lockgate.model.durations import seconds_of
 from lockgate.model.errors import OptionError
+from lockgate.model.layout import is_reserved
 from lockgate.model.redaction import names_a_secret, redact, redacted_items
+from lockgate.model.urls import check_relative
 
 SPARK_PREFIX = "spark.lockgate."
 OPTION_PREFIX = "lockgate."
@@ -27,6 +30,8 @@ ENVIRONMENT_PREFIX = "LOCKGATE_"
 STORE_PREFIX = "store."
 STORE_PREFIXES = (STORE_PREFIX, "store_")
 """How the name of a store's own option begins; the second is how an environment variable spells it."""
+NOT_A_JOBS = frozenset({"spark.lockgate.python"})
+"""Settings of a Spark session that are no option of a job: which Python the native writers start."""
 AUTO_PROTOCOL = "auto"
 """The protocol that is chosen by what the store can do."""
 
@@ -56,7 +61,8 @@ class OptionFields(TypedDict, total=False):
     each means."""
 
     protocol: str
-    conflict: Literal["append", "fail", "fail-partitions", "replace", "replace-partitions"] | str
+    conflict: Literal["append", "fail", "fail-partitions", "replace", "replace-partitions", "replace-below"] | str
+    replace_below: tuple[str, ...]
     replace_order: Literal["old-first", "new-first"]
     on_failure: Literal["rollback", "leave"]
     txn_id: str
@@ -125,11 +131,19 @@ class JobOptions:
         "the commit protocol: `auto` takes `manifest` where files can be renamed, else `deferred` where uploads can be "
         "completed later; or one by its name, as `lockgate plugins` lists them",
     )
-    conflict: Literal["append", "fail", "fail-partitions", "replace", "replace-partitions"] | str = _option(
-        "append",
-        "what to do with data that the destination holds: `append`, `fail`, `fail-partitions` (if a leaf "
-        "directory this job writes holds any), `replace` (the whole destination), `replace-partitions` (the leaf "
-        "directories this job writes), or a policy that a plugin adds",
+    conflict: Literal["append", "fail", "fail-partitions", "replace", "replace-partitions", "replace-below"] | str = (
+        _option(
+            "append",
+            "what to do with data that the destination holds: `append`, `fail`, `fail-partitions` (if a leaf "
+            "directory this job writes holds any), `replace` (the whole destination), `replace-partitions` (the leaf "
+            "directories this job writes), `replace-below` (what is below the directories that `replace_below` names), "
+            "or a policy that a plugin adds",
+        )
+    )
+    replace_below: tuple[str, ...] = _option(
+        (),
+        "with `replace-below`: directories of the destination, with commas between them or as a JSON array; all below "
+        "them is replaced, and nothing else",
     )
     replace_order: Literal["old-first", "new-first"] = _option(
         "old-first",
@@ -268,6 +282,7 @@ class JobOptions:
         for spec in dataclasses.fields(self):
             value = getattr(self, spec.name)
             object.__setattr__(self, spec.name, _checked(spec, value))
+        _check_below(self.conflict, self.replace_below)
 
     def __repr__(self) -> str:
         shown = [
@@ -322,7 +337,7 @@ class JobOptions:
                     hadoop[name.lower()] = value
                     continue
                 prefix = next((p for p in prefixes if raw.lower().startswith(p.lower())), None)
-                if prefix is None and not strict:
+                if (prefix is None and not strict) or raw.lower() in NOT_A_JOBS:
                     continue
                 name = raw[len(prefix) :] if prefix else raw
                 if _plain(name) in passed_over:
@@ -444,7 +459,28 @@ def _boolean(text: str) -> bool:
 
 
 def _names(text: str) -> tuple[str, ...]:
+    if text.lstrip().startswith("["):
+        names = json.loads(text)
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("not an array of names")
+        return tuple(names)
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _check_below(conflict: str, directories: tuple[str, ...]) -> None:
+    if (conflict == "replace-below") != bool(directories):
+        raise OptionError(
+            "conflict=replace-below and replace_below go together",
+            where=f"conflict={conflict}, replace_below={list(directories)}",
+            next_step="give both, or neither; `replace` replaces the whole destination",
+        )
+    for directory in directories:
+        if is_reserved(check_relative(directory)):
+            raise OptionError(
+                "replace_below names a path that committers keep for themselves",
+                where=directory,
+                next_step="name directories of the table",
+            )
 
 
 _SIZE = re.compile(r"(-?\d+)\s*([kmg]i?b?|b)?", re.IGNORECASE)

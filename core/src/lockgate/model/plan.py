@@ -51,6 +51,7 @@ class Survey(StrEnum):
 
     ANY_FILE = "any file"
     LEAF_DIRECTORIES = "the files in the directories this job writes to"
+    CHOSEN_DIRECTORIES = "every file below the directories that `replace_below` names"
     WHOLE_DESTINATION = "every file of the destination"
 
 

@@ -84,10 +84,18 @@ def replace_partitions(plan: CommitPlan, existing: Existing) -> Resolution:
     return dataclasses.replace(plan.replacing(existing), clears_the_way=True)
 
 
+def replace_below(plan: CommitPlan, existing: Existing) -> Resolution:
+    """Replace what is below the directories that the option `replace_below` names; leave all else untouched."""
+    if existing is None:
+        return Survey.CHOSEN_DIRECTORIES
+    return dataclasses.replace(plan.replacing(existing), clears_the_way=True)
+
+
 POLICIES: dict[str, Callable[[CommitPlan, Existing], Resolution]] = {
     "append": append,
     "fail": fail,
     "fail-partitions": fail_partitions,
     "replace": replace,
     "replace-partitions": replace_partitions,
+    "replace-below": replace_below,
 }

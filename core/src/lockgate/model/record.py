@@ -44,22 +44,31 @@ class Predecessor(Struct, frozen=True):
 
 
 class Ground(Struct, frozen=True, omit_defaults=True):
-    """What a job touches of the destination: the leaf directories it writes to, or everything; `exclusive`: it
-    must be alone there. A job that has not announced touches nothing."""
+    """What a job touches of the destination: the leaf directories it writes to, or everything, or all that is `below`
+    some directories; `exclusive`: it must be alone there. A job that has not announced touches nothing."""
 
     directories: Sequence[str] = ()
     everything: bool = False
     exclusive: bool = False
+    below: Sequence[str] = ()
 
     def meets(self, other: Ground) -> bool:
         """Whether the two jobs' result would depend on how they interleave."""
         if not (self.exclusive or other.exclusive):
             return False
         if self.everything:
-            return other.everything or bool(other.directories)
+            return other.everything or bool(other.directories) or bool(other.below)
         if other.everything:
-            return bool(self.directories)
-        return not set(self.directories).isdisjoint(other.directories)
+            return bool(self.directories) or bool(self.below)
+        if not set(self.directories).isdisjoint(other.directories):
+            return True
+        return _reaches(self, other) or _reaches(other, self)
+
+
+def _reaches(ground: Ground, other: Ground) -> bool:
+    """Whether something that `other` touches is one of the directories that `ground` has all below of, or in one."""
+    touched = [f"{directory}/" for directory in (*other.directories, *other.below)]
+    return any(path.startswith(f"{directory}/") for directory in ground.below for path in touched)
 
 
 class CommitRecord(Struct, frozen=True):

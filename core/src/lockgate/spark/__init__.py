@@ -1,15 +1,17 @@
-"""PySpark: `df.write.format("lockgate")`, `df.writeStream.format("lockgate")`, and `write` with all save modes."""
+"""PySpark: `df.write.format("lockgate")`, `df.writeStream.format("lockgate")`, `write` with all save modes, and Spark's
+own writers (`configure`, `enable`, `disable`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lockgate.spark.native_session import configure, disable, enable
 from lockgate.spark.requirements import require_pyarrow
 
 if TYPE_CHECKING:
     from lockgate.spark.save import write
 
-__all__ = ["write"]
+__all__ = ["configure", "disable", "enable", "write"]
 
 
 def __getattr__(name: str) -> Any:

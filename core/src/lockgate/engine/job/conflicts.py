@@ -58,6 +58,13 @@ async def survey(run: JobRun, plan: CommitPlan, scope: Survey) -> list[FileStatu
                 if directory:
                     await refuse_jobs_inside(run, page)
                 found += _files(page)
+    elif scope is Survey.CHOSEN_DIRECTORIES:
+        chosen = run.options.replace_below
+        await refuse_jobs_beside(run, [*plan.leaf_directories, *chosen])
+        for directory in chosen:
+            async for page in run.store.list_tree(directory):
+                await refuse_jobs_inside(run, page)
+                found += _files(page)
     else:
         # Hidden pages too: a job inside stages its files where no reader looks.
         async for page in list_visible(run, hidden=True):
@@ -65,10 +72,14 @@ async def survey(run: JobRun, plan: CommitPlan, scope: Survey) -> list[FileStatu
             found += page
             if scope is Survey.ANY_FILE and not all(is_hidden(status.path) for status in page):
                 break
-    hidden = [status.path for status in found if is_hidden(_below_leaf(status.path, scope))]
+    if scope is Survey.CHOSEN_DIRECTORIES:
+        hidden = [status.path for status in found if is_hidden(_below_chosen(status.path, run.options.replace_below))]
+    else:
+        hidden = [status.path for status in found if is_hidden(_below_leaf(status.path, scope))]
     if hidden:
         kept = set(hidden) - set(plan.writes_any_of(hidden))
         found = [status for status in found if status.path not in kept]
+    found = list({status.path: status for status in found}.values())  # directories may be inside one another
     found.sort(key=lambda status: status.path)
     return found
 
@@ -92,6 +103,11 @@ def _below_leaf(path: str, scope: Survey) -> str:
     return path.rpartition("/")[2] if scope is Survey.LEAF_DIRECTORIES else path
 
 
+def _below_chosen(path: str, chosen: Sequence[str]) -> str:
+    """What of a path tells whether it is hidden, below a directory that was named: what is below that."""
+    return next((path[len(each) + 1 :] for each in chosen if path.startswith(f"{each}/")), path)
+
+
 TABLE_LOGS = (
     ("_delta_log", "", "Delta"),
     ("metadata", ".metadata.json", "Iceberg"),
@@ -113,7 +129,7 @@ async def why_not_a_plain_table(run: JobRun) -> DestinationConflict | None:
     found = await asyncio.gather(*(_holds_name(run, directory, end) for directory, end, _ in logs))
     for (directory, _, table_format), holds in zip(logs, found, strict=True):
         if holds:
-            replaces = run.options.conflict in ("replace", "replace-partitions")
+            replaces = run.options.conflict in ("replace", "replace-partitions", "replace-below")
             article = "an" if table_format[0] in "AEIOU" else "a"
             what = f"the destination is {article} {table_format} table, " + (
                 "and replacing its files would break it"

@@ -56,6 +56,8 @@ def ground_of(run: JobRun, plan: CommitPlan) -> Ground:
         return Ground(_directories(plan), exclusive=False)
     if answer is Survey.LEAF_DIRECTORIES:
         return Ground(_directories(plan), exclusive=True)
+    if answer is Survey.CHOSEN_DIRECTORIES:
+        return Ground(_directories(plan), exclusive=True, below=run.options.replace_below)
     return Ground((), everything=True, exclusive=True)
 
 

@@ -145,4 +145,8 @@ async def _refuse_jobs_of(run: JobRun, url: StoreUrl, ours: str) -> None:
 
 
 def _overlaps(ground: Ground, ours: str) -> bool:
-    return ground.everything or any(f"{directory}/".startswith(f"{ours}/") for directory in ground.directories)
+    return (
+        ground.everything
+        or any(f"{directory}/".startswith(f"{ours}/") for directory in (*ground.directories, *ground.below))
+        or any(f"{ours}/".startswith(f"{directory}/") for directory in ground.below)
+    )

@@ -7,6 +7,7 @@ credentials, directories of reports) is each caller's own.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 
 from lockgate.model.errors import UsageError
@@ -22,6 +23,7 @@ _IN_THE_RECORD = (
     "cleanup_ignore_failures",
     "when_jobs_meet",
     "protocol",
+    "replace_below",
 )
 _IN_THE_MARKER = ("conflict", "on_failure", "txn_id", "mark_success", *_IN_THE_RECORD)
 """The first four have fields of their own in the record."""
@@ -29,12 +31,17 @@ _IN_THE_MARKER = ("conflict", "on_failure", "txn_id", "mark_success", *_IN_THE_R
 
 def options_for_record(options: JobOptions) -> dict[str, str]:
     """What the commit record holds of a driver's options."""
-    return {name: str(getattr(options, name)) for name in _IN_THE_RECORD}
+    return {name: _text(getattr(options, name)) for name in _IN_THE_RECORD}
 
 
 def options_for_marker(options: JobOptions) -> dict[str, str]:
     """What the marker holds of a driver's options."""
-    return {name: str(getattr(options, name)) for name in _IN_THE_MARKER}
+    return {name: _text(getattr(options, name)) for name in _IN_THE_MARKER}
+
+
+def _text(value: object) -> str:
+    """Names as JSON: a directory may have a comma in its name."""
+    return json.dumps(list(value), ensure_ascii=False) if isinstance(value, tuple) else str(value)
 
 
 def as_recorded(options: JobOptions, record: CommitRecord) -> JobOptions:

@@ -16,12 +16,13 @@ from lockgate.engine.inspection.list_jobs import JobState, JobStatus, list_jobs
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.job_abort import abort_job
 from lockgate.engine.record.marker import read_marker_of
+from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists, let_go_of_replaced
 from lockgate.engine.record.signs_of_life import why_at_work
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploads
-from lockgate.engine.recovery.recover import recover_job
+from lockgate.engine.recovery.recover import is_remainder, recover_job
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
@@ -120,8 +121,11 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     }.get(state.status)
     if state.status is JobStatus.REFUSED and why_at_work(run, await read_marker_of(run, state.layout), state.last_seen):
         keep = f"its driver may commit it again; if it is dead: {command('abort', run.store.url, state.job_id)}"
-    if state.status is JobStatus.CRASHED and _is_cut_short_abort(state.record):
-        keep = None
+    try:
+        if state.status is JobStatus.CRASHED and await _is_over(run, state):
+            keep = None
+    except LockgateError as error:
+        return Garbage(path, "failed", str(error))
     if state.record is not None and (undone := Undone(state.record.missing, state.record.left)):
         keep = f"it was undone{undone}: {command('recover', run.store.url, state.job_id)} tells which, and ends it"
     try:
@@ -146,6 +150,15 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
     return Garbage(path, "deleted", state.status.value)
+
+
+async def _is_over(run: JobRun, state: JobState) -> bool:
+    """Whether a record that stands still is of a job that is over: what a driver left that woke up after its end, or an
+    abort of a job that had moved nothing. To end either is to delete it."""
+    if _is_cut_short_abort(state.record):
+        return True
+    job = dataclasses.replace(run, layout=state.layout)
+    return state.record is not None and await is_remainder(await with_own_protocol(job, state.record), state.record)
 
 
 def _is_cut_short_abort(record: CommitRecord | None) -> bool:

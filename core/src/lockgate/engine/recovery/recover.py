@@ -20,7 +20,7 @@ from lockgate.engine.record.ended_jobs import NOTHING_ASIDE, committed_summary, 
 from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.own_protocol import with_own_protocol
-from lockgate.engine.record.record_log import RecordLog, has_predecessor, holders_of, read_record
+from lockgate.engine.record.record_log import RecordLog, has_predecessor, holders_of, look_at_job, read_record
 from lockgate.engine.record.recorded_options import as_recorded
 from lockgate.engine.record.replaced_lists import kept_lists, lists_in_force, still_set_aside
 from lockgate.engine.record.signs_of_life import refuse_if_at_work
@@ -71,7 +71,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
             return await _without_record(await with_own_protocol(run, None), undo=undo, force=force)
         run = await with_own_protocol(run, record)
         run = dataclasses.replace(run, layout=run.layout.at_attempt(record.job_attempt))
-        if await _is_remainder(run, record):
+        if await is_remainder(run, record):
             return await _end_remainder(run, record, undo=undo)
         if record.phase is not Phase.COMMITTED and not force and _may_be_alive(run, record):
             raise _may_be_at_work(run, record)
@@ -251,11 +251,15 @@ async def admit(run: JobRun) -> Summary | None:
     """The `Admission` of a job: by its transaction id, if it has one."""
 
     async def end(layout: JobLayout) -> Undone:
-        # The claim names the attempt that made it; a later one may have committed the job again, and been refused too.
-        record = await read_record(run, layout)
+        # The claim names the attempt that made it; a later one may have committed the job again, and been refused too,
+        # or have begun and died.
+        record, newest = await look_at_job(run, layout)
         layout = layout if record is None else layout.at_attempt(record.job_attempt)
         other = dataclasses.replace(run, layout=layout, marker="", counters={}, stage_seconds={})
         if record is not None and record.phase is Phase.REFUSED:
+            if newest > record.job_attempt:
+                other = dataclasses.replace(other, layout=layout.at_attempt(newest))
+                await refuse_if_at_work(other, 0.0, 0.0, harm="what its tasks have written would be deleted")
             await abort_job(other)
             return Undone()
         try:
@@ -327,7 +331,7 @@ async def _lists_of_another_record(run: JobRun, record: CommitRecord) -> list[Ke
     return kept if all(each.nonce not in holders for each in kept) else []
 
 
-async def _is_remainder(run: JobRun, record: CommitRecord) -> bool:
+async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
     """Whether the job is over, and the record is what a cleanup that was cut short has left, or what a delayed request
     or a driver that slept has created after it. Cleanup deletes the job's marker, and older versions of the record,
     before the newest; a claim on a job that is over must not be finished, as a job without output, nor one by a driver

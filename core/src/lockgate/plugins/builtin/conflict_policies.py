@@ -1,4 +1,4 @@
-"""The policies append, fail, fail-partitions, replace and replace-partitions."""
+"""The policies append, fail, fail-partitions, replace, replace-partitions and replace-below."""
 
 from __future__ import annotations
 

@@ -1,0 +1,83 @@
+"""`python -m lockgate.spark.native_driver`: the engine for Spark's own writers, in a process that the JVM starts.
+
+Requests come as lines of JSON on standard input, answers go as lines to standard output, each with the number of its
+request; every request has a thread of its own. A request holds all that is to be known of its job, since the job's
+state is on the store: a process that was started anew goes on with it. Signals are ignored: the JVM says what is to be
+done, and when the input ends, so does the process, once the commits that are under way have ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from typing import Any, TextIO
+
+import msgspec
+
+from lockgate.api.job import Job
+from lockgate.model.errors import LockgateError
+from lockgate.spark import native_job
+from lockgate.spark.native_job import NativeJob
+
+
+class NativeDriver:
+    """The jobs at work, by id and nonce, and the stream that takes answers."""
+
+    def __init__(self, answers: TextIO) -> None:
+        self._answers = answers
+        self._lock = threading.Lock()
+        self._jobs: dict[tuple[str, str], Job] = {}
+
+    def answer(self, line: str) -> None:
+        """Do what one line asks, and answer it, whatever comes of it."""
+        request = json.loads(line)
+        try:
+            told = self._done(request)
+        except LockgateError as error:
+            told = {"error": f"{type(error).__name__}: {error}"}
+        except BaseException as error:
+            traceback.print_exc()
+            told = {"error": f"{type(error).__name__}: {error}"}
+        with self._lock:
+            print(json.dumps({**told, "number": request["number"]}), file=self._answers, flush=True)
+
+    def _done(self, request: dict[str, Any]) -> dict[str, Any]:
+        asked = msgspec.convert(request, NativeJob)
+        key = (asked.job_id, asked.nonce)
+        with self._lock:
+            job = self._jobs.get(key)
+        job = job or asked.job()
+        if request["do"] == "setup":
+            told = native_job.set_up(job)
+            with self._lock:
+                # Held until it ends: for so long its driver's sign of life is renewed.
+                self._jobs[key] = job
+            return told
+        try:
+            if request["do"] == "commit":
+                return native_job.commit(job, request["messages"])
+            return native_job.abort(job)
+        finally:
+            if request["do"] == "abort" or job.ended:
+                with self._lock:
+                    self._jobs.pop(key, None)
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    # What somebody prints must not come between the answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    driver = NativeDriver(answers)
+    for line in sys.stdin.buffer:
+        threading.Thread(target=driver.answer, args=(line.decode(),)).start()
+
+
+if __name__ == "__main__":
+    main()

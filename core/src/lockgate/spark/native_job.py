@@ -1,0 +1,151 @@
+"""One job of Spark's own writers, on the driver's side: its options, its setup, its commit, its abort."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from lockgate.api.job import Job
+from lockgate.api.staged_tasks import receipts_of
+from lockgate.engine.manifests.staged_elsewhere import StagedFile, StagedTask
+from lockgate.engine.run.logs import get_log
+from lockgate.model.errors import CapabilityMissing, CleanupFailed, CommitFenced, LockgateError, OptionError
+from lockgate.model.layout import TaskAttempt
+from lockgate.model.options import OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
+from lockgate.spark.save_policy import KEEPS
+
+log = get_log()
+
+PROTOCOL = "manifest"
+"""The one protocol whose files are staged where another program can write them."""
+
+
+class NativeJob(msgspec.Struct):
+    """What a request says of its job. `settings` are of the session and of the write, under the names that they have in
+    Hadoop's configuration; `replaced` are the directories that Spark would have deleted, relative to the destination,
+    empty for the whole of it; `dynamic`: Spark replaces the partitions that the job writes."""
+
+    url: str
+    job_id: str
+    nonce: str
+    settings: dict[str, str] = {}
+    replaced: list[str] = []
+    dynamic: bool = False
+
+    def options(self, environment: Mapping[str, str]) -> JobOptions:
+        """The job's options, with the conflict policy that Spark's save mode means.
+
+        Raises:
+            OptionError: an unknown name or a bad value, or the policy contradicts the save mode.
+        """
+        spark_conf, of_write = _sorted(self.settings)
+        options = JobOptions.resolve(spark_options=of_write, spark_conf=spark_conf, environment=environment)
+        if options.replace_below:
+            raise OptionError(
+                "replace_below is for writers that have no save mode",
+                next_step="leave it out: INSERT OVERWRITE … PARTITION (…) says what is replaced",
+            )
+        named = options.conflict
+        if not self.dynamic and not self.replaced:
+            if named not in KEEPS:
+                raise _contradiction(named, "Spark's save mode replaces nothing here")
+            return options
+        if named in ("fail", "fail-partitions"):
+            raise _contradiction(named, "Spark's save mode is overwrite")
+        if self.dynamic:
+            meant = "replace-partitions"
+        elif "" in self.replaced:
+            meant = "replace"
+        else:
+            meant = "replace-below"
+        if named not in ("append", meant):
+            raise _contradiction(named, f"Spark's save mode means {meant}")
+        below = tuple(self.replaced) if meant == "replace-below" else ()
+        return options.replace(conflict=meant, replace_below=below)
+
+    def job(self) -> Job:
+        """The job.
+
+        Raises:
+            LockgateError: the destination, an option or their combination is not acceptable.
+        """
+        job = Job(self.url, self.options(os.environ), job_id=self.job_id, nonce=self.nonce)
+        if job.protocol != PROTOCOL:
+            raise CapabilityMissing(
+                f"Spark's own writers cannot commit through Lockgate by the protocol {job.protocol!r}: their files are "
+                f"renamed, which takes the protocol {PROTOCOL!r}",
+                where=self.url,
+                next_step='df.write.format("lockgate") writes there; or lockgate.spark.disable(spark), which leaves '
+                "this write to Spark's own committer",
+            )
+        return job
+
+
+def set_up(job: Job) -> dict[str, Any]:
+    """Set the job up; where its tasks write, relative to the destination, and the file that says that it is at work.
+
+    Raises:
+        LockgateError: it is refused; nothing was touched.
+    """
+    job.setup()
+    return {"tasks": job.layout.tasks, "marker": job.layout.job_marker}
+
+
+def commit(job: Job, messages: Sequence[str]) -> dict[str, Any]:
+    """Commit exactly the attempts of these messages.
+
+    Raises:
+        LockgateError: as `Job.commit`; once the job is committed nothing is raised: Spark would call the write failed,
+            and whoever wrote would write again.
+    """
+    try:
+        summary = job.commit(receipts_of(job, [_staged(message) for message in messages]))
+    except CleanupFailed as error:
+        log.warning("the job is committed; its cleanup failed", job=job.job_id, error=str(error))
+        return {}
+    return {"files": summary.files, "bytes": summary.bytes}
+
+
+def abort(job: Job) -> dict[str, Any]:
+    """Delete what the job left. A job whose commit has begun is left as it is: it has rolled back, or is
+    `lockgate recover`'s."""
+    try:
+        job.abort()
+    except CommitFenced as error:
+        log.info("the job is not aborted: its commit has begun", job=job.job_id, error=str(error))
+    except LockgateError as error:
+        log.warning("the job could not be aborted", job=job.job_id, error=str(error))
+    return {}
+
+
+def _staged(message: str) -> StagedTask:
+    told = json.loads(message)
+    files = [StagedFile(target, name, length) for target, name, length in told["files"]]
+    return StagedTask(TaskAttempt(told["task"], told["attempt"]), files)
+
+
+def _sorted(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Those of the session, and those of the write: a name without a dot is of the write, and Lockgate's if it is the
+    name of one of its options."""
+    conf: dict[str, str] = {}
+    of_write: dict[str, str] = {}
+    for name, value in settings.items():
+        if name.lower().startswith(SPARK_PREFIX):
+            conf[name] = value
+        elif name.lower().startswith(OPTION_PREFIX) or ("." not in name and names_given([name])):
+            of_write[name] = value
+        elif "." in name:
+            conf[name] = value
+    return conf, of_write
+
+
+def _contradiction(policy: str, why: str) -> OptionError:
+    return OptionError(
+        f"{why}, and the conflict policy {policy!r} contradicts it",
+        next_step="leave conflict out of spark.lockgate.* and of the write's options: with Spark's own writers the "
+        "save mode says what is replaced; append, fail and fail-partitions go with the mode append",
+    )

@@ -1,0 +1,78 @@
+"""Turning Spark's own writers on and off: `configure` for a new session, `enable` and `disable` for a running one."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from lockgate.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COMMIT_PROTOCOL_SETTING = "spark.sql.sources.commitProtocolClass"
+PYTHON_SETTING = "spark.lockgate.python"
+JARS_SETTING = "spark.jars"
+
+
+def configure(builder: Any) -> Any:
+    """The same builder (`SparkSession.builder`), for a session whose own writers commit through Lockgate.
+
+    Adds the jar to `spark.jars`, and names the commit protocol and this Python. Returns the builder.
+
+    Raises:
+        UsageError: the distribution with the jar is missing; or a JVM runs already in this process, which takes no more
+            jars this way.
+    """
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is not None:
+        raise UsageError(
+            "Spark's JVM runs already in this process: what a builder says of jars comes too late",
+            next_step="spark = builder.getOrCreate(); lockgate.spark.enable(spark)",
+        )
+    jar, protocol = _native()
+    given = str(builder._options.get(JARS_SETTING, "")).strip()
+    builder.config(JARS_SETTING, f"{given},{jar}" if given else jar)
+    builder.config(COMMIT_PROTOCOL_SETTING, protocol)
+    builder.config(PYTHON_SETTING, sys.executable)
+    return builder
+
+
+def enable(spark: SparkSession) -> None:
+    """Let the own writers of a running session commit through Lockgate, from the next write on.
+
+    Other sessions of the application are as before. The jar is added for driver and executors (`ADD JAR`).
+
+    Raises:
+        UsageError: the distribution with the jar is missing; or the session is one of Spark Connect, whose server has
+            to be started with the jar.
+    """
+    if not hasattr(spark, "_jsparkSession"):
+        raise UsageError(
+            "a session of Spark Connect is not turned on by its client: the jar, and a Python with lockgate, belong to "
+            "the server",
+            next_step="start the server with the --jars and --conf of docs/spark-native.md",
+        )
+    jar, protocol = _native()
+    spark.sql(f"ADD JAR '{jar}'")
+    spark.conf.set(PYTHON_SETTING, sys.executable)
+    spark.conf.set(COMMIT_PROTOCOL_SETTING, protocol)
+
+
+def disable(spark: SparkSession) -> None:
+    """Give a session's own writers back to Spark's default commit protocol. `format("lockgate")` is as before."""
+    spark.conf.unset(COMMIT_PROTOCOL_SETTING)
+
+
+def _native() -> tuple[str, str]:
+    try:
+        from lockgate_spark_native import COMMIT_PROTOCOL, jar_path
+
+        return str(jar_path()), COMMIT_PROTOCOL
+    except (ImportError, FileNotFoundError) as error:
+        raise UsageError(
+            "the jar for Spark's own writers is missing",
+            where=f"{sys.executable}: {error}",
+            next_step='pip install "lockgate[native]" into this Python',
+        ) from None

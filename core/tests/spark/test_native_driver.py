@@ -1,0 +1,145 @@
+"""The driver's side of Spark's own writers, spoken to as the JVM does: lines in, lines out, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+JOB = "0b6a1f0e-0000-4000-8000-000000000001"
+
+
+class Driver:
+    """A native driver process, and what one job says to it."""
+
+    def __init__(self, destination: Path, **more: Any) -> None:
+        self.job = {"url": f"file:{destination}", "job_id": JOB, "nonce": "0123456789abcdef", **more}
+        self.destination = destination
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "lockgate.spark.native_driver"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, what: str, *messages: str) -> Any:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(
+            json.dumps({**self.job, "do": what, "messages": messages, "number": 1}), file=self.process.stdin, flush=True
+        )
+        return json.loads(self.process.stdout.readline())
+
+    def stage(self, setup: Any, task: int, attempt: int, *targets: str) -> str:
+        """Files of a task attempt, where a Java task writes them; its message."""
+        directory = self.destination / setup["tasks"] / f"attempt_{task:06d}_{attempt}"
+        directory.mkdir()
+        files = []
+        for number, target in enumerate(targets):
+            (directory / f"_{number}-bin-abcdef_").write_text(target)
+            files.append([target, f"_{number}-bin-abcdef_", len(target)])
+        return json.dumps({"task": task, "attempt": attempt, "files": files})
+
+    def end(self) -> None:
+        self.process.communicate(timeout=60)
+
+
+def seen(root: Path) -> set[str]:
+    found = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    return {str(path) for path in found if not path.parts[0].startswith("_")}
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Driver]:
+    made = Driver(tmp_path / "t")
+    yield made
+    made.end()
+
+
+def test_exclusive_exactly_the_attempts_of_the_messages_are_committed(driver: Driver) -> None:
+    setup = driver.ask("setup")
+    message = driver.stage(setup, 0, 7, "p=1/a", "b")
+    driver.stage(setup, 0, 9, "p=1/zombie")
+    assert driver.ask("commit", message)["files"] == 2
+    assert seen(driver.destination) == {"p=1/a", "b"}
+    assert "error" not in driver.ask("abort"), "Spark aborts what fails after its commit"
+    assert seen(driver.destination) == {"p=1/a", "b"}
+
+
+def test_abortable_nothing_is_visible(driver: Driver) -> None:
+    driver.stage(driver.ask("setup"), 0, 0, "a")
+    driver.ask("abort")
+    driver.ask("abort")
+    assert seen(driver.destination) == set()
+    assert not (driver.destination / "_lockgate" / "jobs").exists()
+
+
+def test_resumable_another_process_goes_on_with_the_job(tmp_path: Path) -> None:
+    first = Driver(tmp_path)
+    message = first.stage(first.ask("setup"), 0, 0, "a")
+    first.process.kill()
+    first.end()
+    second = Driver(tmp_path)
+    assert second.ask("commit", message)["files"] == 1
+    second.end()
+    assert seen(tmp_path) == {"a"}
+
+
+@pytest.mark.parametrize("how", ["gone", "longer"])
+def test_a_file_that_is_not_as_its_task_has_left_it_stops_the_commit(driver: Driver, how: str) -> None:
+    setup = driver.ask("setup")
+    message = driver.stage(setup, 0, 0, "a", "b")
+    file = driver.destination / setup["tasks"] / "attempt_000000_0" / "_1-bin-abcdef_"
+    file.unlink() if how == "gone" else file.write_text("longer than it was")
+    assert "a staged file is not as attempt_000000_0 has left it" in driver.ask("commit", message)["error"]
+    assert seen(driver.destination) == set()
+
+
+def test_undoable_what_spark_would_delete_is_there_until_the_commit(tmp_path: Path) -> None:
+    (tmp_path / "p=1").mkdir()
+    (tmp_path / "p=1" / "old").touch()
+    (tmp_path / "other").touch()
+    driver = Driver(tmp_path, replaced=["p=1"])
+    message = driver.stage(driver.ask("setup"), 0, 0, "p=1/new")
+    assert seen(tmp_path) == {"p=1/old", "other"}
+    driver.ask("commit", message)
+    driver.end()
+    assert seen(tmp_path) == {"p=1/new", "other"}
+
+
+def test_contained_a_target_outside_the_destination_is_refused(driver: Driver) -> None:
+    message = driver.stage(driver.ask("setup"), 0, 0, "../../outside")
+    assert "error" in driver.ask("commit", message)
+    assert not (driver.destination.parent.parent / "outside").exists()
+    assert seen(driver.destination) == set()
+
+
+@pytest.mark.parametrize(
+    ("settings", "more", "words"),
+    [
+        ({"spark.lockgate.protocol": "deferred"}, {}, ""),
+        ({"spark.lockgate.conflict": "replace"}, {}, "contradicts"),
+        ({"lockgate.conflict": "fail"}, {"replaced": [""]}, "contradicts"),
+        ({"conflict": "replace"}, {"dynamic": True}, "contradicts"),
+        ({"spark.lockgate.nothing": "1"}, {}, "there is no option"),
+        ({"replaceBelow": "a"}, {}, "replace"),
+    ],
+)
+def test_declared_what_does_not_fit_is_refused_before_anything_is_touched(
+    tmp_path: Path, settings: dict[str, str], more: dict[str, Any], words: str
+) -> None:
+    driver = Driver(tmp_path / "t", settings=settings, **more)
+    assert words in driver.ask("setup")["error"]
+    driver.end()
+    assert not (tmp_path / "t").exists()
+
+
+def test_names_that_are_no_options_of_a_job_are_passed_over(tmp_path: Path) -> None:
+    driver = Driver(tmp_path, settings={"header": "true", "spark.lockgate.python": "python3", "path": "x"})
+    assert "tasks" in driver.ask("setup")
+    driver.end()

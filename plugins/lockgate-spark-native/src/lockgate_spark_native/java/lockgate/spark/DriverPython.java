@@ -1,0 +1,175 @@
+package lockgate.spark;
+
+import com.fasterxml.jackson.core.type.TypeReference;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * The Python that runs the engine for this JVM: started at the first request, kept, and started anew if it has ended.
+ * Requests and answers are lines of JSON over its standard input and output, many at once; it ends when its input does.
+ */
+final class DriverPython {
+    private static final Map<List<String>, DriverPython> RUNNING = new HashMap<>();
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final TypeReference<Map<String, Object>> OBJECT = new TypeReference<>() {};
+    private static final int TOLD_MAX = 4000;
+
+    private final List<String> command;
+    private final Process process;
+    private final OutputStream requests;
+    private final StringBuilder said = new StringBuilder();
+    private final Thread listening;
+    private final AtomicLong numbers = new AtomicLong();
+    private final Map<Long, CompletableFuture<Map<String, Object>>> waiting = new ConcurrentHashMap<>();
+    private volatile boolean ended;
+
+    static synchronized DriverPython running(List<String> command) {
+        DriverPython found = RUNNING.get(command);
+        if (found == null || found.ended || !found.process.isAlive()) {
+            found = new DriverPython(command);
+            RUNNING.put(command, found);
+        }
+        return found;
+    }
+
+    private DriverPython(List<String> command) {
+        this.command = command;
+        ProcessBuilder builder = new ProcessBuilder(command);
+        // A directory named lockgate in the working directory is not the package.
+        builder.environment().put("PYTHONSAFEPATH", "1");
+        try {
+            process = builder.start();
+        } catch (IOException error) {
+            throw new LockgateException(failure("cannot be started: " + error.getMessage()), error);
+        }
+        requests = process.getOutputStream();
+        listening = daemon("lockgate-python-errors", this::passErrorsOn);
+        daemon("lockgate-python-answers", this::takeAnswers);
+    }
+
+    /** The answer to a request. An interruption of the calling thread does not cut it short: the engine goes on. */
+    Map<String, Object> ask(Map<String, Object> request) {
+        long number = numbers.incrementAndGet();
+        CompletableFuture<Map<String, Object>> answer = new CompletableFuture<>();
+        waiting.put(number, answer);
+        try {
+            request.put("number", number);
+            byte[] line = (JSON.writeValueAsString(request) + "\n").getBytes(StandardCharsets.UTF_8);
+            synchronized (requests) {
+                requests.write(line);
+                requests.flush();
+            }
+        } catch (IOException error) {
+            // Its end is noticed, and told, by the thread that takes answers.
+            if (!process.isAlive()) {
+                joinQuietly(listening);
+                answer.completeExceptionally(new LockgateException(failure("has ended")));
+            }
+        }
+        if (ended) {
+            answer.completeExceptionally(new LockgateException(failure("has ended")));
+        }
+        Map<String, Object> told = wait(answer);
+        waiting.remove(number);
+        if (told.get("error") != null) {
+            throw new LockgateException((String) told.get("error"));
+        }
+        return told;
+    }
+
+    private static Map<String, Object> wait(CompletableFuture<Map<String, Object>> answer) {
+        boolean interrupted = false;
+        try {
+            while (true) {
+                try {
+                    return answer.get();
+                } catch (InterruptedException error) {
+                    interrupted = true;
+                } catch (ExecutionException error) {
+                    throw new LockgateException(error.getCause().getMessage(), error);
+                }
+            }
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    private void takeAnswers() {
+        try (BufferedReader lines = reader(process.getInputStream())) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                Map<String, Object> answer = JSON.readValue(line, OBJECT);
+                CompletableFuture<Map<String, Object>> asked = waiting.get(((Number) answer.get("number")).longValue());
+                if (asked != null) {
+                    asked.complete(answer);
+                }
+            }
+        } catch (IOException error) {
+            append("its answer cannot be read: " + error.getMessage());
+        }
+        joinQuietly(listening);
+        ended = true;
+        for (CompletableFuture<Map<String, Object>> each : waiting.values()) {
+            each.completeExceptionally(new LockgateException(failure("has ended")));
+        }
+    }
+
+    private void passErrorsOn() {
+        try (BufferedReader lines = reader(process.getErrorStream())) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                System.err.println(line);
+                append(line);
+            }
+        } catch (IOException error) {
+            append(error.getMessage());
+        }
+    }
+
+    private void append(String line) {
+        synchronized (said) {
+            said.append("  ").append(line).append('\n');
+            if (said.length() > TOLD_MAX) {
+                said.delete(0, said.length() - TOLD_MAX);
+            }
+        }
+    }
+
+    private String failure(String what) {
+        synchronized (said) {
+            return "the Python that commits for Spark's writers " + what + "\n  " + String.join(" ", command) + "\n" + said
+                    + "  Next: set spark.lockgate.python to a Python that has lockgate and the store's plugin; if a job"
+                    + " commit was under way, `lockgate jobs DESTINATION` shows how it stands";
+        }
+    }
+
+    private static BufferedReader reader(java.io.InputStream stream) {
+        return new BufferedReader(new InputStreamReader(stream, StandardCharsets.UTF_8));
+    }
+
+    private static void joinQuietly(Thread thread) {
+        try {
+            thread.join(2000);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private static Thread daemon(String name, Runnable work) {
+        Thread thread = new Thread(work, name);
+        thread.setDaemon(true);
+        thread.start();
+        return thread;
+    }
+}

@@ -1,0 +1,205 @@
+package lockgate.spark;
+
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.mapreduce.JobContext;
+import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.spark.TaskContext;
+import org.apache.spark.internal.io.FileCommitProtocol;
+import org.apache.spark.internal.io.FileNameSpec;
+import scala.Option;
+
+/**
+ * Spark's own writers commit through Lockgate: set spark.sql.sources.commitProtocolClass to this class.
+ *
+ * <p>It names files and tracks them. Everything else is the Python engine's: job setup, the conflict policy, job commit,
+ * abort, recovery. A task's message says which files its attempt wrote; the driver's engine commits exactly the attempts
+ * whose messages Spark hands to commitJob. What Spark would delete before an overwrite is noted here, and replaced by
+ * the job commit, which brings it back if it fails.
+ *
+ * <p>The order of calls is that of FileCommitProtocol, but that deleteWithJob comes before setupJob
+ * (InsertIntoHadoopFsRelationCommand.deleteMatchingPartitions), and that abortJob may come twice, and after commitJob
+ * (FileFormatWriter.writeAndCommit).
+ */
+public final class LockgateCommitProtocol extends FileCommitProtocol implements Serializable {
+    private static final long serialVersionUID = 1L;
+    private static final String UUID_FORM = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+
+    private final String sparkJobId;
+    private final String path;
+    private final boolean dynamic;
+    private String tasks;
+    private String marker;
+    private transient List<Path> overwritten = new ArrayList<>();
+    private transient DriverJob job;
+    private transient StagedFiles staged;
+
+    /** As FileCommitProtocol.instantiate calls it. */
+    public LockgateCommitProtocol(String jobId, String path, boolean dynamicPartitionOverwrite) {
+        this.sparkJobId = jobId;
+        this.path = path;
+        this.dynamic = dynamicPartitionOverwrite;
+        if (jobId == null || !jobId.matches(UUID_FORM)) {
+            // A streaming sink gives the number of a batch, which other queries give as well.
+            throw new LockgateException(
+                    "a file sink of a stream cannot commit through Lockgate's native writers\n  job id " + jobId
+                            + "\n  Next: leave spark.sql.streaming.commitProtocolClass at its default; or write the"
+                            + " stream with format(\"lockgate\")");
+        }
+        if (path == null) {
+            throw new LockgateException("a write without a path cannot commit through Lockgate\n  Next: give it a path");
+        }
+    }
+
+    /** As FileCommitProtocol.instantiate calls it where there is no other. */
+    public LockgateCommitProtocol(String jobId, String path) {
+        this(jobId, path, false);
+    }
+
+    @Override
+    public boolean deleteWithJob(FileSystem fs, Path path, boolean recursive) {
+        Path root = qualified(fs, new Path(this.path));
+        Path given = qualified(fs, path);
+        if (!isWithin(given, root)) {
+            throw customLocation(given.toString());
+        }
+        overwritten.add(given);
+        return true;
+    }
+
+    @Override
+    public void setupJob(JobContext context) {
+        Configuration conf = context.getConfiguration();
+        try {
+            Path given = new Path(path);
+            FileSystem fs = given.getFileSystem(conf);
+            Path root = qualified(fs, given);
+            refuseHiveStaging(root, conf);
+            List<String> replaced = new ArrayList<>();
+            for (Path each : overwritten) {
+                replaced.add(each.equals(root) ? "" : each.toString().substring(root.toString().length() + 1));
+            }
+            DriverJob made = new DriverJob(sparkJobId, root.toString(), dynamic, replaced, conf);
+            Map<String, Object> answer = made.setUp();
+            job = made;
+            tasks = new Path(root, (String) answer.get("tasks")).toString();
+            marker = new Path(root, (String) answer.get("marker")).toString();
+            if (!fs.exists(new Path(marker))) {
+                made.abort();
+                throw new LockgateException(
+                        "Spark's filesystem does not see what Lockgate's store has written: they are not the same place"
+                                + "\n  " + marker + "\n  " + fs.getUri() + " of " + fs.getClass().getName()
+                                + "\n  Next: give both the same endpoint and account (spark.lockgate.store.*)");
+            }
+        } catch (IOException error) {
+            throw new LockgateException("the job cannot be set up: " + error + "\n  " + path, error);
+        }
+    }
+
+    @Override
+    public void setupTask(TaskAttemptContext context) {
+        TaskContext running = TaskContext.get();
+        // Spark's own number of the attempt, which no other try of this application has, of whichever stage attempt.
+        long attempt = running != null ? running.taskAttemptId() : context.getTaskAttemptID().getId();
+        staged = new StagedFiles(context.getTaskAttemptID().getTaskID().getId(), attempt, tasks, marker);
+    }
+
+    @Override
+    public String newTaskTempFile(TaskAttemptContext context, Option<String> directory, String extension) {
+        return newTaskTempFile(context, directory, new FileNameSpec("", extension));
+    }
+
+    @Override
+    public String newTaskTempFile(TaskAttemptContext context, Option<String> directory, FileNameSpec spec) {
+        String base = context.getConfiguration().get("mapreduce.output.basename", "part");
+        int split = context.getTaskAttemptID().getTaskID().getId();
+        String name = spec.prefix() + String.format(Locale.ROOT, "%s-%05d-%s", base, split, sparkJobId) + spec.suffix();
+        String target = directory.isDefined() && !directory.get().isEmpty() ? directory.get() + "/" + name : name;
+        return staged.add(target, context);
+    }
+
+    @Override
+    public String newTaskTempFileAbsPath(TaskAttemptContext context, String directory, String extension) {
+        throw customLocation(directory);
+    }
+
+    @Override
+    public String newTaskTempFileAbsPath(TaskAttemptContext context, String directory, FileNameSpec spec) {
+        throw customLocation(directory);
+    }
+
+    @Override
+    public TaskCommitMessage commitTask(TaskAttemptContext context) {
+        try {
+            return new TaskCommitMessage(staged.message(context.getConfiguration()));
+        } catch (IOException error) {
+            throw new IllegalStateException("the task's files cannot be listed: " + error + "\n  " + tasks, error);
+        }
+    }
+
+    @Override
+    public void abortTask(TaskAttemptContext context) {
+        if (staged != null) {
+            staged.discard(context.getConfiguration());
+        }
+    }
+
+    @Override
+    public void commitJob(JobContext context, scala.collection.immutable.Seq<TaskCommitMessage> messages) {
+        List<String> told = new ArrayList<>();
+        scala.collection.Iterator<TaskCommitMessage> each = messages.iterator();
+        while (each.hasNext()) {
+            told.add((String) each.next().obj());
+        }
+        job.commit(told);
+    }
+
+    @Override
+    public void abortJob(JobContext context) {
+        if (job != null) {
+            job.abort();
+        }
+    }
+
+    private static Path qualified(FileSystem fs, Path given) {
+        return fs.makeQualified(given);
+    }
+
+    private static boolean isWithin(Path given, Path root) {
+        for (Path each = given; each != null; each = each.getParent()) {
+            if (each.equals(root)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Hive's inserts write to a staging directory, and Hive then moves what is there: that is not Lockgate's commit. */
+    private static void refuseHiveStaging(Path root, Configuration conf) {
+        String staging = conf.get("hive.exec.stagingdir", ".hive-staging");
+        String prefix = staging.substring(staging.lastIndexOf('/') + 1);
+        for (Path each = root; each != null; each = each.getParent()) {
+            if (!prefix.isEmpty() && each.getName().startsWith(prefix)) {
+                throw new LockgateException(
+                        "an insert into a Hive SerDe table cannot commit through Lockgate: Hive moves the files once more"
+                                + "\n  " + root + "\n  Next: lockgate.spark.disable(spark) for this insert; or make the"
+                                + " table USING parquet or orc, or let Spark convert it"
+                                + " (spark.sql.hive.convertMetastoreParquet, …Orc)");
+            }
+        }
+    }
+
+    private IllegalStateException customLocation(String location) {
+        return new IllegalStateException(
+                "a partition in a location of its own cannot be written through Lockgate\n  " + location
+                        + "\n  the job's commit and its undoing look at the usual places below " + path + "\n  Next: write that"
+                        + " partition's directory as a path, or lockgate.spark.disable(spark) for this insert");
+    }
+}

@@ -1,0 +1,293 @@
+"""Spark's own writers, committed through Lockgate: the same rows and the same layout as by Spark's default, and what
+Spark's default does not keep."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import lockgate.spark
+import pyarrow.parquet as pq
+import pytest
+from lockgate.model.errors import UsageError
+from lockgate.spark.native_session import COMMIT_PROTOCOL_SETTING, PYTHON_SETTING
+
+ROWS = "id", "id % 3 AS p", "CAST(id AS STRING) AS s"
+OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+
+
+@pytest.fixture
+def native(spark: Any) -> Iterator[Any]:
+    """The session, with its own writers turned on."""
+    lockgate.spark.enable(spark)
+    yield spark
+    lockgate.spark.disable(spark)
+    spark.conf.unset(PYTHON_SETTING)
+
+
+def rows_of(spark: Any, count: int = 60) -> Any:
+    return spark.range(0, count, 1, 2).selectExpr(*ROWS)
+
+
+def layout_of(root: Path) -> list[str]:
+    """The files that readers see, without what differs from job to job."""
+    paths = [path.relative_to(root) for path in root.rglob("*") if path.is_file()]
+    seen = [path for path in paths if not any(part.startswith((".", "_")) and "=" not in part for part in path.parts)]
+    return sorted(re.sub(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "-UUID", str(path)) for path in seen)
+
+
+def failing(spark: Any) -> Any:
+    """Rows of which the last cannot be had."""
+    rows = spark.range(0, 60, 1, 2)
+    return rows.selectExpr("CASE WHEN id = 59 THEN raise_error('no more') ELSE id END AS id", "id % 3 AS p")
+
+
+Write = Callable[[Any, str], None]
+
+
+def _values(spark: Any) -> Any:
+    return spark.createDataFrame(
+        [(1, None), (2, "a b"), (3, "é/ü"), (4, "x=y:z"), (5, ""), (6, "%41")], "n INT, v STRING"
+    )
+
+
+CASES: dict[str, Write] = {
+    **{
+        f"{name} {how}": lambda spark, path, name=name, by=by: (
+            rows_of(spark).select("s", "p").write.format(name).partitionBy(*by).save(path)
+            if by or name != "text"
+            else rows_of(spark).select("s").write.format(name).save(path)
+        )
+        for name in ("parquet", "orc", "csv", "json", "text")
+        for how, by in (("plain", ()), ("partitioned", ("p",)))
+    },
+    "gzip": lambda spark, path: rows_of(spark).write.option("compression", "gzip").csv(path),
+    "empty": lambda spark, path: rows_of(spark).where("id < 0").write.parquet(path),
+    "empty partitioned": lambda spark, path: rows_of(spark).where("id < 0").write.partitionBy("p").parquet(path),
+    "special values": lambda spark, path: _values(spark).coalesce(1).write.partitionBy("v").json(path),
+    "max records": lambda spark, path: rows_of(spark).write.option("maxRecordsPerFile", "7").parquet(path),
+    "nested": lambda spark, path: (
+        rows_of(spark).selectExpr("struct(id, array(s)) x", "map(s, p) m").write.parquet(path)
+    ),
+    "appended": lambda spark, path: [rows_of(spark).write.mode("append").parquet(path) for _ in range(2)],
+    "overwritten": lambda spark, path: [
+        rows_of(spark, count).write.mode("overwrite").partitionBy("p").parquet(path) for count in (60, 2)
+    ],
+    "ignored": lambda spark, path: [rows_of(spark, count).write.mode("ignore").parquet(path) for count in (60, 2)],
+    "dynamic": lambda spark, path: [
+        rows_of(spark, count)
+        .write.mode("overwrite")
+        .option("partitionOverwriteMode", "dynamic")
+        .partitionBy("p")
+        .parquet(path)
+        for count in (60, 2)
+    ],
+    "directory": lambda spark, path: spark.sql(
+        f"INSERT OVERWRITE DIRECTORY '{path}' USING json SELECT * FROM range(5)"
+    ),
+}
+
+
+def _format_of(name: str, root: Path) -> str:
+    first = name.split()[0]
+    known = {"gzip": "csv", "special": "json", "directory": "json"}
+    return first if first in ("parquet", "orc", "csv", "json", "text") else known.get(first, "parquet")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_parity_of_rows_and_layout_with_sparks_default(spark: Any, tmp_path: Path, name: str) -> None:
+    write = CASES[name]
+    lockgate.spark.enable(spark)
+    try:
+        write(spark, str(tmp_path / "ours"))
+    finally:
+        lockgate.spark.disable(spark)
+    write(spark, str(tmp_path / "theirs"))
+    assert layout_of(tmp_path / "ours") == layout_of(tmp_path / "theirs")
+    assert (tmp_path / "ours" / "_lockgate").is_dir()
+    if name == "empty partitioned":
+        return
+    read = [spark.read.format(_format_of(name, tmp_path)).load(str(tmp_path / who)) for who in ("ours", "theirs")]
+    assert read[0].schema == read[1].schema
+    assert sorted(map(str, read[0].collect())) == sorted(map(str, read[1].collect()))
+
+
+def test_what_is_written_pyarrow_reads(native: Any, destination: str) -> None:
+    rows_of(native).write.partitionBy("p").parquet(destination)
+    assert pq.read_table(destination).num_rows == 60
+
+
+def test_mode_error_refuses_what_is_there(native: Any, destination: str) -> None:
+    rows_of(native).write.parquet(destination)
+    with pytest.raises(Exception, match="PATH_ALREADY_EXISTS"):
+        rows_of(native).write.parquet(destination)
+
+
+@pytest.mark.parametrize("turned_on", [True, False])
+def test_spark_24238_a_failed_overwrite_keeps_the_old_data(spark: Any, destination: str, turned_on: bool) -> None:
+    """Spark deletes before the job. With its default committer the old data is gone; through Lockgate it is not."""
+    rows_of(spark).write.parquet(destination)
+    if turned_on:
+        lockgate.spark.enable(spark)
+    try:
+        with pytest.raises(Exception, match="no more"):
+            failing(spark).write.mode("overwrite").parquet(destination)
+    finally:
+        lockgate.spark.disable(spark)
+    left = layout_of(Path(destination)) if Path(destination).exists() else []
+    assert len(left) == (2 if turned_on else 0)
+    if turned_on:
+        assert spark.read.parquet(destination).count() == 60
+
+
+def test_a_failed_dynamic_overwrite_keeps_every_partition(native: Any, destination: str, left_over: Any) -> None:
+    rows_of(native).write.partitionBy("p").parquet(destination)
+    before = sorted(path.name for path in Path(destination).rglob("*.parquet"))
+    with pytest.raises(Exception, match="no more"):
+        failing(native).write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy("p").parquet(
+            destination
+        )
+    assert sorted(path.name for path in Path(destination).rglob("*.parquet")) == before
+    assert left_over(destination) == []
+
+
+def test_a_failed_append_leaves_nothing(native: Any, destination: str, left_over: Any) -> None:
+    with pytest.raises(Exception, match="no more"):
+        failing(native).write.mode("append").parquet(destination)
+    assert layout_of(Path(destination)) == []
+    assert left_over(destination) == []
+
+
+@pytest.fixture
+def table(native: Any, tmp_path: Path) -> Iterator[str]:
+    columns = "(id BIGINT, a INT, b INT) USING parquet PARTITIONED BY (a, b)"
+    native.sql(f"CREATE TABLE lg_t {columns} LOCATION '{tmp_path / 'lg_t'}'")
+    native.sql("INSERT INTO lg_t SELECT id, CAST(id % 2 AS INT), CAST(id % 3 AS INT) FROM range(60)")
+    yield "lg_t"
+    native.sql("DROP TABLE lg_t")
+
+
+def counts(spark: Any, table: str) -> dict[tuple[int, int], int]:
+    return {(row.a, row.b): row.n for row in spark.sql(f"SELECT a, b, count(*) n FROM {table} GROUP BY a, b").collect()}
+
+
+def test_a_static_prefix_replaces_every_partition_below_it_and_no_other(native: Any, table: str) -> None:
+    native.sql(f"INSERT OVERWRITE {table} PARTITION (a = 1, b) SELECT id, 1 FROM range(7)")
+    assert counts(native, table) == {(0, 0): 10, (0, 1): 10, (0, 2): 10, (1, 1): 7}
+
+
+def test_an_empty_static_overwrite_empties_its_partition(native: Any, table: str) -> None:
+    native.sql(f"INSERT OVERWRITE {table} PARTITION (a = 0, b = 0) SELECT id FROM range(7) WHERE id < 0")
+    assert counts(native, table) == {(0, 1): 10, (0, 2): 10, (1, 0): 10, (1, 1): 10, (1, 2): 10}
+
+
+def test_a_dynamic_insert_overwrite_replaces_what_it_writes(native: Any, table: str) -> None:
+    native.conf.set(OVERWRITE_MODE, "dynamic")
+    try:
+        native.sql(f"INSERT OVERWRITE {table} SELECT id, 1, 1 FROM range(4)")
+    finally:
+        native.conf.unset(OVERWRITE_MODE)
+    assert counts(native, table)[1, 1] == 4
+    assert sum(counts(native, table).values()) == 54
+
+
+def test_a_bucketed_table_and_create_table_as_select(native: Any, tmp_path: Path) -> None:
+    rows_of(native).write.bucketBy(4, "id").sortBy("id").option("path", str(tmp_path / "b")).saveAsTable("lg_b")
+    native.sql(f"CREATE TABLE lg_c USING orc LOCATION '{tmp_path / 'c'}' AS SELECT * FROM lg_b")
+    try:
+        assert native.table("lg_b").where("id = 7").count() == 1
+        assert native.table("lg_c").count() == 60
+        assert all(re.search(r"_0000[0-3]\.c000", name) for name in layout_of(tmp_path / "b"))
+        assert (tmp_path / "c" / "_lockgate").is_dir()
+    finally:
+        native.sql("DROP TABLE IF EXISTS lg_c")
+        native.sql("DROP TABLE lg_b")
+
+
+def test_a_partition_in_a_location_of_its_own_is_refused(native: Any, table: str, tmp_path: Path) -> None:
+    native.sql(f"ALTER TABLE {table} ADD PARTITION (a = 9, b = 9) LOCATION '{tmp_path / 'elsewhere'}'")
+    (tmp_path / "elsewhere").mkdir(exist_ok=True)
+    (tmp_path / "elsewhere" / "_kept").touch()
+    for how in ("INTO", "OVERWRITE"):
+        with pytest.raises(Exception, match="a partition in a location of its own cannot be written through Lockgate"):
+            native.sql(f"INSERT {how} {table} PARTITION (a = 9, b = 9) SELECT 1")
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["_kept"]
+    assert sum(counts(native, table).values()) == 60
+
+
+def test_a_streams_file_sink_is_refused_rather_than_unsafe(native: Any) -> None:
+    with pytest.raises(Exception, match="a file sink of a stream"):
+        native._jvm.org.apache.spark.internal.io.FileCommitProtocol.instantiate(
+            native.conf.get(COMMIT_PROTOCOL_SETTING), "7", "/tmp/nowhere", False
+        )
+
+
+def test_a_policy_that_contradicts_the_save_mode_is_refused(native: Any, destination: str) -> None:
+    rows_of(native).write.parquet(destination)
+    with pytest.raises(Exception, match="contradicts"):
+        rows_of(native).write.mode("append").option("lockgate.conflict", "replace").parquet(destination)
+    with pytest.raises(Exception, match="contradicts"):
+        rows_of(native).write.mode("overwrite").option("conflict", "fail").parquet(destination)
+    assert native.read.parquet(destination).count() == 60
+
+
+def test_options_of_write_session_and_hadoop_count(native: Any, destination: str) -> None:
+    rows_of(native).write.option("txnId", "one").parquet(destination)
+    rows_of(native).write.mode("append").option("txnId", "one").parquet(destination)
+    assert native.read.parquet(destination).count() == 60
+    native.conf.set("spark.lockgate.noSuchOption", "1")
+    try:
+        with pytest.raises(Exception, match="there is no option"):
+            rows_of(native).write.mode("append").parquet(destination)
+    finally:
+        native.conf.unset("spark.lockgate.noSuchOption")
+    other = f"{destination}-2"
+    rows_of(native).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(other)
+    assert not (Path(other) / "_SUCCESS").exists()
+
+
+def test_without_a_python_the_write_fails_in_words_and_nothing_is_visible(native: Any, destination: str) -> None:
+    rows_of(native).write.parquet(destination)
+    before = layout_of(Path(destination))
+    native.conf.set(PYTHON_SETTING, "/no/such/python")
+    with pytest.raises(Exception, match=r"set spark\.lockgate\.python"):
+        rows_of(native).write.mode("overwrite").parquet(destination)
+    assert layout_of(Path(destination)) == before
+
+
+def test_a_python_that_dies_is_started_anew(native: Any, destination: str) -> None:
+    rows_of(native).write.parquet(destination)
+    found = subprocess.run(
+        ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    jvm = native._jvm.java.lang.ProcessHandle.current().pid()
+    ours = [line.split()[0] for line in found if "native_driver" in line and line.split()[1] == str(jvm)]
+    assert ours
+    for pid in ours:
+        os.kill(int(pid), signal.SIGKILL)
+    rows_of(native).write.mode("append").parquet(destination)
+    assert native.read.parquet(destination).count() == 120
+
+
+def test_configure_comes_too_late_once_a_jvm_runs(native: Any) -> None:
+    from pyspark.sql import SparkSession
+
+    with pytest.raises(UsageError, match="enable"):
+        lockgate.spark.configure(SparkSession.builder)
+
+
+def test_disable_gives_the_writers_back(native: Any, destination: str) -> None:
+    lockgate.spark.disable(native)
+    rows_of(native).write.parquet(destination)
+    assert not (Path(destination) / "_lockgate").exists()
+
+
+def test_the_jar_says_where_it_is() -> None:
+    told = subprocess.run([sys.executable, "-m", "lockgate_spark_native"], capture_output=True, text=True, check=True)
+    assert Path(told.stdout.strip()).is_file()
