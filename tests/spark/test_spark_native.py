@@ -264,7 +264,7 @@ def test_without_a_python_the_write_fails_in_words_and_nothing_is_visible(native
 def test_a_python_that_dies_is_started_anew(native: Any, destination: str) -> None:
     rows_of(native).write.parquet(destination)
     found = subprocess.run(
-        ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+        ["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
     ).stdout.splitlines()
     jvm = native._jvm.java.lang.ProcessHandle.current().pid()
     ours = [line.split()[0] for line in found if "native_driver" in line and line.split()[1] == str(jvm)]
