@@ -515,6 +515,9 @@ class Judges:
         for version in sorted(versions, key=lambda version: version.sequence):
             if _follows(version, job.record):
                 job.sequence, job.record = version.sequence, version
+        if job.phase in (Phase.COMMITTED, Phase.ROLLED_BACK):
+            # Who deletes this record, and sets the job up again, begins another.
+            job.over = True
 
     def _has_record(self, job: JobTruth) -> bool:
         """Whether the job's own newest version is there, and not one that a late driver has begun anew."""
