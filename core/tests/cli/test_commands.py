@@ -19,7 +19,7 @@ def test_plugins_lists_versions_and_capabilities() -> None:
     local = next(plugin for plugin in found["plugins"] if plugin["name"] == "local")
     assert local["schemes"] == ["file"]
     assert "atomic-rename" in local["capabilities"]
-    assert found["policies"] == ["append", "fail", "fail-partitions", "replace", "replace-partitions"]
+    assert found["policies"] == ["append", "fail", "fail-partitions", "replace", "replace-below", "replace-partitions"]
     status, out, _ = run("plugins")
     assert status == 0
     assert "local\tlockgate" in out
