@@ -131,8 +131,8 @@ def judge_garbage(judges: Judges, actor: str, garbage: list[Garbage]) -> None:
 
 def _judge_undone(judges: Judges, actor: str, job: JobTruth, what: str) -> None:
     _judge_not_withheld(judges, actor, job, what)
-    if job.robbed and not job.set_aside:
-        # Nothing was replaced, so nothing is lost; which of the files that are there were its own, nobody can know.
+    if job.left_no_trace:
+        # Nothing was set aside, so nothing is lost; which of the files that are there were its own, nobody can know.
         return
     for path in job.files:
         if job.owns(path, judges.visible.get(path)):

@@ -146,6 +146,8 @@ class JobTruth:
     over: bool = False
     robbed: bool = False
     """Whether another committer has deleted something of its directory."""
+    has_set_aside: bool = False
+    """Whether it has begun to set aside what it replaces: with `new-first` its own files come before that."""
     blocks: bool = True
     """Whether a file can stand where a directory must be, on this store."""
     protocol: Protocol | None = None
@@ -179,6 +181,15 @@ class JobTruth:
         if record is None or self.replaces_afterwards:
             return False
         return record.phase is Phase.MOVING and record.options.get("replace_order") == order
+
+    @property
+    def left_no_trace(self) -> bool:
+        """Whether nothing waits, now that its record is lost, that would say that it had begun: it replaces nothing, or
+        was to set it aside when all its own files would be in place."""
+        if not self.robbed or self.has_set_aside:
+            return False
+        late = self.record is not None and self.record.options.get("replace_order") == "new-first"
+        return late or not self.set_aside
 
     def replaces(self, path: str) -> bool:
         """Whether its policy allows it to set this visible file aside."""
@@ -553,8 +564,9 @@ class Judges:
         if record.sequence <= job.sequence:
             return
         before = job.record
-        if not job.robbed and not _follows(record, before):
-            # Of a driver that slept while the job was undone and run again. Nobody goes by it.
+        if not _follows(record, before) and (not job.robbed or self._has_record(job)):
+            # Of a driver that slept while the job was undone and run again, or its record lost and begun anew. Nobody
+            # goes by it.
             return
         if before is not None and actor in self.unforced and before.holder.nonce != record.holder.nonce:
             self._took_over(actor, job, before)
@@ -691,6 +703,7 @@ class Judges:
             self.accuse("contained", f"{actor} renamed {source} to {target}")
             return
         self.asides[target] = (source, job)
+        job.has_set_aside = True
         if self._is_of_a_lost_commit(job, source):
             pass
         elif job.over:
@@ -742,6 +755,7 @@ class Judges:
             self.accuse("contained", f"{actor} renamed _SUCCESS to {target}")
             return
         self.asides[target] = ("_SUCCESS", job)
+        job.has_set_aside = True
         if self._is_of_a_lost_commit(job, "_SUCCESS"):
             pass
         elif job.over:

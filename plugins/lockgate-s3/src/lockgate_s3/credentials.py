@@ -1,12 +1,11 @@
-"""Signatures: botocore's credentials and its version 4 of them, on the project's own requests."""
+"""Who asks: botocore's credentials, and a signature by them on each of the project's own requests."""
 
 from __future__ import annotations
 
 import asyncio
+import datetime
 from typing import Any
 
-from botocore.auth import S3SigV4Auth
-from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError
 from lockgate.model.errors import AccessDenied
@@ -14,6 +13,7 @@ from lockgate.stores.http.exchange import Call
 
 from lockgate_s3 import __version__
 from lockgate_s3.settings import S3Settings
+from lockgate_s3.signature import AccessKey, signed_headers
 
 _COMMON = {"user-agent": f"lockgate-s3/{__version__}"}
 
@@ -55,12 +55,11 @@ class Signed:
             )
         except BotoCoreError as error:
             raise _none_found(str(error)) from error
-        request = AWSRequest(call.method, call.url, {**_COMMON, **call.headers}, call.body or b"")
-        # Over TLS the body needs no digest in the signature; its MD5 stands in a header.
-        if call.url.startswith("https:"):
-            request.context["payload_signing_enabled"] = False
-        S3SigV4Auth(frozen, "s3", self._settings.region).add_auth(request)
-        return call.url, dict(request.headers.items())
+        by = AccessKey(frozen.access_key, frozen.secret_key, frozen.token or "")
+        sent = {**_COMMON, **call.headers}
+        now = datetime.datetime.now(datetime.UTC)
+        headers = signed_headers(call.method, call.url, sent, call.body, by=by, region=self._settings.region, at=now)
+        return call.url, headers
 
     def _load(self) -> Any:
         from botocore.session import Session
