@@ -8,7 +8,17 @@ from typing import Any
 import lockgate
 import pytest
 from lockgate import Job, JobOptions
-from lockgate.errors import CapabilityMissing, CommitFailed, DestinationConflict, LockgateError, UsageError
+from lockgate.errors import (
+    CapabilityMissing,
+    CleanupFailed,
+    CommitFailed,
+    DestinationConflict,
+    LockgateError,
+    OutcomeUnknown,
+    StoreError,
+    UsageError,
+)
+from lockgate.protocols.deferred import job_commit
 from lockgate_lab.servers import MinioServer
 
 PATH = "tables/all events"
@@ -235,3 +245,64 @@ def test_a_replaced_file_that_somebody_edits_after_the_plan_stays_and_is_named(b
     assert seen(bucket) == {"old": b"edited by somebody", "new": b"new"}
     assert summary.diagnostics["replaced_files_that_stay"] == "old"
     assert json.loads(bucket.files(PATH)["_SUCCESS"])["diagnostics"]["replaced_files_that_stay"] == "old"
+
+
+async def die(*_: object, **__: object) -> None:
+    raise StoreError("dies")
+
+
+def test_a_committed_job_whose_record_lost_its_newest_version_is_not_undone_with_all_the_data(
+    bucket, monkeypatch
+) -> None:
+    """What it replaced was gone, and the undoing took out what it had written: told `undone`."""
+    write_job(bucket, {"p=1/old": b"old"})
+    job = Job(bucket.url(PATH), options(bucket, conflict="replace-partitions"))
+    job.setup()
+    with monkeypatch.context() as patched:
+        patched.setattr(job_commit, "_announce", die)
+        with pytest.raises(CleanupFailed):
+            job.commit([task(job, {"p=1/new": b"new"})])
+    assert seen(bucket) == {"p=1/new": b"new"}
+    records = [path for path in bucket.files(PATH) if f"/jobs/{job.job_id}/commit" in path]
+    newest = max(records, key=lambda path: (len(path), path))
+    bucket.client.delete_object(Bucket=bucket.name, Key=f"{PATH}/{newest}")
+    with pytest.raises(OutcomeUnknown, match="may have committed"):
+        lockgate.recover(bucket.url(PATH), job.job_id, undo=True, force=True, options=options(bucket))
+    assert seen(bucket) == {"p=1/new": b"new"}
+    found = lockgate.recover(bucket.url(PATH), job.job_id, undo=False, force=True, options=options(bucket))
+    assert found[job.job_id].outcome == "finished"
+    assert seen(bucket) == {"p=1/new": b"new"}
+    assert lockgate.verify(bucket.url(PATH), options(bucket)).findings == []
+
+
+def test_an_undoing_names_a_replaced_file_that_somebody_has_deleted(bucket, monkeypatch) -> None:
+    write_job(bucket, {"p=1/old": b"old", "p=1/older": b"older"})
+    job = Job(bucket.url(PATH), options(bucket, conflict="replace-partitions", on_failure="leave"))
+    job.setup()
+    receipt = task(job, {"p=1/new": b"new"})
+    with monkeypatch.context() as patched:
+        patched.setattr(job_commit, "complete", die)
+        with pytest.raises(LockgateError):
+            job.commit([receipt])
+    bucket.client.delete_object(Bucket=bucket.name, Key=f"{PATH}/p=1/old")
+    found = lockgate.recover(bucket.url(PATH), job.job_id, undo=True, force=True, options=options(bucket))
+    assert found[job.job_id].missing == ["p=1/old"]
+    assert seen(bucket) == {"p=1/older": b"older"}
+
+
+def test_a_job_tells_that_the_list_of_what_it_replaces_was_deleted(bucket, monkeypatch) -> None:
+    """The old rows stayed beside the new, and nobody was told."""
+    write_job(bucket, {"p=1/old": b"old"})
+    job = Job(bucket.url(PATH), options(bucket, conflict="replace-partitions"))
+    job.setup()
+    receipt = task(job, {"p=1/new": b"new"})
+    really = job_commit.complete
+
+    async def complete(*given: Any) -> None:
+        await really(*given)
+        (path,) = [path for path in bucket.files(PATH) if path.endswith(".list")]
+        bucket.client.delete_object(Bucket=bucket.name, Key=f"{PATH}/{path}")
+
+    monkeypatch.setattr(job_commit, "complete", complete)
+    summary = job.commit([receipt])
+    assert "somebody deleted the list" in summary.diagnostics[job_commit.STAYED]

@@ -276,6 +276,8 @@ async def admit(run: JobRun) -> Summary | None:
 async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
     undone = Undone(record.missing, record.left)
     if record.phase is not Phase.ROLLED_BACK:
+        if record.phase in (Phase.MOVING, Phase.PUBLISHING):
+            await run.protocol.may_be_undone(run, await recorded_plan(run, record))
         undone = await roll_back(run, log, reason="undone by recovery")
     # What an older version of the record, the newest ones being lost, does not know of.
     more = await restore(run, await kept_lists(run, run.layout.job_id))

@@ -270,6 +270,13 @@ class Protocol(ABC):
 
     # The job's undoing, and its recovery.
 
+    async def may_be_undone(self, run: JobRun, plan: CommitPlan) -> None:  # noqa: B027  # most have nothing to ask
+        """Called before somebody else than its driver undoes a job that was at work on the destination.
+
+        Raises:
+            OutcomeUnknown: it may have committed, and undoing it would delete the only data there is.
+        """
+
     @abstractmethod
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         """Undo what `perform` did, and make sure that no driver that still lives can do more of it. The record says

@@ -159,6 +159,10 @@ async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -
         if await _is_over(run):
             return summary
         replaced = await _replaced(run, record)
+        if replaced is None:
+            run.emit("not-all-replaced", left=[])
+            run.log.warning("the list of the files that are replaced is gone: somebody deleted it; they may stay")
+            summary = _noted(summary, "nobody can tell: somebody deleted the list of what was to be replaced")
         if replaced:
             await _withdraw_old_success(run)
             outcomes = await run.store.delete_if_same(replaced)
@@ -174,19 +178,24 @@ def _tell(run: JobRun, stay: Sequence[str], summary: Summary | None) -> Summary 
         return summary
     run.emit("not-all-replaced", left=list(stay))
     run.log.warning("files that were to be replaced stay: somebody has changed them since the plan", left=stay)
+    return _noted(summary, ", ".join(stay[:100]) + (f", and {len(stay) - 100} more" if len(stay) > 100 else ""))
+
+
+def _noted(summary: Summary | None, told: str) -> Summary | None:
     if summary is None:
         return None
-    told = ", ".join(stay[:100]) + (f", and {len(stay) - 100} more" if len(stay) > 100 else "")
     return msgspec.structs.replace(summary, diagnostics={**summary.diagnostics, STAYED: told})
 
 
-async def _replaced(run: JobRun, record: CommitRecord) -> list[FileStatus]:
+async def _replaced(run: JobRun, record: CommitRecord) -> list[FileStatus] | None:
+    """What the job replaces; None where somebody has deleted the list of it."""
     if not record.set_aside_digest:
         return []
     try:
         listed = await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)
-    except OutcomeUnknown:  # it goes once all that it lists is gone
-        return []
+    except OutcomeUnknown:
+        # It goes once all that it lists is gone, after the note of the job's end; but of a transaction before it.
+        return [] if run.options.txn_id else None
     return [FileStatus(aside.path, aside.length, aside.identity) for aside in listed.files]
 
 

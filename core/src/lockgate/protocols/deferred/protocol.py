@@ -167,6 +167,10 @@ class DeferredProtocol(Protocol):
             staging.clear_job(run)
         await undo.release(run)
 
+    async def may_be_undone(self, run: JobRun, plan: CommitPlan) -> None:
+        """What the job replaces is there still, or not all of its own is."""
+        await undo.refuse_if_committed(run, plan)
+
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         """Uploads are given up, and what was completed is taken out."""
         return await undo.undo(run, plan)

@@ -13,9 +13,10 @@ from lockgate.engine.manifests.load_manifests import below_root_of, every_attemp
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import ManifestInvalid
+from lockgate.model.commands import command
+from lockgate.model.errors import ManifestInvalid, OutcomeUnknown
 from lockgate.model.files import Deleted, FileStatus
-from lockgate.model.layout import MANIFEST_SUFFIX, JobLayout
+from lockgate.model.layout import MANIFEST_SUFFIX, SUCCESS, JobLayout
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin
@@ -28,8 +29,41 @@ _MADE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """A job id that was made, and not given."""
 
 
+async def refuse_if_committed(run: JobRun, plan: CommitPlan) -> None:
+    """Make sure that an undoing does not delete the only data there is: what the job replaces goes after the commit
+    point, of which a record that lost its newest versions knows nothing.
+
+    Raises:
+        OutcomeUnknown: files that it replaces are gone, and all of its own are in place; nothing was touched.
+    """
+    gone = await _replaced_that_are_gone(run, plan)
+    if not gone:
+        return
+    for batch in plan.batches(1_000):
+        if None in await marked_in(run, batch):
+            return
+    job = run.layout.job_id
+    raise OutcomeUnknown(
+        f"job {job} may have committed, though its record does not say so: all of its files are in place, and "
+        f"{len(gone)} of those that it replaces are gone. Somebody may have deleted the newest version of the record, "
+        "or those files",
+        where="\n".join(run.url(path) for path in gone[:5]),
+        next_step=f"nothing was touched: {command('recover', run.store.url, job, '--finish')} keeps the job's files; "
+        "they cannot be undone, since what they replace cannot be brought back",
+    )
+
+
+async def _replaced_that_are_gone(run: JobRun, plan: CommitPlan) -> list[str]:
+    replaced = [aside.path for aside in plan.set_aside if aside.path != SUCCESS]
+    gone: list[str] = []
+    for start in range(0, len(replaced), 1_000):
+        some = replaced[start : start + 1_000]
+        gone += [path for path, status in zip(some, await run.store.stat_files(some), strict=True) if status is None]
+    return gone
+
+
 async def undo(run: JobRun, plan: CommitPlan) -> Undone:
-    """Undo what the job's commit did."""
+    """Undo what the job's commit did. What it was to replace stands where it was, unless somebody has deleted it."""
     left: list[str] = []
     with run.stage("roll_back"):
         for batch in plan.batches():
@@ -44,7 +78,8 @@ async def undo(run: JobRun, plan: CommitPlan) -> Undone:
             outcomes = await run.store.delete_if_same(ours)
             left += [each.path for each, done in zip(ours, outcomes, strict=True) if done is Deleted.CHANGED]
         await run.store.delete_files([run.layout.file_list])
-    return Undone([], left)
+        missing = await _replaced_that_are_gone(run, plan)
+    return Undone(missing, left)
 
 
 async def discard(run: JobRun) -> None:
