@@ -304,7 +304,7 @@ class World:
         # A driver that commits twice hears of its second commit that it has failed.
         twice = any(job.commits_twice and actor.name.startswith(f"{job.run}.") for job in self.scenario.jobs)
         if event.name == "job-fails" and not actor.dead and not twice:
-            judge_failure_event(self.judges, actor.name, event.job_id)
+            judge_failure_event(self.judges, actor.name, event.job_id, str(event.details.get("error")))
 
     def _is_at_work(self, name: str) -> bool:
         actor = self.actors.get(name)
