@@ -122,7 +122,9 @@ async def _follows(
     except LockgateError:  # damaged: then nothing speaks against it
         return True
     if found.sequence != record.follows.sequence:
-        return found.pins == record.pins
+        # Manifests that name no files are the same in another run of the job; then it must be one of its holders'.
+        holders = (record.follows.nonce, record.holder.nonce)
+        return found.pins == record.pins and (record.files > 0 or found.holder.nonce in holders)
     return found.holder.nonce == record.follows.nonce
 
 
