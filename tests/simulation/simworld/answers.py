@@ -85,6 +85,9 @@ def judge_offer(judges: Judges, actor: str, layout: JobLayout, offered: Sequence
     if job is None or job.robbed or any(_is_record(layout, path) for path in judges.disk.files):
         # Somebody has the job, or is ending it: the driver is refused when it comes to commit.
         return
+    if not judges.disk.below(layout.job_directory):
+        # Somebody has ended it since it was looked at, and the driver is refused, too.
+        return
     there = {stored.label for stored in judges.disk.files.values() if _is_label(stored)} | _pending_labels(judges)
     for receipt in offered:
         manifest = judges.manifests.get(receipt.digest)
