@@ -25,8 +25,11 @@ NOT_EMPTY = "cannot delete: Directory not empty"
 """What a store says that deletes file by file when somebody writes on."""
 
 
-def judge_commit_error(judges: Judges, actor: Actor, began: float, job_id: str, error: LockgateError) -> None:
-    """A driver, whose commit began at that time, was told that it failed, or was refused."""
+def judge_commit_error(
+    judges: Judges, actor: Actor, began: float, looked: float, job_id: str, error: LockgateError
+) -> None:
+    """A driver, whose commit began at that time, and which looked last at its record at that, was told that it failed,
+    or was refused."""
     job = judges.jobs.get(job_id)
     if job is None:
         return
@@ -41,6 +44,9 @@ def judge_commit_error(judges: Judges, actor: Actor, began: float, job_id: str, 
     run = actor.name.partition(".")[0]
     if job.committed and job.runs and run not in job.runs:
         # Another attempt at the job has committed; this one's own may well have failed.
+        return
+    if job.committed and "was left as it is" in error.what and looked < job.committed_at:
+        # Others may finish what is left: somebody has while it slept.
         return
     if job.committed:
         fenced = isinstance(error, CommitFenced)
