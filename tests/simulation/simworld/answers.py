@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from lockgate.engine.recovery.collect_garbage import Garbage
 from lockgate.engine.recovery.recover import Recovery
-from lockgate.model.errors import CleanupFailed, CommitFailed, CommitFenced, CommitRefused, LockgateError
+from lockgate.model.errors import CleanupFailed, CommitFailed, CommitFenced, CommitRefused, LockgateError, OutcomeUnknown
 from lockgate.model.files import Refusal
 from lockgate.model.layout import JobLayout
 from lockgate.model.phases import Phase
@@ -25,8 +25,11 @@ NOT_EMPTY = "cannot delete: Directory not empty"
 """What a store says that deletes file by file when somebody writes on."""
 
 
-def judge_commit_error(judges: Judges, actor: Actor, began: float, job_id: str, error: LockgateError) -> None:
-    """A driver, whose commit began at that time, was told that it failed, or was refused."""
+def judge_commit_error(
+    judges: Judges, actor: Actor, began: float, looked: float, job_id: str, error: LockgateError
+) -> None:
+    """A driver, whose commit began at that time, and which looked last at its record at that, was told that it failed,
+    or was refused."""
     job = judges.jobs.get(job_id)
     if job is None:
         return
@@ -35,11 +38,15 @@ def judge_commit_error(judges: Judges, actor: Actor, began: float, job_id: str, 
             judges.accuse(TOLD, f"{actor.name} was told that {job_id} is committed: {error.what}")
         _judge_deletion(judges, actor.name, error)
         return
-    if Refusal.PARENT_MISSING.value in error.what:
+    ended_by_another = job.over and job.record is not None and job.record.holder.user != actor.name
+    if Refusal.PARENT_MISSING.value in error.what and not (ended_by_another and isinstance(error, OutcomeUnknown)):
         judges.accuse("concurrent", f"{actor.name} gave up since a directory was gone: {error.what}")
     run = actor.name.partition(".")[0]
     if job.committed and job.runs and run not in job.runs:
         # Another attempt at the job has committed; this one's own may well have failed.
+        return
+    if job.committed and "was left as it is" in error.what and looked < job.committed_at:
+        # Others may finish what is left: somebody has while it slept.
         return
     if job.committed:
         fenced = isinstance(error, CommitFenced)
@@ -59,9 +66,11 @@ def judge_commit_error(judges: Judges, actor: Actor, began: float, job_id: str, 
             _judge_named(judges, actor.name, job, lambda path: f"{path}," in error.what or f"{path})" in error.what)
 
 
-def judge_failure_event(judges: Judges, actor: str, job_id: str) -> None:
-    """Whoever listens was told that a job has failed."""
+def judge_failure_event(judges: Judges, actor: str, job_id: str, error: str) -> None:
+    """Whoever listens was told that a job has failed; or, by that error, that nobody can tell."""
     job = judges.jobs.get(job_id)
+    if error == OutcomeUnknown.__name__:
+        return
     if job is not None and job.committed and judges.committers.get(job_id) == actor:
         judges.accuse(TOLD, f"{actor} committed {job_id}, and its events say that it failed")
 
@@ -83,6 +92,9 @@ def judge_offer(judges: Judges, actor: str, layout: JobLayout, offered: Sequence
     job = judges.jobs.get(layout.job_id)
     if job is None or job.robbed or any(_is_record(layout, path) for path in judges.disk.files):
         # Somebody has the job, or is ending it: the driver is refused when it comes to commit.
+        return
+    if not judges.disk.below(layout.job_directory):
+        # Somebody has ended it since it was looked at, and the driver is refused, too.
         return
     there = {stored.label for stored in judges.disk.files.values() if _is_label(stored)} | _pending_labels(judges)
     for receipt in offered:
@@ -279,6 +291,11 @@ def _replaceable(judges: Judges, job: JobTruth) -> set[str] | None:
 
 def _others_at_work(judges: Judges, job: JobTruth) -> bool:
     return any(
-        other is not job and not other.over and other.record is not None and other.phase is not Phase.REFUSED
+        other is not job and other.record is not None and other.phase is not Phase.REFUSED and _is_at_work(judges, other)
         for other in judges.jobs.values()
     )
+
+
+def _is_at_work(judges: Judges, job: JobTruth) -> bool:
+    """Whether it may yet touch the destination: where the record is the commit point, also after that."""
+    return not job.over or (job.committed and job.replaces_afterwards and judges.has_record(job))

@@ -43,6 +43,7 @@ from lockgate.model.layout import (
     is_kept_uploads,
     is_reserved,
     ordinal_in,
+    replaced_nonce,
     transaction_outcome,
 )
 from lockgate.model.phases import Phase
@@ -290,6 +291,9 @@ class Judges:
         self.marked_before = ""
         """Whose `_SUCCESS` it was that the one in place has replaced."""
         self.changes = 0
+        self.nobody_knows = False
+        """Whether nothing says any more that a job is committed, whose driver died before it could note it, and lists of
+        what it has replaced are left. Who is told to undo it does; what this comes to is not judged."""
 
     def begin(self, disk: Disk, files: dict[str, Stored], mark: bytes | None) -> None:
         """The destination before the history."""
@@ -311,8 +315,19 @@ class Judges:
 
     def accuse(self, guarantee: str, what: str) -> None:
         """A guarantee is broken."""
+        if self.nobody_knows:
+            return
         self.violations.append(Violation(guarantee, what))
         self.stop()
+
+    def _lose_what_is_known(self) -> None:
+        """Another committer has deleted something, or has written its `_SUCCESS`."""
+        for path, job in self.asides.values():
+            gone = job.committed and job.robbed and path != "_SUCCESS" and not self.has_record(job)
+            said = JobLayout(job.directory).ended in self.disk.files or (
+                self.marked is not None and self.job_of_mark == job.directory
+            )
+            self.nobody_knows |= gone and not said
 
     def truth(self, path: str) -> JobTruth | None:
         """The job in whose directory a path lies."""
@@ -342,6 +357,7 @@ class Judges:
             if path == "_SUCCESS":
                 # Another committer's: it lists nothing.
                 self.marked, self.expected_mark, self.job_of_mark = {}, "", ""
+                self._lose_what_is_known()
             return
         if path.startswith(f"{JOBS}/"):
             job = self.truth(path)
@@ -355,7 +371,7 @@ class Judges:
                 job = self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks, robbed=True)
             if name.startswith("commit") and name.endswith(".json"):
                 self._saw_record(actor, job, new.content)
-            elif name == "job.json" and job.over and not self._has_record(job):
+            elif name == "job.json" and job.over and not self.has_record(job):
                 # The id is used again, after its first job was over: another job.
                 self.ended.append(job)
                 self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks)
@@ -496,6 +512,7 @@ class Judges:
             self.saved.pop(path, None)
             if actor in self.strangers and job is not None:
                 job.robbed = True
+                self._lose_what_is_known()
             waiting = self.asides.pop(path, None)
             taken = self.taken.pop(path, "")
             if taken and not self._is_back(taken, gone):
@@ -530,7 +547,7 @@ class Judges:
             # Who deletes this record, and sets the job up again, begins another.
             job.over = True
 
-    def _has_record(self, job: JobTruth) -> bool:
+    def has_record(self, job: JobTruth) -> bool:
         """Whether the job's own newest version is there, and not one that a late driver has begun anew."""
         if job.record is None:
             return False
@@ -564,7 +581,7 @@ class Judges:
         if record.sequence <= job.sequence:
             return
         before = job.record
-        if not _follows(record, before) and (not job.robbed or self._has_record(job)):
+        if not _follows(record, before) and (not job.robbed or self.has_record(job)):
             # Of a driver that slept while the job was undone and run again, or its record lost and begun anew. Nobody
             # goes by it.
             return
@@ -774,7 +791,10 @@ class Judges:
                 self.accuse("undoable", f"{actor} brought _SUCCESS back in phase {job.phase}")
             self.marked = listed
             # Another job that is half way planned without it: until its own comes, this one may be over its data.
-            self.mark_holds = all(other.over or other is job or not other.pinned for other in self.jobs.values())
+            # And one that has committed without leaving any may have replaced what this one lists.
+            others = [other for other in (*self.ended, *self.jobs.values()) if other is not job]
+            self.mark_holds = all(other.over or not other.pinned for other in others if other not in self.ended)
+            self.mark_holds &= not any(o.committed and o.record and not o.record.marks_success for o in others)
             self._check_mark(f"{actor} brought _SUCCESS back")
             return
         if job is None or job.phase is not Phase.PUBLISHING:
@@ -1067,6 +1087,15 @@ class Judges:
             if named or (made and job_id in upload.path.rpartition("/")[2]):
                 self.due.add(upload.token)
 
+    def _is_list_of_a_late_driver(self, path: str) -> bool:
+        """Whether a list is one that no record names, of a driver that came too late: where nothing keeps it from setting
+        files aside when it wakes, gc keeps its list for `remember_seconds`."""
+        nonce = replaced_nonce(path) or replaced_nonce(path.removesuffix(".new") + ".list")
+        if nonce is None or self.disk.real_directories or not path.startswith(f"{REPLACED}/"):
+            return False
+        known = (job.record for job in (*self.ended, *self.jobs.values()) if job.record is not None)
+        return all(not record.set_aside_nonce.startswith(nonce) for record in known if record.set_aside_nonce)
+
     def judge_end(self, *, settled: bool) -> None:
         """Nothing is at work any more: the destination is the serial result of the committed jobs, byte for byte."""
         seen = {path: stored.content for path, stored in self.disk.files.items() if not is_reserved(path)}
@@ -1099,6 +1128,7 @@ class Judges:
             left = [*self.disk.below(JOBS), *self.disk.below(REPLACED)]
             # Where somebody has deleted a manifest, and not the record, nobody can tell what was moved.
             left = [path for path in left if not ((job := self.truth(path)) is not None and job.robbed)]
+            left = [path for path in left if not self._is_list_of_a_late_driver(path)]
             if left or (JOBS in self.disk.directories and not self.strangers):
                 self.accuse("resumable", f"after recovery there is left: {left[:3] or JOBS}")
 

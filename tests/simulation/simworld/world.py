@@ -312,7 +312,7 @@ class World:
         # A driver that commits twice hears of its second commit that it has failed.
         twice = any(job.commits_twice and actor.name.startswith(f"{job.run}.") for job in self.scenario.jobs)
         if event.name == "job-fails" and not actor.dead and not twice:
-            judge_failure_event(self.judges, actor.name, event.job_id)
+            judge_failure_event(self.judges, actor.name, event.job_id, str(event.details.get("error")))
 
     def _is_at_work(self, name: str) -> bool:
         actor = self.actors.get(name)
@@ -441,7 +441,7 @@ class World:
             _raise_mistake(error)
             self.tell(actor, f"commit: {type(error).__name__}: {error.what}")
             if self.scenario.judges_finishing:
-                judge_commit_error(judges, actor, began, job.job_id, error)
+                judge_commit_error(judges, actor, began, self._looked_at(actor, job.layout), job.job_id, error)
             definite = isinstance(error, CommitFailed | CommitRefused)
             if definite and judges.committers.get(job.job_id) == actor.name and not job.commits_twice:
                 judges.accuse("told right", f"{actor.name} committed and was told {type(error).__name__}: {error.what}")
@@ -493,6 +493,11 @@ class World:
         looked = max((each[0] for each in requests if each[1] == actor.name), default=0.0)
         records = [each[0] for each in requests if each[2] == "create" and each[3] == layout.commit_record(0)]
         return bool(records) and min(records) > looked
+
+    def _looked_at(self, actor: Actor, layout: JobLayout) -> float:
+        """When an actor has looked last which versions a job's record has."""
+        looks = [each[0] for each in self.ether.trace if each[1:4] == (actor.name, "list", layout.job_directory)]
+        return EPOCH + max(looks, default=0.0)
 
     def _start_attempt(self, job: JobPlan, plan: AttemptPlan) -> None:
         name = TaskAttempt(plan.task, plan.attempt)
@@ -608,7 +613,8 @@ class World:
     def _has_begun(self, layout: JobLayout) -> bool:
         """Whether a driver has the job already, and may have moved what the attempt wrote."""
         job = self.judges.jobs.get(layout.job_id)
-        return job is None or job.record is not None or job.robbed
+        is_over = any(ended.directory == layout.job_id for ended in self.judges.ended)
+        return job is None or job.record is not None or job.robbed or is_over
 
     async def _visit(self, visitor: Visitor, actor: Actor) -> None:
         job = self.scenario.jobs[visitor.job]

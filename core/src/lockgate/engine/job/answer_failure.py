@@ -11,6 +11,7 @@ import asyncio
 
 from lockgate.engine.job.cleanup import clean_up_if_possible
 from lockgate.engine.job.reports import report_failure
+from lockgate.engine.record.ended_jobs import is_known_committed
 from lockgate.engine.record.record_log import RecordLog
 from lockgate.engine.record.replaced_lists import read_replaced
 from lockgate.engine.run.job_run import JobRun
@@ -38,11 +39,23 @@ async def answer_failure(run: JobRun, log: RecordLog, error: BaseException) -> N
         await _restore(run, log, error)
     finally:
         run.stage_now = stage
-        await report_failure(run, record, error)
+        if not await _is_committed_after_all(run, error):
+            await report_failure(run, record, error)
         if log.phase is Phase.ROLLED_BACK:
             await clean_up_if_possible(run)
         else:
             await _give_up(run, log)
+
+
+async def _is_committed_after_all(run: JobRun, error: BaseException) -> bool:
+    """Whether somebody else holds the job by now, and it is known to be committed: by them, or by this driver's own last
+    request, whose answer it did not wait for. Whoever listens must not hear that it has failed."""
+    if not isinstance(error, CommitFenced | JobNotFound):
+        return False
+    try:
+        return await is_known_committed(run)
+    except Exception:  # whatever it is, it must not hide why the commit failed
+        return False
 
 
 async def _give_up(run: JobRun, log: RecordLog) -> None:
@@ -71,6 +84,9 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
             if log.phase is not Phase.MOVING:
                 raise
         except StoreError as second:
+            if isinstance(error, JobNotFound):
+                # There is nothing that recovery could finish; who asks may yet hear that the job is committed.
+                return
             # The job still holds its claim, and recovery would finish it.
             raise CommitFailed(
                 f"the job commit failed ({_first_line(error)}), and its record could not say so: {_first_line(second)}",

@@ -122,7 +122,9 @@ async def _follows(
     except LockgateError:  # damaged: then nothing speaks against it
         return True
     if found.sequence != record.follows.sequence:
-        return found.pins == record.pins
+        # Manifests that name no files are the same in another run of the job; then it must be one of its holders'.
+        holders = (record.follows.nonce, record.holder.nonce)
+        return found.pins == record.pins and (record.files > 0 or found.holder.nonce in holders)
     return found.holder.nonce == record.follows.nonce
 
 
@@ -163,6 +165,8 @@ class RecordLog:
         self.now: CommitRecord | None = None
         self.is_past_commit_point = False
         self._is_committing = False
+        self._is_checked = True
+        self._before: CommitRecord | None = None
 
     @property
     def nonce(self) -> str:
@@ -266,6 +270,11 @@ class RecordLog:
                     self._run.log.info("the commit record could not be renewed", error=str(error))
 
     async def _succeed(self, before: CommitRecord, phase: Phase, **changes: Any) -> CommitRecord:
+        if not self._is_checked:
+            # The store did not let this driver look when it had created `now`; nor may it go on from there unseen.
+            assert self.now is not None
+            await self._check_head(self.now, self._before)
+            self._is_checked = True
         skipped = 0
         while True:
             record = before.succeeded_by(phase, self._holder, self._run.runtime.wall(), **changes)
@@ -297,11 +306,13 @@ class RecordLog:
                 next_step="it was aborted, or finished, by somebody else; nothing was touched by this driver",
             ) from error
         before, self.now = self.now, record
+        self._is_checked, self._before = False, predecessor
         try:
             await self._check_head(record, predecessor)
         except CommitFenced:
             self.now = before
             raise
+        self._is_checked = True
         run.emit("phase", phase=record.phase.value)
         run.log.info("commit record", phase=record.phase.value, sequence=record.sequence)
         return record
