@@ -9,7 +9,14 @@ from collections.abc import Sequence
 
 from lockgate.engine.recovery.collect_garbage import Garbage
 from lockgate.engine.recovery.recover import Recovery
-from lockgate.model.errors import CleanupFailed, CommitFailed, CommitFenced, CommitRefused, LockgateError, OutcomeUnknown
+from lockgate.model.errors import (
+    CleanupFailed,
+    CommitFailed,
+    CommitFenced,
+    CommitRefused,
+    LockgateError,
+    OutcomeUnknown,
+)
 from lockgate.model.files import Refusal
 from lockgate.model.layout import JobLayout
 from lockgate.model.phases import Phase
@@ -263,7 +270,10 @@ def _replaceable(judges: Judges, job: JobTruth) -> set[str] | None:
 
 def _others_at_work(judges: Judges, job: JobTruth) -> bool:
     return any(
-        other is not job and other.record is not None and other.phase is not Phase.REFUSED and _is_at_work(judges, other)
+        other is not job
+        and other.record is not None
+        and other.phase is not Phase.REFUSED
+        and _is_at_work(judges, other)
         for other in judges.jobs.values()
     )
 

@@ -246,8 +246,8 @@ class Judges:
         """Whose `_SUCCESS` it was that the one in place has replaced."""
         self.changes = 0
         self.nobody_knows = False
-        """Whether nothing says any more that a job is committed, whose driver died before it could note it, and lists of
-        what it has replaced are left. Who is told to undo it does; what this comes to is not judged."""
+        """Whether nothing says any more that a job is committed, whose driver died before it could note it, and lists
+        of what it has replaced are left. Who is told to undo it does; what this comes to is not judged."""
 
     def begin(self, disk: Disk, files: dict[str, Stored], mark: bytes | None) -> None:
         """The destination before the history."""
@@ -920,8 +920,8 @@ class Judges:
                 self.due.add(upload.token)
 
     def _is_list_of_a_late_driver(self, path: str) -> bool:
-        """Whether a list is one that no record names, of a driver that came too late: where nothing keeps it from setting
-        files aside when it wakes, gc keeps its list for `remember_seconds`."""
+        """Whether a list is one that no record names, of a driver that came too late: where nothing keeps it from
+        setting files aside when it wakes, gc keeps its list for `remember_seconds`."""
         nonce = replaced_nonce(path) or replaced_nonce(path.removesuffix(".new") + ".list")
         if nonce is None or self.disk.real_directories or not path.startswith(f"{REPLACED}/"):
             return False

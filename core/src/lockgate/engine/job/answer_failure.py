@@ -48,8 +48,8 @@ async def answer_failure(run: JobRun, log: RecordLog, error: BaseException) -> N
 
 
 async def _is_committed_after_all(run: JobRun, error: BaseException) -> bool:
-    """Whether somebody else holds the job by now, and it is known to be committed: by them, or by this driver's own last
-    request, whose answer it did not wait for. Whoever listens must not hear that it has failed."""
+    """Whether somebody else holds the job by now, and it is known to be committed: by them, or by this driver's own
+    last request, whose answer it did not wait for. Whoever listens must not hear that it has failed."""
     if not isinstance(error, CommitFenced | JobNotFound):
         return False
     try:
