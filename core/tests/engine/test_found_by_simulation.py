@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from itertools import count
 from threading import Thread
 from typing import Any
@@ -12,11 +13,12 @@ import pytest
 from faulty_store import FaultyStore, Stop, make_faulty
 from lockgate import Job
 from lockgate.engine.commit_once import commit_once
+from lockgate.engine.job.answer_failure import answer_failure
 from lockgate.engine.manifests.committed_tasks import committed_tasks
-from lockgate.engine.record.record_log import RecordLog
+from lockgate.engine.record.record_log import RecordLog, fenced, read_record
 from lockgate.engine.recovery.collect_garbage import collect_garbage
 from lockgate.engine.recovery.recover import Recovery, recover_job
-from lockgate.errors import CommitFailed, CommitFenced, LockgateError, OutcomeUnknown, StoreUnavailable
+from lockgate.errors import CommitFailed, CommitFenced, JobNotFound, LockgateError, OutcomeUnknown, StoreUnavailable
 from lockgate.model.phases import Phase
 
 
@@ -232,6 +234,90 @@ def test_a_driver_that_slept_does_not_go_on_in_another_late_drivers_record(table
 
     with pytest.raises(CommitFenced):
         asyncio.run(history())
+
+
+def test_fenced_a_driver_that_could_not_look_after_a_version_looks_before_the_next(table) -> None:
+    """It slept until its job was undone and run again. The store refused the look after its next version, and the one
+    after that followed its own: so the driver held the job, and the new run did not."""
+    job = table.job()
+    store = make_faulty(job)
+    run = job._run()
+    slept, late = RecordLog(run), RecordLog(run)
+    refuses = False
+
+    def refuse(name: str, subject: object) -> None:
+        if refuses and name == "read_files":
+            raise StoreUnavailable("planned")
+
+    store.before = refuse
+
+    async def history() -> None:
+        nonlocal refuses
+        await slept.claim(Phase.CLAIMED, None)
+        await run.store.delete_files([run.layout.commit_record(0)])
+        refuses = True
+        with pytest.raises(StoreUnavailable):
+            await slept.advance(Phase.MOVING)
+        refuses = False
+        with pytest.raises(CommitFenced):
+            await slept.advance(Phase.PUBLISHING)
+        assert (await late.claim(Phase.CLAIMED, await read_record(run))).sequence == 0
+
+    asyncio.run(history())
+
+
+def test_a_run_that_writes_nothing_is_not_held_by_a_late_version_of_another_that_wrote_nothing(table) -> None:
+    """The manifests of both are the same, so the version was taken for the newest of the new run's: it was refused, and
+    recovery said that the job was committed, which had been undone."""
+    job = table.job()
+    run = job._run()
+    slept, late = RecordLog(run), RecordLog(run)
+
+    async def history() -> None:
+        await slept.claim(Phase.CLAIMED, None)
+        await slept.advance(Phase.MOVING)
+        await slept.advance(Phase.PUBLISHING)
+        await run.store.delete_files([run.layout.commit_record(number) for number in range(3)])
+        with pytest.raises(CommitFenced):
+            await slept.advance(Phase.COMMITTED)
+        await late.claim(Phase.CLAIMED, await read_record(run))
+        newest = await read_record(run)
+        assert newest is not None
+        assert newest.holder.nonce == late.nonce
+
+    asyncio.run(history())
+
+
+def test_a_job_that_is_committed_is_not_told_as_failed_since_a_record_of_nothing_cannot_be_written(table) -> None:
+    """A late task had made the job's directory again, and the same driver committed once more."""
+    job = table.job()
+    receipt = table.task(job, {"f": b"f"})
+    assert asyncio.run(commit_once(job._run(), [receipt])).success
+    (table.root / job.layout.job_directory).mkdir(parents=True)
+
+    def refuse(name: str, subject: object) -> None:
+        if name == "create_file" and "commit-0001" in str(subject):
+            raise StoreUnavailable("planned")
+
+    make_faulty(job).before = refuse
+    with pytest.raises(JobNotFound, match="is committed already"):
+        asyncio.run(commit_once(job._run(), [receipt]))
+
+
+def test_no_event_says_failed_of_a_job_that_is_committed(table) -> None:
+    """Its driver was overtaken while the answer to its last request was on the way, and told whoever listens that the
+    job had failed."""
+    job = table.job()
+    table.task(job, {"f": b"f"})
+    events: list[str] = []
+    run = job._run()
+    run = dataclasses.replace(run, runtime=dataclasses.replace(run.runtime, emit=lambda e: events.append(e.name)))
+    asyncio.run(answer_failure(run, RecordLog(run), fenced(run, None)))
+    assert "job-fails" in events
+    assert job.commit().success
+    events.clear()
+    asyncio.run(answer_failure(run, RecordLog(run), fenced(run, None)))
+    assert "job-fails" not in events
 
 
 def _undone_or_kept(job: Job, **how: Any) -> Recovery:

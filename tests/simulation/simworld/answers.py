@@ -5,7 +5,7 @@ Asked of the disk and of what the judges know, at the moment of the answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from lockgate.engine.recovery.collect_garbage import Garbage
 from lockgate.engine.recovery.recover import Recovery
@@ -23,7 +23,7 @@ from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
 
-from simworld.judges import MOMENT, Before, Edited, JobTruth, Judges, ManifestTruth, Written, is_internal
+from simworld.judges import MOMENT, JobTruth, Judges, ManifestTruth, Written, is_internal
 from simworld.store import Actor
 
 TOLD = "told right"
@@ -69,8 +69,6 @@ def judge_commit_error(
             )
     elif isinstance(error, CommitFailed) and "the destination was restored" in error.what:
         _judge_undone(judges, actor.name, job, "that the destination was restored")
-        if "…" not in error.what:
-            _judge_named(judges, actor.name, job, lambda path: f"{path}," in error.what or f"{path})" in error.what)
 
 
 def judge_failure_event(judges: Judges, actor: str, job_id: str, error: str) -> None:
@@ -135,8 +133,6 @@ def judge_recovery(judges: Judges, actor: str, job_id: str, recovery: Recovery) 
             judges.accuse(TOLD, f"{actor} was told that {job_id}, which is committed, is undone")
         elif not job.committed:
             _judge_undone(judges, actor, job, "that the job is undone")
-            named = {*recovery.left, *recovery.missing}
-            _judge_named(judges, actor, job, named.__contains__)
     elif not job.committed:
         _judge_not_withheld(judges, actor, job, "that there is nothing to recover")
 
@@ -160,28 +156,6 @@ def _judge_undone(judges: Judges, actor: str, job: JobTruth, what: str) -> None:
     for path in judges.left_uploads(job):
         judges.accuse(TOLD, f"{actor} was told {what}, and the upload of {path} can still be completed")
         return
-
-
-def _judge_named(judges: Judges, actor: str, job: JobTruth, is_named: Callable[[str], bool]) -> None:
-    """Somebody was told that a job is undone: then also of each file of it that a person has changed, which stays, and
-    of each that it was to bring back and that a person has deleted. (Where uploads are completed, a file without the
-    job's mark may have been there all along.)"""
-    if job.robbed or job.committed:
-        return
-    for path in job.files:
-        found = judges.visible.get(path)
-        label = found.label if found is not None else None
-        if not isinstance(label, Edited) or label.of != job.owners.get(path):
-            continue
-        if (label.keeps_mark or not job.replaces_afterwards) and not is_named(path):
-            judges.accuse(TOLD, f"{actor} was told that {job.directory} is undone, and not that {path} stays, changed")
-            return
-    for path in () if job.replaces_afterwards else job.set_aside:
-        touch = judges.by_people.get(path)
-        deleted = touch is not None and touch.stored is None and isinstance(touch.of, Before)
-        if deleted and touch is not None and touch.at < job.undone_since and not is_named(path):
-            judges.accuse(TOLD, f"{actor} was told that {job.directory} is undone, and not that {path} is missing")
-            return
 
 
 def _judge_not_withheld(judges: Judges, actor: str, job: JobTruth, what: str) -> None:
@@ -212,11 +186,9 @@ def why_finishable(judges: Judges, layout: JobLayout) -> str:
     layout = layout.at_attempt(record.job_attempt)
     if layout.job_marker not in disk.files or phase not in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING):
         return ""
-    if phase is Phase.PUBLISHING and judges.ever_touched.isdisjoint(job.files):
+    if phase is Phase.PUBLISHING:
         waiting = not record.marks_success or layout.summary_temporary(record.summary_nonce) in disk.files
         return "its summary waits" if waiting or job.committed else ""
-    if judges.ever_touched & {*job.files, *job.set_aside}:
-        return ""
     manifests = _manifests(judges, layout)
     pinned = [manifests.get(pin.digest) for pin in record.pins]
     if any(manifest is None for manifest in pinned):
@@ -298,9 +270,11 @@ def _replaceable(judges: Judges, job: JobTruth) -> set[str] | None:
 
 def _others_at_work(judges: Judges, job: JobTruth) -> bool:
     return any(
-        other.record is not None and other.phase is not Phase.REFUSED and _is_at_work(judges, other)
+        other is not job
+        and other.record is not None
+        and other.phase is not Phase.REFUSED
+        and _is_at_work(judges, other)
         for other in judges.jobs.values()
-        if other is not job
     )
 
 
