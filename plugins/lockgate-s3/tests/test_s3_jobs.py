@@ -9,6 +9,7 @@ import lockgate
 import pytest
 from lockgate import Job, JobOptions
 from lockgate.errors import (
+    AccessDenied,
     CapabilityMissing,
     CleanupFailed,
     CommitFailed,
@@ -306,3 +307,10 @@ def test_a_job_tells_that_the_list_of_what_it_replaces_was_deleted(bucket, monke
     monkeypatch.setattr(job_commit, "complete", complete)
     summary = job.commit([receipt])
     assert "somebody deleted the list" in summary.diagnostics[job_commit.STAYED]
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+def test_an_access_key_that_nobody_knows_is_not_told_as_a_bucket_that_is_missing(bucket) -> None:
+    job = Job(bucket.url(PATH), JobOptions(store={**bucket.store, "key": "nobody"}))
+    with pytest.raises(AccessDenied, match="No user exists with the provided access key"):
+        job.setup()

@@ -209,7 +209,7 @@ def show(
 
 @app.command()
 def jobs(url: Url, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
-    """List jobs at work, crashed and finished."""
+    """List jobs at work, those that have crashed, and the last one that has finished."""
 
     def work(options: JobOptions) -> Answer:
         return tables.jobs_answer(_or_nothing_there(api.jobs(url, options), url, options))

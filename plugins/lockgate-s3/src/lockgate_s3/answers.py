@@ -46,12 +46,16 @@ def etag_of(answer: Answer) -> str:
     return (xml_of(answer).findtext("ETag") or "").strip('"')
 
 
+UNKNOWN_KEY = frozenset({"InvalidAccessKeyId", "XAdminUserNotFound"})
+"""The codes of who does not know the access key: AWS's, and versitygw 1.8's, whose answer is a 404."""
+
+
 def error_of(call: Call, answer: Answer) -> StoreError:
     """The error for an answer that the caller has no use for."""
     root = xml_of(answer)
     said = f"{root.findtext('Code') or ''} {(root.findtext('Message') or '')[:300]}".strip()
     what = f"{call.kind} refused: {answer.status} {said}".rstrip()
-    if answer.status in (401, 403):
+    if answer.status in (401, 403) or root.findtext("Code") in UNKNOWN_KEY:
         allows = "check the access key, and that its policy allows this on the bucket"
         return AccessDenied(what, where=call.where, next_step=allows + rights_needed(call.headers))
     if answer.status == 404:

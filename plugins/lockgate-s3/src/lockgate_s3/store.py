@@ -41,6 +41,7 @@ from lockgate.stores.http.exchange import Answer, Call
 from lockgate.stores.http.upload import StreamedOutput
 
 from lockgate_s3.answers import (
+    UNKNOWN_KEY,
     code_of,
     error_of,
     etag_of,
@@ -243,7 +244,7 @@ class S3Store(Store):
         while True:
             call = self._calls.list_objects(path, delimiter=delimiter, token=token, beginning=beginning)
             answer = await self.client.ask(call)
-            if answer.status == 404:
+            if answer.status == 404 and code_of(answer) not in UNKNOWN_KEY:
                 raise FileMissing(
                     "the bucket is not there", where=call.where, next_step="create it, or correct the URL"
                 )
