@@ -835,7 +835,7 @@ class World:
         faults, self.ether.faults = self.ether.faults, NoFaults()
         firsts = {job.options.txn_id: job for job in reversed(self.scenario.jobs) if job.options.txn_id}
         for txn_id, first in firsts.items():
-            patient = changed(changed(first.options, conflict="append"), wait_seconds_max=3_600.0)
+            patient = first.options.replace(conflict="append", wait_seconds_max=3_600.0)
             job = JobPlan(name, name.replace(" ", "-"), patient, attempts=())
             self.markers[job.run] = name
             self._introduce(job)
