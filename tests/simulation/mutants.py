@@ -380,7 +380,7 @@ def cleanup_deletes_the_record_in_any_order() -> Iterator[None]:
 
     with (
         patch.object(cleanup, "_contents", contents),
-        patch.object(recover, "_is_remainder", _false),
+        patch.object(recover, "is_remainder", _false),
         patch.object(lost_versions, "is_known_committed", _false),
     ):
         yield

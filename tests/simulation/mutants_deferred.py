@@ -279,7 +279,8 @@ def the_path_of_a_task_tells_what_counts() -> Iterator[None]:
             found = [status for page in pages for status in page if is_manifest(status.path)]
             counting = {status.identity for status in found if status.path.endswith(MANIFEST_SUFFIX)}
             paths = [each.path for each in found if not but or each.identity not in counting]
-            yield await undo._read(run, layout, paths)
+            for path in paths:
+                yield await undo._read(run, layout, [path])
 
     with patch.object(undo, "_uploads_of", uploads_of):
         yield
