@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from faulty_store import make_faulty
-from lockgate import Job, JobOptions, collect_garbage, jobs, recover
+from lockgate import Job, jobs, recover
 from lockgate.errors import LockgateError, OutcomeUnknown, UsageError
 
 OLD = {"p=1/old": b"old", "p=2/old": b"old 2", "p=2/same": b"old 3"}
@@ -211,17 +210,3 @@ def _refuse(table, job: Job) -> None:
     refused = json.loads(_records(table, job)[-1].read_text())
     refused |= {"phase": "refused", "sequence": refused["sequence"] + 1}
     (table.root / job.layout.commit_record(refused["sequence"])).write_text(json.dumps(refused))
-
-
-def test_what_a_job_has_set_aside_is_not_garbage_where_its_record_and_its_list_are_gone(table) -> None:
-    """It was deleted as replaced by a job that had committed."""
-    table.write(OLD)
-    job = _die(table, "replace-partitions", MOMENTS[0])
-    shutil.rmtree(table.root / job.layout.job_directory)
-    for path in (table.root / job.layout.replaced).glob("_*"):
-        path.unlink()
-    kept = sorted(path.read_bytes() for path in (table.root / job.layout.replaced).rglob("*") if path.is_file())
-    assert kept
-    (found,) = collect_garbage(str(table.root), options=JobOptions(alive_seconds=0.0))
-    assert found.action == "kept" and "put them back" in found.why
-    assert kept == sorted(path.read_bytes() for path in (table.root / job.layout.replaced).rglob("*") if path.is_file())

@@ -462,11 +462,6 @@ def transaction_outcome(digest: str) -> str:
     return f"{TRANSACTIONS}/_{digest}.outcome"
 
 
-def is_outcome(path: str) -> bool:
-    """Whether a path is that of a transaction's outcome."""
-    return path.startswith(f"{TRANSACTIONS}/_") and path.endswith(".outcome")
-
-
 def transaction_claim(digest: str, sequence: int) -> str:
     """Version `sequence`, from 0, of the claim on a transaction id: which job is to commit it."""
     return f"{TRANSACTIONS}/_{digest}.claim-{sequence:04d}"

@@ -23,12 +23,6 @@ from lockgate.engine.record.signs_of_life import why_at_work
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploads
 from lockgate.engine.recovery.recover import is_remainder, recover_job
-from lockgate.engine.recovery.unlisted_files import (
-    UNLISTED,
-    driver_may_wake,
-    is_known_to_have_committed,
-    waits_unlisted,
-)
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.commands import command
@@ -200,10 +194,7 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         try:
             if await kept_lists(run, job_id) or await read_record(run, layout) is not None:
                 continue
-            if await driver_may_wake(run, job_id):
-                continue
-            if await waits_unlisted(run, layout) and not await is_known_to_have_committed(run, layout):
-                found.append(Garbage(layout.replaced, "kept", UNLISTED))
+            if await _driver_may_wake(run, job_id):
                 continue
         except StoreError:
             raise
@@ -215,6 +206,15 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
         found.append(Garbage(layout.replaced, action, "replaced by a job that has committed"))
     return found
+
+
+async def _driver_may_wake(run: JobRun, job_id: str) -> bool:
+    """Whether a list, beside which nothing waits, may be of a driver that is asleep, and that nothing keeps from
+    setting files aside when it wakes: see `let_go_of_replaced`."""
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        return False
+    oldest = run.runtime.wall() - run.options.remember_seconds
+    return any(kept.replaced.created > oldest for kept in await kept_lists(run, job_id, in_force=False))
 
 
 async def _notes(run: JobRun, *, dry_run: bool) -> list[Garbage]:
