@@ -25,6 +25,7 @@ from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploa
 from lockgate.engine.recovery.recover import is_remainder, recover_job
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
+from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError, StoreError
 from lockgate.model.files import FileStatus
