@@ -26,7 +26,12 @@ def test_fenced_a_driver_stopped_in_mid_commit_is_succeeded_then_continues(
         time.sleep(chance.uniform(0.05, 1.0))
         os.kill(driver.process.pid, signal.SIGSTOP)
         arguments = ["recover", local_destination.url, driver.job_id, "--force", *(["--undo"] if undo else [])]
-        outcome = local_destination.lockgate(*arguments)[driver.job_id]["outcome"]
+        try:
+            outcome = local_destination.lockgate(*arguments)[driver.job_id]["outcome"]
+        except AssertionError as error:
+            # It was stopped too late, as on a busy machine.
+            assert undo and "is committed and cannot be undone" in str(error), error
+            outcome = "committed"
         after = local_destination.read()
         os.kill(driver.process.pid, signal.SIGCONT)
         status, told = driver.end()
