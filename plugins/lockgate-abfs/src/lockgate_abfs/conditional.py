@@ -15,6 +15,7 @@ from lockgate.stores.http.bulk import for_each
 from lockgate.stores.http.client import StoreClient
 
 from lockgate_abfs.answers import CONTAINER_MISSING, bare_etag, code_of, error_of
+from lockgate_abfs.blob_look import look_at
 from lockgate_abfs.calls import Calls
 
 
@@ -54,12 +55,8 @@ async def delete_same(
         if answer.status != 412:
             raise error_of(call, answer)
         # Azurite says so of a file that is not there, too.
-        look = calls.blob_status(path)
-        status = await client.ask(look)
-        if status.status == 404 and code_of(status) not in CONTAINER_MISSING:
-            return Deleted.DELETED if answer.doubtful else Deleted.MISSING
-        if status.status != 200:
-            raise error_of(look, status)
-        return Deleted.CHANGED
+        if await look_at(client, calls, path) is not None:
+            return Deleted.CHANGED
+        return Deleted.DELETED if answer.doubtful else Deleted.MISSING
 
     return await for_each(files, delete, at_once=client.in_flight_max, done=progress)

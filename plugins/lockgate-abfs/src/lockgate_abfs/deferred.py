@@ -27,11 +27,13 @@ from lockgate.stores.http.client import StoreClient
 from lockgate.stores.http.exchange import Answer
 from lockgate.stores.http.upload import UploadSteps
 
-from lockgate_abfs.answers import CONTAINER_MISSING, bare_etag, code_of, error_of, says_exists
-from lockgate_abfs.blocks import block_id, blocks_of, new_nonce, refuse_too_many, token_of
+from lockgate_abfs.answers import bare_etag, code_of, says_exists
+from lockgate_abfs.blob_look import look_at
+from lockgate_abfs.blocks import block_id, blocks_of, new_nonce, token_of
 from lockgate_abfs.calls import Calls
 from lockgate_abfs.give_up import GiveUp
 from lockgate_abfs.marks import EMPTYING, FOLDER, GIVEN_UP, MARK, is_folder, metadata_of
+from lockgate_abfs.upload import send_block
 
 EXPIRE_SECONDS = 7 * 86400.0
 """Blocks that nobody commits are kept for a week after the last of them ("Put Block", remarks)."""
@@ -61,13 +63,9 @@ class DeferredUpload(UploadSteps):
 
     async def part(self, index: int, content: bytes) -> None:
         """One block, which can be sent again."""
-        refuse_too_many(index, str(self._calls.root.child(self._path)))
         self._count = max(self._count, index + 1)
         self._length += len(content)
-        call = self._calls.put_block(self._path, block_id(self._nonce, index), content)
-        answer = await self._client.ask(call)
-        if answer.status != 201:
-            raise error_of(call, answer)
+        await send_block(self._client, self._calls, self._path, self._nonce, index, content)
 
     async def finish(self, rest: bytes) -> FileStatus:
         """The last block."""
@@ -166,12 +164,9 @@ class DeferredUploads:
     async def _found(self, upload: Upload, *, emptying: str = "") -> CompletionOutcome | None:
         """What stands at the upload's path says: completed, also by the step that was still to do; another's file; or
         nothing that counts."""
-        call = self._calls.blob_status(upload.path)
-        answer = await self._client.ask(call)
-        if answer.status == 404 and code_of(answer) not in CONTAINER_MISSING:
+        answer = await look_at(self._client, self._calls, upload.path)
+        if answer is None:
             return None
-        if answer.status != 200:
-            raise error_of(call, answer)
         metadata = metadata_of(answer)
         if emptying and metadata.get(EMPTYING) == emptying:
             return await self._emptied(upload, answer)

@@ -7,11 +7,9 @@ directories: none is made, none is missing, and those that others mark by empty 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
-from typing import ClassVar
+from collections.abc import AsyncIterator, Sequence
 
-from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
+from lockgate.engine.run.store import OutputFile, Progress, no_progress
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import FileMissing
 from lockgate.model.files import (
@@ -23,25 +21,20 @@ from lockgate.model.files import (
     Rename,
     RenameOutcome,
 )
-from lockgate.model.names import ABFS
 from lockgate.model.options import JobOptions
-from lockgate.model.uploads import BegunUpload, CompletionOutcome, Upload
+from lockgate.model.uploads import BegunUpload
 from lockgate.model.urls import StoreUrl, check_relative
 from lockgate.stores.http.bulk import for_each
-from lockgate.stores.http.client import StoreClient
-from lockgate.stores.http.upload import StreamedOutput, UploadSteps
 
-from lockgate_abfs import conditional
 from lockgate_abfs.answers import CONTAINER_MISSING, bare_etag, code_of, error_of
 from lockgate_abfs.blob_listing import Listed, Page, page_of, status_of_blob
-from lockgate_abfs.blocks import block_bytes_at
-from lockgate_abfs.calls import Calls
+from lockgate_abfs.blob_look import look_at
+from lockgate_abfs.blob_store import BlobStore
 from lockgate_abfs.credentials import Credential
-from lockgate_abfs.deferred import EXPIRE_SECONDS, DeferredUploads
 from lockgate_abfs.location import Location
 from lockgate_abfs.marks import is_passing
 from lockgate_abfs.settings import AbfsSettings
-from lockgate_abfs.upload import BLOCKS_IN_FLIGHT, BlobUpload, refuse_dots
+from lockgate_abfs.upload import BlobUpload
 
 CAPABILITIES = frozenset(
     {
@@ -56,24 +49,14 @@ CAPABILITIES = frozenset(
 )
 
 
-class FlatStore(Store):
+class FlatStore(BlobStore):
     """A name prefix of a container as a store."""
-
-    name: ClassVar[str] = "abfs"
-    name_rules = ABFS
-    uploads_expire_seconds = EXPIRE_SECONDS
-    uploads_share_names = True
-    giving_up_is_seen = True
 
     def __init__(
         self, url: StoreUrl, location: Location, credential: Credential, settings: AbfsSettings, options: JobOptions
     ) -> None:
-        self.url = url
-        self.client = StoreClient(location.blob_endpoint, credential, options)
-        self._location = location
-        self._settings = settings
-        self._calls = Calls(url, location)
-        self._deferred = DeferredUploads(self.client, self._calls, folders=True)
+        endpoint = location.blob_endpoint
+        super().__init__(url, location, credential, settings, options, endpoint=endpoint, folders=True)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -87,14 +70,6 @@ class FlatStore(Store):
             "this storage account has no hierarchical namespace, and so no renames: leave protocol out, or give "
             "protocol=deferred; or upgrade the account (az storage account hns-migration)"
         )
-
-    def counters(self) -> Mapping[str, int]:
-        """Of all its requests."""
-        return self.client.counters()
-
-    def same_identity(self, one: str, other: str) -> bool:
-        """Etags with and without quotes are the same."""
-        return bool(one) and bare_etag(one) == bare_etag(other)
 
     async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
         """There are none."""
@@ -115,10 +90,6 @@ class FlatStore(Store):
             raise error_of(call, answer)
 
         return await for_each(paths, delete, at_once=self.client.in_flight_max, done=progress)
-
-    async def delete_if_same(self, files: Sequence[FileStatus], progress: Progress = no_progress) -> list[Deleted]:
-        """One request each, with the etag."""
-        return await conditional.delete_same(self.client, self._calls, files, progress)
 
     async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
         """What is listed below each, a page at a time, with the marks of directories that others make."""
@@ -148,13 +119,8 @@ class FlatStore(Store):
         """One HEAD each, many in flight. What stands for a directory is no file, and not told."""
 
         async def stat(path: str) -> FileStatus | None:
-            call = self._calls.blob_status(check_relative(path))
-            answer = await self.client.ask(call)
-            if answer.status == 404 and code_of(answer) not in CONTAINER_MISSING:
-                return None
-            if answer.status != 200:
-                raise error_of(call, answer)
-            found = status_of_blob(path, answer)
+            answer = await look_at(self.client, self._calls, check_relative(path))
+            found = None if answer is None else status_of_blob(path, answer)
             return None if found is None or found.is_directory else found
 
         return await for_each(paths, stat, at_once=self.client.in_flight_max, done=no_progress)
@@ -231,35 +197,9 @@ class FlatStore(Store):
             raise error_of(call, answer)
         return FileStatus(path, len(content), bare_etag(answer.headers.get("etag", "")))
 
-    async def replace_file(self, path: str, content: bytes, identity: str) -> FileStatus:
-        """One Put Blob with the etag of what it replaces."""
-        return await conditional.replace(self.client, self._calls, path, content, identity)
-
     def open_output(self, path: str) -> OutputFile:
         """Sent while it is written, and there at its end."""
         return self._streamed(path, BlobUpload(self.client, self._calls, check_relative(path)))
-
-    def _streamed(self, path: str, steps: UploadSteps) -> OutputFile:
-        where = str(self.url.child(path))
-        refuse_dots(path, where)
-        lengths = partial(block_bytes_at, self._settings.block_bytes)
-        return StreamedOutput(where, steps, part_bytes=lengths, parts_in_flight=BLOCKS_IN_FLIGHT)
-
-    # Deferred uploads
-
-    def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
-        """Sent while it is written, in blocks that wait for the name. What completes it is no secret."""
-        return self._streamed(path, self._deferred.steps(path, mark))
-
-    async def complete_uploads(
-        self, uploads: Sequence[Upload], progress: Progress = no_progress
-    ) -> list[CompletionOutcome]:
-        """One request each, which is refused where a blob is; two for a file without content."""
-        return await self._deferred.complete(uploads, progress)
-
-    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
-        """One request where nothing waits any more, else three; see `give_up`."""
-        await self._deferred.abort(uploads)
 
     async def list_uploads(self) -> AsyncIterator[Sequence[BegunUpload]]:
         """Names below the root for which only blocks wait, and what this store has put there and somebody who died has
@@ -275,10 +215,6 @@ class FlatStore(Store):
 
     async def _are_there(self, blobs: Sequence[Listed]) -> list[bool]:
         return [status is not None for status in await self.stat_files([each.path for each in blobs])]
-
-    async def close(self) -> None:
-        """Let go of the running loop's connections."""
-        await self.client.close()
 
 
 def _is_file(status: FileStatus | None) -> bool:

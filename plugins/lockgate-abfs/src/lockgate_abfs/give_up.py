@@ -29,6 +29,7 @@ from lockgate.model.errors import AnswerLost, StoreUnavailable
 from lockgate.stores.http.client import StoreClient
 
 from lockgate_abfs.answers import CONTAINER_MISSING, bare_etag, code_of, error_of, says_exists
+from lockgate_abfs.blob_look import look_at
 from lockgate_abfs.blocks import is_of
 from lockgate_abfs.calls import Calls
 from lockgate_abfs.marks import EMPTYING, GIVEN_UP, metadata_of
@@ -97,12 +98,9 @@ class GiveUp:
 
     async def _is_clear(self, path: str, nonce: str) -> bool:
         """Nothing waits: delete what somebody who died has left there, and say whether nothing is left of that."""
-        call = self._calls.blob_status(path)
-        answer = await self._client.ask(call)
-        if answer.status == 404 and code_of(answer) not in CONTAINER_MISSING:
+        answer = await look_at(self._client, self._calls, path)
+        if answer is None:
             return True
-        if answer.status != 200:
-            raise error_of(call, answer)
         metadata = metadata_of(answer)
         emptying = metadata.get(EMPTYING)
         if GIVEN_UP in metadata or (emptying is not None and nonce in ("", emptying)):
@@ -121,11 +119,8 @@ class GiveUp:
 
     async def _is_taken(self, path: str) -> bool:
         """Whether a file stands there which is neither of ours nor about to become one."""
-        call = self._calls.blob_status(path)
-        answer = await self._client.ask(call)
-        if answer.status == 404 and code_of(answer) not in CONTAINER_MISSING:
+        answer = await look_at(self._client, self._calls, path)
+        if answer is None:
             return False
-        if answer.status != 200:
-            raise error_of(call, answer)
         metadata = metadata_of(answer)
         return GIVEN_UP not in metadata and EMPTYING not in metadata

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
-from typing import ClassVar
+from collections.abc import AsyncIterator, Sequence
 
-from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
+from lockgate.engine.run.store import OutputFile, Progress, no_progress
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
     AnswerLost,
@@ -37,17 +35,13 @@ from lockgate.model.files import (
     Unknown,
 )
 from lockgate.model.layout import BOOKKEEPING, JOBS, TEMPORARY, aside
-from lockgate.model.names import ABFS
 from lockgate.model.options import JobOptions
-from lockgate.model.uploads import BegunUpload, CompletionOutcome, Upload
 from lockgate.model.urls import StoreUrl, check_relative, parent_of
 from lockgate.stores.http.bulk import for_each
-from lockgate.stores.http.client import StoreClient
 from lockgate.stores.http.exchange import Answer, Call
-from lockgate.stores.http.upload import StreamedOutput, UploadSteps
 from lockgate.stores.http.upload_loop import UPLOAD_LOOP
 
-from lockgate_abfs import account_kind, conditional
+from lockgate_abfs import account_kind
 from lockgate_abfs.answers import (
     CONTAINER_MISSING,
     PARENT_MISSING,
@@ -59,14 +53,12 @@ from lockgate_abfs.answers import (
     says_exists,
     status_of,
 )
-from lockgate_abfs.blocks import block_bytes_at
-from lockgate_abfs.calls import Calls
+from lockgate_abfs.blob_store import BlobStore
 from lockgate_abfs.credentials import Credential
-from lockgate_abfs.deferred import EXPIRE_SECONDS, DeferredUploads
 from lockgate_abfs.location import Location
 from lockgate_abfs.moved_inside import without_moved_inside
 from lockgate_abfs.settings import AbfsSettings
-from lockgate_abfs.upload import BLOCKS_IN_FLIGHT, BlobUpload, refuse_dots
+from lockgate_abfs.upload import BlobUpload
 
 CAPABILITIES = frozenset(
     {
@@ -95,26 +87,15 @@ _RENAMES = uuid.UUID("5f6f1c1e-9a52-4d6b-8d53-6a1d7c1c9b10")
 """The name space of the transaction ids that renames are given."""
 
 
-class AbfsStore(Store):
+class AbfsStore(BlobStore):
     """A directory of a container as a store."""
-
-    name: ClassVar[str] = "abfs"
-    name_rules = ABFS
-    uploads_expire_seconds = EXPIRE_SECONDS
-    uploads_share_names = True
-    giving_up_is_seen = True
 
     def __init__(
         self, url: StoreUrl, location: Location, credential: Credential, settings: AbfsSettings, options: JobOptions
     ) -> None:
-        self.url = url
-        self.client = StoreClient(location.dfs_endpoint, credential, options)
-        self._location = location
-        self._credential = credential
-        self._settings = settings
-        self._calls = Calls(url, location)
         # A blob that says it is a directory makes one here, of which no page says what it does to waiting blocks.
-        self._deferred = DeferredUploads(self.client, self._calls, folders=False)
+        endpoint = location.dfs_endpoint
+        super().__init__(url, location, credential, settings, options, endpoint=endpoint, folders=False)
         self._directories_seen: set[str] = set()
         self._directories_made: set[str] = set()
 
@@ -122,14 +103,6 @@ class AbfsStore(Store):
     def capabilities(self) -> frozenset[Capability]:
         """All of them, whoever calls."""
         return CAPABILITIES
-
-    def counters(self) -> Mapping[str, int]:
-        """Of all its requests."""
-        return self.client.counters()
-
-    def same_identity(self, one: str, other: str) -> bool:
-        """Etags with and without quotes are the same: Hadoop's manifests have them as the headers do."""
-        return bool(one) and bare_etag(one) == bare_etag(other)
 
     def transaction_id(self, rename: Rename) -> str:
         """What the service keeps with the target of this rename: the same for the same rename, whoever asks."""
@@ -478,43 +451,12 @@ class AbfsStore(Store):
 
     def open_output(self, path: str) -> OutputFile:
         """Sent while it is written; the directory is looked at once for all files in it."""
-        refuse_dots(check_relative(path), str(self.url.child(path)))
-        parent = parent_of(path)
+        parent = parent_of(check_relative(path))
         if parent and parent not in self._directories_seen:
             if not UPLOAD_LOOP.run(self._is_directory(parent)):
                 raise FileMissing("the file's directory is not there", where=str(self.url.child(path)))
             self._directories_seen.add(parent)
         return self._streamed(path, BlobUpload(self.client, self._calls, path))
-
-    def _streamed(self, path: str, steps: UploadSteps) -> OutputFile:
-        lengths = partial(block_bytes_at, self._settings.block_bytes)
-        return StreamedOutput(str(self.url.child(path)), steps, part_bytes=lengths, parts_in_flight=BLOCKS_IN_FLIGHT)
-
-    # Writes with conditions, and deferred uploads, at the Blob endpoint
-
-    async def replace_file(self, path: str, content: bytes, identity: str) -> FileStatus:
-        """One Put Blob with the etag of what it replaces."""
-        return await conditional.replace(self.client, self._calls, path, content, identity)
-
-    async def delete_if_same(self, files: Sequence[FileStatus], progress: Progress = no_progress) -> list[Deleted]:
-        """One request each, with the etag."""
-        return await conditional.delete_same(self.client, self._calls, files, progress)
-
-    def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
-        """Sent while it is written, in blocks that wait for the name. What completes it is no secret. Its directory
-        comes with its completion."""
-        refuse_dots(check_relative(path), str(self.url.child(path)))
-        return self._streamed(path, self._deferred.steps(path, mark))
-
-    async def complete_uploads(
-        self, uploads: Sequence[Upload], progress: Progress = no_progress
-    ) -> list[CompletionOutcome]:
-        """One request each, which is refused where something is; two for a file without content."""
-        return await self._deferred.complete(uploads, progress)
-
-    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
-        """One request where nothing waits any more, else three; see `give_up`."""
-        await self._deferred.abort(uploads)
 
     async def _require_hierarchy(self) -> None:
         """Refuse an account without hierarchical namespace, where a rename is a copy, should it not have been asked, or
@@ -535,7 +477,3 @@ class AbfsStore(Store):
         if answer.status not in (200, 403):
             raise error_of(call, answer)
         account_kind.remember(self._location, is_hierarchical=True)
-
-    async def close(self) -> None:
-        """Let go of the running loop's connections."""
-        await self.client.close()

@@ -45,6 +45,19 @@ def refuse_dots(path: str, where: str) -> None:
         )
 
 
+async def send_block(client: StoreClient, calls: Calls, path: str, nonce: str, index: int, content: bytes) -> None:
+    """Send one block of a file, which can be sent again.
+
+    Raises:
+        StoreError: there are too many, or the service refuses it.
+    """
+    refuse_too_many(index, str(calls.root.child(path)))
+    call = calls.put_block(path, block_id(nonce, index), content)
+    answer = await client.ask(call)
+    if answer.status != 201:
+        raise error_of(call, answer)
+
+
 class BlobUpload(UploadSteps):
     """The upload of one file at a path."""
 
@@ -63,13 +76,9 @@ class BlobUpload(UploadSteps):
 
     async def part(self, index: int, content: bytes) -> None:
         """Put Block, which can be repeated."""
-        refuse_too_many(index, str(self._calls.root.child(self._path)))
         self._blocks = max(self._blocks, index + 1)
         self._length += len(content)
-        call = self._calls.put_block(self._path, block_id(self._nonce, index), content)
-        answer = await self._client.ask(call)
-        if answer.status != 201:
-            raise error_of(call, answer)
+        await send_block(self._client, self._calls, self._path, self._nonce, index, content)
 
     async def finish(self, rest: bytes) -> FileStatus:
         """The last block, and Put Block List."""
