@@ -27,7 +27,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
-from lockgate.model.errors import LockgateError, StoreError
+from lockgate.model.errors import LockgateError, OptionError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import (
     BOOKKEEPING,
@@ -124,6 +124,8 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     try:
         if state.status is JobStatus.CRASHED and await _is_over(run, state):
             keep = None
+    except OptionError as error:  # its protocol is not here: nobody can say
+        keep = str(error)
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
     if state.record is not None and (undone := Undone(state.record.missing, state.record.left)):
