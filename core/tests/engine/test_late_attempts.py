@@ -63,8 +63,10 @@ def test_continuity_the_end_of_a_job_wins_against_attempts_that_write_on(table, 
         assert (table.root / job.job_id).exists() is (ends == "committed")
         assert not (table.root / "_lockgate/jobs").exists()
         # An abort also tells the attempts that were made from the very object.
-        told = (FileMissing, UsageError) if ends == "aborted" else (FileMissing,)
-        assert len(ended) == ATTEMPTS and all(type(error) in told for error in ended), ended
+        told = [error for error in ended if type(error) is UsageError]
+        assert len(ended) == ATTEMPTS and all(type(error) is FileMissing for error in ended if error not in told), ended
+        assert not told or ends == "aborted"
+        assert all("was aborted" in str(error) for error in told), told
         with pytest.raises(JobNotFound):
             job.task_attempt(200).setup()
 

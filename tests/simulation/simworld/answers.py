@@ -129,7 +129,11 @@ def judge_recovery(judges: Judges, actor: str, job_id: str, recovery: Recovery) 
         if not judges.was_committed(by) and not forgotten:
             judges.accuse(TOLD, f"{actor} was told that {job_id} is finished, by {by}")
     elif recovery.outcome == "undone":
-        if job.committed and recovery.phase is not Phase.ROLLED_BACK:
+        # Or an earlier job of that id, which this actor had undone before the id was used again.
+        earlier = any(
+            one.directory == job_id and one.phase is Phase.ROLLED_BACK and actor in one.holders for one in judges.ended
+        )
+        if job.committed and recovery.phase is not Phase.ROLLED_BACK and not earlier:
             judges.accuse(TOLD, f"{actor} was told that {job_id}, which is committed, is undone")
         elif not job.committed:
             _judge_undone(judges, actor, job, "that the job is undone")
@@ -181,6 +185,8 @@ def why_finishable(judges: Judges, layout: JobLayout) -> str:
     """
     disk, job = judges.disk, judges.jobs.get(layout.job_id)
     if job is None or job.record is None or job.over or job.robbed or job.record.txn_id:
+        return ""
+    if judges.unseen_asides(job):
         return ""
     record, phase = job.record, job.phase
     layout = layout.at_attempt(record.job_attempt)

@@ -997,10 +997,8 @@ class Judges:
     def _judge_people(self, actor: str, job: JobTruth) -> None:
         """At the commit point: nothing that a person wrote is to be deleted that nobody has seen; and nobody commits
         over a file of the job that they have seen changed, or deleted, by a person."""
-        for place, (path, holder) in self.asides.items():
-            waiting = self.disk.files.get(place)
-            if holder is job and waiting is not None and path != "_SUCCESS" and self._is_unseen(job, path, waiting):
-                self.accuse("undoable", f"{actor} committed, and {path} that goes with it a person had changed since")
+        for path in self.unseen_asides(job):
+            self.accuse("undoable", f"{actor} committed, and {path} that goes with it a person had changed since")
         if job.robbed or job.record is None:
             return
         validates = job.record.options.get("validate_output") == "True"
@@ -1011,6 +1009,11 @@ class Judges:
             looked = max(self.looks.get((holder, path), -1) for holder in {actor, *job.holders})
             if self.people and validates and looked < self.appeared.get(path, 0):
                 self.accuse("complete", f"{actor} committed, and nobody had looked at {path} as `validate_output` asks")
+
+    def unseen_asides(self, job: JobTruth) -> list[str]:
+        """Where a job has set a version aside that a person wrote after it had looked: it must not commit over that."""
+        found = ((path, self.disk.files.get(place)) for place, (path, holder) in self.asides.items() if holder is job)
+        return [p for p, waits in found if waits is not None and p != "_SUCCESS" and self._is_unseen(job, p, waits)]
 
     def _is_taken_out(self, job: JobTruth, source: str, target: str, moved: Stored) -> bool:
         """Whether an undoing has moved what a person wrote between its look and its rename: it must bring it back."""

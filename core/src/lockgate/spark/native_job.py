@@ -42,7 +42,7 @@ class NativeJob(msgspec.Struct):
         Raises:
             OptionError: an unknown name or a bad value, or the policy contradicts the save mode.
         """
-        spark_conf, of_write = _sorted(self.settings)
+        spark_conf, of_write = _of_session_and_write(self.settings)
         options = JobOptions.resolve(spark_options=of_write, spark_conf=spark_conf, environment=environment)
         if options.replace_below:
             raise OptionError(
@@ -128,7 +128,7 @@ def _staged(message: str) -> StagedTask:
     return StagedTask(TaskAttempt(told["task"], told["attempt"]), files)
 
 
-def _sorted(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _of_session_and_write(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Those of the session, and those of the write: a name without a dot is of the write, and Lockgate's if it is the
     name of one of its options."""
     conf: dict[str, str] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
 
 from lockgate.engine.record.nested import refuse_jobs_beside, refuse_jobs_inside
 from lockgate.engine.run.job_run import JobRun
@@ -108,41 +109,45 @@ def _below_chosen(path: str, chosen: Sequence[str]) -> str:
     return next((path[len(each) + 1 :] for each in chosen if path.startswith(f"{each}/")), path)
 
 
+class TableLog(NamedTuple):
+    """How a table whose files are those of its log is known: a directory, and what a name in it ends with."""
+
+    directory: str
+    ends: str
+    table: str
+    write_with: str
+
+
 TABLE_LOGS = (
-    ("_delta_log", "", "Delta"),
-    ("metadata", ".metadata.json", "Iceberg"),
-    (".hoodie", "", "Hudi"),
-    ("_spark_metadata", "", "Spark file sink"),
+    TableLog("_delta_log", "", "a Delta table", "with its own format, such as format('delta')"),
+    TableLog("metadata", ".metadata.json", "an Iceberg table", "with its own format, such as format('iceberg')"),
+    TableLog(".hoodie", "", "a Hudi table", "with its own format, such as format('hudi')"),
+    TableLog("_spark_metadata", "", "the table of a Spark file sink", "as its own writer does"),
 )
-"""A directory, what a name in it ends with, and the table format whose log is kept there. Spark reads what its file
-sink has written by the sink's log alone (`FileStreamSink.hasMetadata`)."""
+"""Spark reads what its file sink has written by the sink's log alone (`FileStreamSink.hasMetadata`)."""
 
 
 async def why_not_a_plain_table(run: JobRun) -> DestinationConflict | None:
     """Why nothing is to be written there: the destination is a table whose files are those that a log of another format
     names. Replacing them would break it, and its readers would not see what is added. None: it is no such table."""
-    logs: Sequence[tuple[str, str, str]] = TABLE_LOGS
+    logs: Sequence[TableLog] = TABLE_LOGS
     if Capability.REAL_DIRECTORIES in run.store.capabilities:
         # One request, for the many destinations that are no such table.
-        there = await run.store.stat_files([directory for directory, _, _ in logs])
+        there = await run.store.stat_files([log.directory for log in logs])
         logs = [log for log, status in zip(logs, there, strict=True) if status is not None and status.is_directory]
-    found = await asyncio.gather(*(_holds_name(run, directory, end) for directory, end, _ in logs))
-    for (directory, _, table_format), holds in zip(logs, found, strict=True):
+    found = await asyncio.gather(*(_holds_name(run, log.directory, log.ends) for log in logs))
+    for log, holds in zip(logs, found, strict=True):
         if holds:
             replaces = run.options.conflict in ("replace", "replace-partitions", "replace-below")
-            article = "an" if table_format[0] in "AEIOU" else "a"
-            what = f"the destination is {article} {table_format} table, " + (
+            what = f"the destination is {log.table}, " + (
                 "and replacing its files would break it"
                 if replaces
                 else "whose log would not name the files of this job"
             )
             return DestinationConflict(
                 what,
-                where=f"found {run.url(directory)}",
-                next_step="write to it as its own writer does; or choose another destination"
-                if table_format == "Spark file sink"
-                else f"write to it with its own format, such as format({table_format.lower()!r}); "
-                "or choose another destination",
+                where=f"found {run.url(log.directory)}",
+                next_step=f"write to it {log.write_with}; or choose another destination",
             )
     return None
 

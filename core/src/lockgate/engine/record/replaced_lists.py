@@ -130,7 +130,7 @@ async def _is_of_a_lost_record(run: JobRun) -> bool:
         return False
     record = await read_record(run)
     holders = await holders_of(run, record) if record else set()
-    return bool(set(nonces) - {replaced_nonce(run.layout.replaced_list(nonce)) for nonce in holders})
+    return bool(set(nonces) - holders)
 
 
 async def delete_lists(run: JobRun) -> None:

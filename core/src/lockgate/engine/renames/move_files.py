@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from lockgate.engine.record.ended_jobs import remember_last
+from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.record.replaced_lists import waiting_files
 from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.renames.replaced_files import Numbered, set_aside
@@ -18,6 +19,7 @@ from lockgate.model.errors import CommitFailed, FileChanged
 from lockgate.model.files import FileStatus, Rename, Renamed
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry
+from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.replaced import SetAside
 from lockgate.model.urls import parent_of
@@ -109,6 +111,8 @@ async def _set_aside_summary(run: JobRun, nonce: str, number: int, aside: SetAsi
             if attempt:
                 await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
             await remember_last(run)
+            if found.identity != aside.identity:
+                await _refuse_if_ended(run, nonce)
             # The version that was just seen: of one that came back, or that another committer wrote again, the content
             # is the same.
             waits = run.layout.replaced_file(nonce, number)
@@ -120,6 +124,19 @@ async def _set_aside_summary(run: JobRun, nonce: str, number: int, aside: SetAsi
             where=run.url(SUCCESS),
             next_step="another job may have moved it meanwhile; run the job again",
         )
+
+
+async def _refuse_if_ended(run: JobRun, nonce: str) -> None:
+    """Make sure that the job still moves: what it was to set aside may have come back since, at the end of an undoing
+    that this driver has slept through. To be asked after the look at what is there: each undoing, before it brings
+    anything back, says so in the record.
+
+    Raises:
+        CommitFenced: it does not.
+    """
+    record = await read_record(run)
+    if record is None or record.phase is not Phase.MOVING or record.set_aside_nonce != nonce:
+        raise fenced(run, record)
 
 
 async def _make_directories(run: JobRun, plan: CommitPlan) -> None:
