@@ -12,7 +12,7 @@ from lockgate.engine.job import answer_failure, cleanup, job_abort, job_commit, 
 from lockgate.engine.manifests import committed_tasks, load_manifests
 from lockgate.engine.record import ended_jobs, lost_versions, record_log, replaced_lists, transactions
 from lockgate.engine.record.record_log import RecordLog, read_record
-from lockgate.engine.recovery import recover
+from lockgate.engine.recovery import collect_garbage, recover
 from lockgate.engine.recovery.recover import Recovery
 from lockgate.engine.renames import move_files, replaced_files, roll_back
 from lockgate.model.errors import CommitFailed
@@ -195,6 +195,40 @@ def _robbed_at_its_commit_point(scenario: Scenario) -> Scenario:
         fault_rate=0.05,
         faults_max=1,
         settle_before_sleepers_wake=False,
+    )
+
+
+def _asleep_while_its_record_is_lost(scenario: Scenario) -> Scenario:
+    """A driver sleeps, another committer deletes the record, a twin begins anew and ends the job, and gc comes."""
+    job = replace(scenario.jobs[0], start=0.0, attempts=(AttemptPlan(0, 0, ("p=1/a",)),), aborts=False, twin=200.0)
+    return replace(
+        scenario,
+        before={"p=1/old": b"before|p=1|old"},
+        jobs=(replace(job, options=options(conflict="replace", requests_in_flight=2), commits_twice=False),),
+        visitors=(Visitor("gc", 0, 600.0), Visitor("gc", 0, 3_000.0)),
+        strangers=(Stranger(100.0, (), aborts=True, tidies=True),),
+        fault_kinds=(Kind.SLEEP_BEFORE, Kind.SLEEP_AFTER),
+        fault_rate=0.05,
+        faults_max=3,
+        sleep_seconds_max=2_000.0,
+        settle_before_sleepers_wake=False,
+    )
+
+
+def _undone_with_its_summary(scenario: Scenario) -> Scenario:
+    """A driver of a job that replaces sleeps at any moment, and somebody undoes the job meanwhile."""
+    job = replace(scenario.jobs[0], start=0.0, attempts=(AttemptPlan(0, 0, ("p=1/a",)),), aborts=False, twin=None)
+    return replace(
+        scenario,
+        store="flat",
+        before={"p=1/old": b"before|p=1|old"},
+        marked_before=True,
+        jobs=(replace(job, options=options(conflict="replace", requests_in_flight=2), commits_twice=False),),
+        visitors=tuple(Visitor("undo", 0, 100.0 * number) for number in range(1, 8)),
+        fault_kinds=(Kind.SLEEP_BEFORE, Kind.SLEEP_AFTER),
+        fault_rate=0.05,
+        faults_max=3,
+        sleep_seconds_max=500.0,
     )
 
 
@@ -760,4 +794,35 @@ def _edited_when_all_is_in_place(scenario: Scenario) -> Scenario:
 def recovery_looks_only_for_what_is_gone() -> Iterator[None]:
     """Who goes on from `publishing` finds a file of the job changed, and says that the job is finished."""
     with patch.object(inspect_staged, "is_ours", lambda run, entry, status: status is not None):
+        yield
+
+
+@mutant(
+    "undoable",
+    "complete",
+    features=(Feature.COPIES, Feature.TIDYING),
+    wants=REPLACING,
+    shape=_asleep_while_its_record_is_lost,
+    histories_max=1_000,
+    mended="the list of a driver whose record was lost stays while it may wake",
+)
+def lists_of_a_lost_record_go_at_once() -> Iterator[None]:
+    """Who ends the job deletes the list of a driver that sleeps; what that sets aside when it wakes is garbage."""
+    with (
+        patch.object(replaced_lists, "_is_of_a_lost_record", _false),
+        patch.object(collect_garbage, "_driver_may_wake", _false),
+    ):
+        yield
+
+
+@mutant(
+    "continuity",
+    wants=_policy("replace"),
+    shape=_undone_with_its_summary,
+    histories_max=1_000,
+    mended="a `_SUCCESS` that came back is not set aside again",
+)
+def a_summary_that_came_back_is_taken_for_the_old_one() -> Iterator[None]:
+    """A driver that slept through the undoing of its job sets the `_SUCCESS` aside that the undoing brought back."""
+    with patch.object(move_files, "_refuse_if_ended", _nothing):
         yield

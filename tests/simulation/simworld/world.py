@@ -721,13 +721,19 @@ class World:
         return [line for line in self.told if line.startswith("person")]
 
     def _make_room(self, layout: JobLayout) -> None:
-        """What an operator is told to do: what a person has written where a replaced file must come back goes by
-        another name."""
+        """What an operator is told to do: what a person has written where a replaced file must come back, or below it,
+        goes by another name."""
+        disk = self.ether.disk
         for path, job in self.judges.withheld().items():
-            while path and job.directory == layout.job_id:
-                found = self.ether.disk.files.get(path)
+            if job.directory != layout.job_id:
+                continue
+            for below in disk.below(path):
+                if isinstance(disk.files[below].label, Edited):
+                    disk.move(MOVER, below, f"{path}.kept{below[len(path) :].replace('/', '-')}")
+            while path:
+                found = disk.files.get(path)
                 if found is not None and isinstance(found.label, Edited):
-                    self.ether.disk.move(MOVER, path, f"{path}.kept")
+                    disk.move(MOVER, path, f"{path}.kept")
                 path = path.rpartition("/")[0]
 
     # The run.
