@@ -126,6 +126,9 @@ def _strangers(scenario: Scenario, random: Random) -> Scenario:
 
 
 def _tidied(scenario: Scenario, random: Random) -> Scenario:
+    if _shares_an_id(scenario):
+        # An id that was given twice is found out by the directory of the first job, and by nothing else.
+        return scenario
     scenario = _strangers(replace(scenario, strangers=()), random)
     return replace(scenario, strangers=tuple(replace(each, tidies=True) for each in scenario.strangers))
 

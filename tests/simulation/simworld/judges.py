@@ -56,6 +56,9 @@ from simworld.disk import Disk, Pending, Stored
 MOMENT = 60.0
 """Seconds: what happens within them may go unseen by somebody who looks at one thing after the other."""
 
+OF_UNDOING = frozenset({"complete", "undoable", "told right"})
+"""What does not hold for a job that was undone after its commit point, since nothing said any more that it was past."""
+
 IS_MADE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """A job id that was made, and not given."""
 
@@ -293,7 +296,7 @@ class Judges:
         self.changes = 0
         self.nobody_knows = False
         """Whether nothing says any more that a job is committed, whose driver died before it could note it, and lists
-        of what it has replaced are left. Who is told to undo it does; what this comes to is not judged."""
+        of what it has replaced are left. Who is told to undo it does; what this does to the data is not judged."""
 
     def begin(self, disk: Disk, files: dict[str, Stored], mark: bytes | None) -> None:
         """The destination before the history."""
@@ -315,7 +318,7 @@ class Judges:
 
     def accuse(self, guarantee: str, what: str) -> None:
         """A guarantee is broken."""
-        if self.nobody_knows:
+        if self.nobody_knows and guarantee in OF_UNDOING:
             return
         self.violations.append(Violation(guarantee, what))
         self.stop()
