@@ -17,6 +17,7 @@ _SECRETS = re.compile(
     (?P<query>[?&;](?:sig|signature|x-amz-signature|x-amz-security-token|x-amz-credential|x-goog-signature
         |x-goog-credential|upload_id|access_token|delegation|token|code|client_secret)=)[^&\s"'<>]+
     | (?P<pair>\b(?:account_?key|sharedaccesssignature|shared_?access_?key|sas_?token|client_?secret
+        |(?:client\.secret|fixed\.token)(?:\.[\w.-]+)?
         |secret_?access_?key|aws_session_token|access_?token|refresh_?token
         |(?:access|secret|account)\.key(?:\.[\w.-]+)?|session\.token|password|passwd|private_?key)
         ["']?\s*[=:]\s*["']?)[^\s;,"'}]+

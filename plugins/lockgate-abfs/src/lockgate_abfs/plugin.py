@@ -14,6 +14,7 @@ from lockgate.plugins.hookspecs import StoreKind, hookimpl
 from lockgate_abfs.account_kind import is_hierarchical
 from lockgate_abfs.credentials import find_credential
 from lockgate_abfs.flat_store import FlatStore
+from lockgate_abfs.hadoop_names import HADOOP_NAMES
 from lockgate_abfs.location import SCHEMES, locate
 from lockgate_abfs.settings import OPTIONS, AbfsSettings
 from lockgate_abfs.store import CAPABILITIES, AbfsStore
@@ -24,7 +25,7 @@ def lockgate_stores() -> StoreKind:
     """The store of Azure accounts. What it can do on those without a hierarchical namespace is known once one is
     opened: `lockgate doctor` shows it."""
     described = "Azure Data Lake Storage Gen2; by uploads that are completed later, also Blob Storage without its names"
-    return StoreKind("abfs", SCHEMES, CAPABILITIES, described, OPTIONS)
+    return StoreKind("abfs", SCHEMES, CAPABILITIES, described, OPTIONS, HADOOP_NAMES)
 
 
 @hookimpl
@@ -33,7 +34,7 @@ def lockgate_open_store(url: StoreUrl, options: JobOptions) -> Store | None:
     first time that a process opens one of a container it asks which kind the account is, unless `store.hns` says so."""
     if url.scheme not in SCHEMES:
         return None
-    settings = AbfsSettings.resolve(options.store, os.environ)
+    settings = AbfsSettings.resolve(options.store, os.environ, url.authority)
     location = locate(url, settings)
     credential = find_credential(settings, location.account)
     kind = AbfsStore if is_hierarchical(url, location, credential, settings, options) else FlatStore

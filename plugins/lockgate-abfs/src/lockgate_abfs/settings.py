@@ -1,4 +1,4 @@
-"""What the store takes from `options.store` and the environment, under the names that adlfs gives them."""
+"""What the store takes from `options.store` and the environment, under the names that adlfs, or Hadoop, gives them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lockgate.model.errors import OptionError
+
+from lockgate_abfs.hadoop_names import HADOOP_NAMES, told_by_hadoop
 
 BLOCK_BYTES = 8 << 20
 
@@ -44,15 +46,20 @@ class AbfsSettings:
     block_bytes: int = BLOCK_BYTES
 
     @classmethod
-    def resolve(cls, options: Mapping[str, str], environment: Mapping[str, str]) -> AbfsSettings:
-        """Options first, then `AZURE_STORAGE_*`. Credentials are taken from one of the two, never mixed: an option
-        that names one kind must not be overruled by another kind that the environment happens to hold.
+    def resolve(cls, options: Mapping[str, str], environment: Mapping[str, str], authority: str = "") -> AbfsSettings:
+        """Options first, then Hadoop's names among them, then `AZURE_STORAGE_*`. Credentials are taken from one of the
+        three, never mixed: an option that names one kind must not be overruled by another kind that the environment
+        happens to hold. `authority` is the URL's, which names the account that Hadoop's names may be of.
 
         Raises:
             OptionError: a value is not of its kind.
         """
         found = {name: str(options[name]) for name in cls.__dataclass_fields__ if options.get(name)}
         has_credentials = not _CREDENTIALS.isdisjoint(found)
+        if any(name.startswith("fs.azure.") for name in options):
+            told = _told_by_hadoop(found, options, authority, has_credentials=has_credentials)
+            found = told | found
+            has_credentials = not _CREDENTIALS.isdisjoint(found)
         for name in _FROM_ENVIRONMENT:
             value = environment.get(f"AZURE_STORAGE_{name.upper()}", "")
             if value and name not in found and not (has_credentials and name in _CREDENTIALS):
@@ -66,8 +73,20 @@ class AbfsSettings:
         return cls(**values)  # type: ignore[arg-type]  # each was given its field's type above
 
 
-OPTIONS = tuple(AbfsSettings.__dataclass_fields__)
+OPTIONS = (*AbfsSettings.__dataclass_fields__, *HADOOP_NAMES)
 """What the store reads of `JobOptions.store`."""
+
+
+def _told_by_hadoop(
+    own: Mapping[str, str], options: Mapping[str, str], authority: str, *, has_credentials: bool
+) -> dict[str, str]:
+    """What Hadoop's names say of the account; nothing of credentials where ours say who asks."""
+    _, at, host = authority.partition("@")
+    account = own.get("account_name", "")
+    host = host if at else f"{account}.dfs.core.windows.net" if account else ""
+    if has_credentials:
+        options = {name: value for name, value in options.items() if name.startswith("fs.azure.account.hns.enabled")}
+    return told_by_hadoop(options, host)
 
 
 def _truth(name: str, text: str) -> bool:

@@ -13,6 +13,7 @@ from lockgate.model.urls import StoreUrl
 from lockgate.plugins.hookspecs import StoreKind, hookimpl
 
 from lockgate_gcs.credentials import find_credential
+from lockgate_gcs.hadoop_names import HADOOP_NAMES
 from lockgate_gcs.settings import OPTIONS, SCHEMES, GcsSettings
 from lockgate_gcs.store import MOVE_CAPABILITIES, GcsStore
 
@@ -20,7 +21,8 @@ from lockgate_gcs.store import MOVE_CAPABILITIES, GcsStore
 @hookimpl
 def lockgate_stores() -> StoreKind:
     """The store of Google Cloud Storage buckets."""
-    return StoreKind("gcs", SCHEMES, MOVE_CAPABILITIES, "Google Cloud Storage, by moves with preconditions", OPTIONS)
+    described = "Google Cloud Storage, by moves with preconditions"
+    return StoreKind("gcs", SCHEMES, MOVE_CAPABILITIES, described, OPTIONS, HADOOP_NAMES)
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""What the store takes from `options.store` and the environment, under the names that gcsfs gives them."""
+"""What the store takes from `options.store` and the environment, under the names that gcsfs, or Hadoop, gives them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from lockgate.model.errors import OptionError
+
+from lockgate_gcs.hadoop_names import HADOOP_NAMES, told_by_hadoop
 
 SCHEMES = ("gs", "gcs")
 ENDPOINT = "https://storage.googleapis.com"
@@ -37,11 +39,12 @@ class GcsSettings:
 
     @classmethod
     def resolve(cls, options: Mapping[str, str], environment: Mapping[str, str]) -> GcsSettings:
-        """Options first, then STORAGE_EMULATOR_HOST.
+        """Options first, then the connector's names among them, then STORAGE_EMULATOR_HOST.
 
         Raises:
             OptionError: a value is not of its kind.
         """
+        options = told_by_hadoop(options) | dict(options)
         emulator = environment.get("STORAGE_EMULATOR_HOST", "")
         if emulator and "://" not in emulator:
             emulator = f"http://{emulator}"
@@ -67,7 +70,7 @@ class GcsSettings:
         )
 
 
-OPTIONS = tuple(GcsSettings.__dataclass_fields__)
+OPTIONS = (*GcsSettings.__dataclass_fields__, *HADOOP_NAMES)
 """What the store reads of `JobOptions.store`."""
 
 
