@@ -378,10 +378,17 @@ class World:
         it does not come to that."""
         for _ in range(100):
             tasks_live = any(not self.actors[name].dead for name in self.attempting.get(job.again_of, ()))
+            tasks_live |= self._may_start_tasks(job.again_of)
             if job.job_id in self.undone and not tasks_live:
                 return True
             await asyncio.sleep(10.0)
         return False
+
+    def _may_start_tasks(self, run: str) -> bool:
+        """Whether a driver is still on its way to starting its tasks."""
+        driver = f"{run}.driver"
+        over = run in self.begun or self.actors[driver].dead
+        return not over and not any(line.startswith(f"{driver}: setup") for line in self.told)
 
     async def _take_over_tasks(self, job: JobPlan, actor: Actor, run: JobRun) -> bool:
         try:
