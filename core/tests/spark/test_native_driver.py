@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lockgate.spark.native_job import NativeJob
 
 JOB = "0b6a1f0e-0000-4000-8000-000000000001"
 
@@ -143,3 +144,19 @@ def test_names_that_are_no_options_of_a_job_are_passed_over(tmp_path: Path) -> N
     driver = Driver(tmp_path, settings={"header": "true", "spark.lockgate.python": "python3", "path": "x"})
     assert "tasks" in driver.ask("setup")
     driver.end()
+
+
+def test_what_hadoops_connector_is_told_of_the_store_is_read_and_ours_comes_first() -> None:
+    settings = {
+        "fs.azure.account.key.lake.dfs.core.windows.net": "a2V5",
+        "fs.azure.account.hns.enabled": "false",
+        "fs.azure.block.size": "1",
+        "fs.s3a.access.key": "of another store",
+        "spark.lockgate.store.hns": "true",
+    }
+    asked = NativeJob("abfss://data@lake.dfs.core.windows.net/t", JOB, "0123456789abcdef", settings)
+    assert dict(asked.options({}).store) == {
+        "fs.azure.account.key.lake.dfs.core.windows.net": "a2V5",
+        "fs.azure.account.hns.enabled": "false",
+        "hns": "true",
+    }

@@ -10,12 +10,15 @@ from typing import Any
 import msgspec
 
 from lockgate.api.job import Job
+from lockgate.api.job_runs import registry_of
 from lockgate.api.staged_tasks import receipts_of
 from lockgate.engine.manifests.staged_elsewhere import StagedFile, StagedTask
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import CapabilityMissing, CleanupFailed, CommitFenced, LockgateError, OptionError
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.options import OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
+from lockgate.model.urls import parse_url
+from lockgate.plugins.registry import is_named
 from lockgate.spark.save_policy import KEEPS
 
 log = get_log()
@@ -44,6 +47,9 @@ class NativeJob(msgspec.Struct):
         """
         spark_conf, of_write = _of_session_and_write(self.settings)
         options = JobOptions.resolve(spark_options=of_write, spark_conf=spark_conf, environment=environment)
+        names = registry_of(options).session_options({parse_url(self.url).scheme})
+        if of_store := {name.lower(): value for name, value in spark_conf.items() if is_named(name.lower(), names)}:
+            options = options.replace(store=of_store | dict(options.store))
         if options.replace_below:
             raise OptionError(
                 "replace_below is for writers that have no save mode",

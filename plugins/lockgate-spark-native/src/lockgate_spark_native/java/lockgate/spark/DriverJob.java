@@ -66,8 +66,8 @@ final class DriverJob {
     }
 
     /**
-     * What may concern the job: Lockgate's own names, Hadoop's committer options where somebody has set them, and names
-     * without a dot, among which are the options of the write. Spark copies the session's settings and the options of
+     * What may concern the job: Lockgate's own names, Hadoop's committer options and what its connectors are told of
+     * stores, where somebody has set them, and names without a dot, among which are the options of the write. Spark copies the session's settings and the options of
      * the write into the job's configuration (SessionState.newHadoopConfWithOptions).
      */
     private static Map<String, String> settings(Configuration conf) {
@@ -76,7 +76,8 @@ final class DriverJob {
             String name = each.getKey().toLowerCase(Locale.ROOT);
             boolean ours = name.startsWith("spark.lockgate.") || name.startsWith("lockgate.") || name.indexOf('.') < 0;
             boolean hadoops = name.startsWith("mapreduce.manifest.committer.")
-                    || name.startsWith("mapreduce.fileoutputcommitter.") || name.equals("fs.azure.io.rate.limit");
+                    || name.startsWith("mapreduce.fileoutputcommitter.")
+                    || name.startsWith("fs.") || name.startsWith("google.cloud.");
             if ((ours || hadoops) && !isDefault(conf, each.getKey())) {
                 String value = conf.get(each.getKey());
                 if (value != null) {
