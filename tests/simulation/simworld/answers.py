@@ -194,6 +194,8 @@ def why_finishable(judges: Judges, layout: JobLayout) -> str:
     if layout.job_marker not in disk.files or phase not in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING):
         return ""
     if phase is Phase.PUBLISHING:
+        if not job.committed and any(path in judges.by_people for path in job.files):
+            return ""
         waiting = not record.marks_success or layout.summary_temporary(record.summary_nonce) in disk.files
         return "its summary waits" if waiting or job.committed else ""
     manifests = _manifests(judges, layout)
