@@ -471,7 +471,10 @@ class Judges:
             return allowed is None or bool(allowed & doomed[1])
         job = self._job_of(gone)
         if job is None or job.committed or not job.replaces_afterwards or not job.owns(path, gone):
-            return False
+            # Or somebody has deleted its record, and it is aborted.
+            lost = [one for one in self.ended if one.robbed and not one.committed and one.owns(path, gone)]
+            job = self.jobs.get(lost[0].directory) if lost else None
+            return job is not None and job.phase is Phase.ROLLING_BACK and (allowed is None or job.directory in allowed)
         return job.phase is Phase.ROLLING_BACK and (allowed is None or job.directory in allowed)
 
     def _may_withdraw(self, actor: str) -> bool:

@@ -29,7 +29,15 @@ from lockgate.model.files import (
     Unknown,
 )
 from lockgate.model.layout import doomed, is_kept_uploads, kept_uploads
-from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
+from lockgate.model.uploads import (
+    BegunUpload,
+    Completed,
+    CompletionOutcome,
+    GivenUp,
+    NotCompleted,
+    Upload,
+    UploadRefusal,
+)
 from lockgate.model.urls import StoreUrl, parent_of
 from msgspec import structs
 
@@ -752,20 +760,25 @@ class SimulatedStore(Store):
     refuses_existing: ClassVar[bool] = True
     """Whether a completion is conditional."""
 
-    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
         paths = [upload.path for upload in uploads]
         fault = await self._begin("give up", paths, len(uploads))
         self._lost(fault, "give up", paths, lambda: [self._give_up(upload) for upload in uploads])
+        answers: list[GivenUp] = []
         for index, upload in enumerate(uploads):
             if index:
                 await self._between(fault, index, "give up")
-            self._give_up(upload)
-        await self._end(fault, "give up", paths, "")
+            answers.append(self._give_up(upload))
+        await self._end(fault, "give up", paths, answers)
+        return answers
 
-    def _give_up(self, upload: Upload | BegunUpload) -> None:
+    def _give_up(self, upload: Upload | BegunUpload) -> GivenUp:
         token = upload.token.partition(" ")[0]
-        if token in self._disk.pending and self._is_known(upload):
-            self._disk.give_up_upload(self.actor.name, token)
+        if token not in self._disk.pending or not self._is_known(upload):
+            return GivenUp.NOT_FOUND
+        self._disk.give_up_upload(self.actor.name, token)
+        # Nobody says what a session answers that has become an object.
+        return GivenUp.NOT_FOUND if self.keeps_uploads else GivenUp.ENDED
 
     async def list_uploads(self) -> AsyncIterator[Sequence[BegunUpload]]:
         fault = await self._begin("list uploads", "")
