@@ -10,7 +10,7 @@ from simworld.features import Feature, scenario_of, scenario_on_a_bucket
 from simworld.history import render
 from simworld.judges import Written
 from simworld.scenario import AttemptPlan, Stranger, Visitor
-from simworld.store import BUCKET, SESSIONS
+from simworld.store import BUCKET, POOL, SESSIONS
 from simworld.systematic import (
     DRIVER,
     RECOVERER,
@@ -53,6 +53,17 @@ def test_every_guarantee_holds_in_every_history_where_what_completes_uploads_is_
     committed = 0
     for seed in [*range(start, start + 250), *(FOUND if start == 0 else ())]:
         history = play(seed, replace(scenario_on_a_bucket(seed), store=SESSIONS.name))
+        assert not history.violations, render(history)
+        committed += history.committed
+    assert committed > 100
+
+
+@pytest.mark.parametrize("start", range(0, SEEDS, 250))
+def test_every_guarantee_holds_in_every_history_where_uploads_of_one_name_are_one(start: int) -> None:
+    """As on Azure: whoever commits under a name drops all that waits for it."""
+    committed = 0
+    for seed in [*range(start, start + 250), *(FOUND if start == 0 else ())]:
+        history = play(seed, replace(scenario_on_a_bucket(seed), store=POOL.name))
         assert not history.violations, render(history)
         committed += history.committed
     assert committed > 100

@@ -456,6 +456,16 @@ class Judges:
         if job is not None and counts and job.phase in (Phase.MOVING, Phase.PUBLISHING):
             self.accuse("complete", f"{actor} gave up {upload.path} of {job_id}, which is committing it")
 
+    def saw_dropped(self, actor: str, upload: Pending, by: Pending) -> None:
+        self.changes += 1
+        whose, theirs = upload.stored.label, by.stored.label
+        if isinstance(whose, Written) and isinstance(theirs, Written):
+            self.accuse(
+                "contained",
+                f"{actor} ended the upload of {upload.path} of {whose.attempt} of {whose.run} with that of "
+                f"{theirs.attempt} of {theirs.run}",
+            )
+
     def _job_of(self, stored: Stored) -> JobTruth | None:
         """The job whose task attempt wrote a file, or another of its id."""
         label = stored.label

@@ -80,6 +80,8 @@ class StoreProfile:
     """What `protocol=auto` stands for there."""
     keeps_uploads: bool = False
     """What completes an upload is not in its token, but kept in files, and uploads cannot be listed."""
+    uploads_share_names: bool = False
+    """The uploads of one path are one: who completes one, or gives one up, ends the others."""
 
     @property
     def defers(self) -> bool:
@@ -146,6 +148,10 @@ SESSIONS = replace(
 )
 """GCS, where jobs are told to rename nothing: what completes an upload is a secret."""
 
+POOL = replace(BUCKET, name="pool", uploads_share_names=True)
+"""Azure, where jobs rename nothing: all who upload to a name share one pool of blocks that are not committed, and any
+commit under that name drops the whole of it (REST reference, "Put Block List")."""
+
 EVERY_STORE = (*PROFILES, BUCKET.name)
 """Every kind that is enumerated."""
 
@@ -155,7 +161,7 @@ REMEMBERED_SECONDS = 300.0
 
 def profile_of(name: str) -> StoreProfile:
     """The kind of store of that name."""
-    return {each.name: each for each in (COPYING, BUCKET, SESSIONS)}.get(name) or PROFILES[name]
+    return {each.name: each for each in (COPYING, BUCKET, SESSIONS, POOL)}.get(name) or PROFILES[name]
 
 
 @types.coroutine
@@ -676,6 +682,10 @@ class SimulatedStore(Store):
     @property
     def keeps_uploads(self) -> bool:  # type: ignore[override]  # as the profile says
         return self.ether.profile.keeps_uploads
+
+    @property
+    def uploads_share_names(self) -> bool:  # type: ignore[override]  # as the profile says
+        return self.ether.profile.uploads_share_names
 
     def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
         return _Output(self, path, self.writes, mark, keep)
