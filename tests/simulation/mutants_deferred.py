@@ -15,13 +15,13 @@ from lockgate.engine.recovery import recover
 from lockgate.model.files import FileStatus, Unknown
 from lockgate.model.layout import MANIFEST_SUFFIX
 from lockgate.model.uploads import Completed, NotCompleted, Upload, UploadRefusal
-from lockgate.protocols.deferred import DeferredProtocol, job_commit, undo
+from lockgate.protocols.deferred import DeferredProtocol, job_commit, protocol, undo
 from lockgate.protocols.deferred.task_commit import is_manifest
 from mutants import REPLACING, _crowd, _nothing, _true, mutant
 from simworld.faults import CRASHES, Kind
 from simworld.features import Feature
 from simworld.scenario import AttemptPlan, Person, Scenario, Visitor, changed, options, options_on
-from simworld.store import BUCKET, SESSIONS, SimulatedStore, turn
+from simworld.store import BUCKET, POOL, SESSIONS, SimulatedStore, turn
 
 ON_A_BUCKET = (Feature.UPLOADS,)
 
@@ -137,13 +137,10 @@ def what_is_there_is_looked_for_before_the_completion() -> Iterator[None]:
 def an_undoing_goes_by_name_and_content() -> Iterator[None]:
     """What has the name and the content of a job's file is taken out, though the mark is another's."""
 
-    async def marked_in(run: Any, entries: Sequence[Any]) -> list[FileStatus | None]:
-        return list(await run.store.stat_files([entry.target for entry in entries]))
-
     def is_what(upload: Upload, status: FileStatus, same_identity: Any) -> bool:
         return status.identity == upload.identity
 
-    with patch.object(undo, "marked_in", marked_in), patch.object(Upload, "is_what", is_what):
+    with patch.object(Upload, "is_what", is_what):
         yield
 
 
@@ -206,6 +203,22 @@ def what_is_kept_of_uploads_is_deleted_first() -> Iterator[None]:
         yield
 
 
+def _of_one_pool(scenario: Scenario) -> Scenario:
+    """Where all who upload to a name share one pool."""
+    return replace(scenario, store=POOL.name)
+
+
+@mutant("contained", features=ON_A_BUCKET, shape=_of_one_pool)
+def names_do_not_hold_the_tags_of_their_attempts() -> Iterator[None]:
+    """Two attempts at a task upload to one name of one pool: whoever completes its upload, or gives it up, ends the
+    other's."""
+    with (
+        patch.object(DeferredProtocol, "needs_tags", lambda self, run: False),
+        patch.object(protocol, "refuse_shared", lambda run, path, nonce: None),
+    ):
+        yield
+
+
 @mutant("contained", features=ON_A_BUCKET, wants=_crowd)
 def cleanup_gives_up_what_begins_with_its_id() -> Iterator[None]:
     """A job whose id begins the id of another gives up the other's uploads, which the name of `job10` looks like."""
@@ -242,10 +255,10 @@ def a_lost_answer_counts_as_completed() -> Iterator[None]:
 def an_undoing_takes_nothing_out() -> Iterator[None]:
     """Uploads are given up, and what was completed before that, answered or not, is not looked for."""
 
-    async def marked_in(run: Any, entries: Sequence[Any]) -> list[None]:
-        return [None for _ in entries]
+    async def become_of(run: Any, uploads: Sequence[Any]) -> tuple[list[FileStatus], list[str]]:
+        return [], []
 
-    with patch.object(undo, "marked_in", marked_in):
+    with patch.object(undo, "_become_of", become_of):
         yield
 
 
@@ -273,16 +286,16 @@ def an_undoing_leaves_the_uploads() -> Iterator[None]:
 def the_path_of_a_task_tells_what_counts() -> Iterator[None]:
     """Where a late attempt has displaced the committed one's manifest, the late one's uploads stay pending."""
 
-    async def uploads_of(run: Any, *, but: Sequence[Any] = ()) -> Any:
+    async def saved_by(run: Any, *, but: Sequence[Any] = ()) -> Any:
         for layout in await undo.every_attempt(run):
             pages = [page async for page in run.store.list_directory(layout.manifests)]
             found = [status for page in pages for status in page if is_manifest(status.path)]
             counting = {status.identity for status in found if status.path.endswith(MANIFEST_SUFFIX)}
             paths = [each.path for each in found if not but or each.identity not in counting]
             for path in paths:
-                yield await undo._read(run, layout, [path])
+                yield layout, await undo._read(run, layout, [path])
 
-    with patch.object(undo, "_uploads_of", uploads_of):
+    with patch.object(undo, "_saved_by", saved_by):
         yield
 
 

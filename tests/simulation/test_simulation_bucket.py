@@ -8,11 +8,13 @@ import pytest
 from simworld.faults import Kind, NoFaults, PlannedFaults
 from simworld.features import Feature, scenario_of, scenario_on_a_bucket
 from simworld.history import render
-from simworld.scenario import AttemptPlan, Visitor
-from simworld.store import BUCKET, SESSIONS
+from simworld.judges import Written
+from simworld.scenario import AttemptPlan, Stranger, Visitor
+from simworld.store import BUCKET, POOL, SESSIONS
 from simworld.systematic import (
     DRIVER,
     RECOVERER,
+    RECOVERER_COMES,
     Recorder,
     and_then_another,
     crash_points,
@@ -56,11 +58,52 @@ def test_every_guarantee_holds_in_every_history_where_what_completes_uploads_is_
     assert committed > 100
 
 
+@pytest.mark.parametrize("start", range(0, SEEDS, 250))
+def test_every_guarantee_holds_in_every_history_where_uploads_of_one_name_are_one(start: int) -> None:
+    """As on Azure: whoever commits under a name drops all that waits for it."""
+    committed = 0
+    for seed in [*range(start, start + 250), *(FOUND if start == 0 else ())]:
+        history = play(seed, replace(scenario_on_a_bucket(seed), store=POOL.name))
+        assert not history.violations, render(history)
+        committed += history.committed
+    assert committed > 100
+
+
 @pytest.mark.parametrize("undo", [False, True])
 @pytest.mark.parametrize("policy", ["append", "replace"])
 def test_resumable_after_a_crash_at_any_moment_where_what_completes_uploads_is_kept(policy: str, undo: bool) -> None:
     for history in every_crash(small_job(SESSIONS.name, policy, undo=undo)):
         assert not history.violations, render(history)
+
+
+@pytest.mark.parametrize("store", [BUCKET.name, SESSIONS.name])
+@pytest.mark.parametrize("policy", ["append", "replace"])
+def test_abortable_where_the_driver_died_at_any_moment_and_somebody_has_deleted_its_record(
+    store: str, policy: str
+) -> None:
+    """The abort left what the driver had completed, and said that the job is aborted."""
+    scenario = replace(
+        small_job(store, policy),
+        strangers=(Stranger(1_000.0, (), aborts=True, tidies=True, only_records=True),),
+        visitors=(Visitor("abort", 0, RECOVERER_COMES),),
+    )
+    recorder = Recorder()
+    World(0, scenario, recorder).play()
+    aborted = doubted = 0
+    for number, fault in crash_points(recorder.seen[DRIVER]):
+        world = World(0, scenario, PlannedFaults({(DRIVER, number): fault}))
+        history = world.play()
+        # Of a job that had committed, and whose driver died before it could do more, nobody promises the rest.
+        known = [*world.judges.ended, *world.judges.jobs.values()]
+        committed = any(job.committed for job in known if job.directory == scenario.jobs[0].layout.job_id)
+        assert not history.violations or committed, render(history)
+        told = "\n".join(line for line in history.told if "visitor0" in line)
+        ours = [path for path, stored in world.ether.disk.files.items() if isinstance(stored.label, Written)]
+        aborted += "aborted" in told
+        doubted += "OutcomeUnknown" in told
+        assert not ours or committed or "aborted" not in told, f"{render(history)}\n{ours}"
+        assert not committed or ours, render(history)
+    assert aborted > 5 and (doubted or policy == "append")
 
 
 @pytest.mark.parametrize("policy", ["replace", "replace-partitions"])

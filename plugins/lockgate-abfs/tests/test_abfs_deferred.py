@@ -23,6 +23,7 @@ from lockgate_lab.azure import AzureLab
 from lockgate_lab.dialects import AZURE
 from lockgate_lab.fault_proxy import FaultProxyLab
 from lockgate_lab.servers import Azurite
+from lost_records import LOST_RECORDS
 from remote_jobs import AWKWARD, RemoteTable, without_ids
 
 Stores = Callable[[str], Store]
@@ -304,3 +305,13 @@ def test_a_file_costs_two_requests_one_more_than_a_plain_write(azure: AzureLab, 
     counts = {name: count - before.get(name, 0) for name, count in after.items()}
     assert (counts["PutBlock"], counts["PutBlockList"]) == (200, 200)
     assert sum(counts.values()) < 2.4 * 200
+
+
+@pytest.mark.parametrize("scenario", LOST_RECORDS, ids=lambda scenario: scenario.__name__)
+def test_a_job_whose_record_is_lost(
+    scenario: Callable[..., None], table: RemoteTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.write({"old": b"old"})
+    job = table.job(on_failure="leave")
+    receipts = [table.task(job, {"a": b"1", "p=1/b": b"2"}), table.task(job, {"c": b"3"}, task=1)]
+    scenario(job, receipts, table.read, monkeypatch)

@@ -10,7 +10,7 @@ from azure.storage.blob import ContainerClient
 from lockgate.engine.run.store import OutputFile, Store
 from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.options import JobOptions
-from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, Upload
+from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, GivenUp, Upload
 from lockgate.model.urls import parse_url
 from lockgate_abfs.credentials import find_credential
 from lockgate_abfs.flat_store import FlatStore
@@ -43,8 +43,8 @@ class MarksNothing(FlatStore):
 class GivesNothingUp(FlatStore):
     """As if there were nothing to be done, since Azure has no abort."""
 
-    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
-        return None
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
+        return [GivenUp.NOT_FOUND for _ in uploads]
 
 
 class TakesWhatIsThereForItsOwn(FlatStore):

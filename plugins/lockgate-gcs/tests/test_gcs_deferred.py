@@ -16,6 +16,7 @@ from lockgate.model.layout import is_kept_uploads
 from lockgate_gcs.kept_uploads import BATCH_BYTES, decode_kept
 from lockgate_lab.gcs import GcsLab
 from lockgate_lab.gcs.buckets import new_object
+from lost_records import LOST_RECORDS
 from remote_jobs import RemoteTable
 from typer.testing import CliRunner
 
@@ -309,3 +310,13 @@ def test_a_later_attempt_at_a_job_commits_what_tasks_of_a_dead_one_have_committe
     assert table.read() == {"a": b"1", "b": b"x" * (UNIT + 1), "c": b"3"}
     assert pending() == []
     assert table.left_over() == []
+
+
+@pytest.mark.parametrize("scenario", LOST_RECORDS, ids=lambda scenario: scenario.__name__)
+def test_a_job_whose_record_is_lost(
+    scenario: Callable[..., None], table: RemoteTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.write({"old": b"old"})
+    job = table.job(on_failure="leave")
+    receipts = [table.task(job, {"a": b"1", "p=1/b": b"2"}), table.task(job, {"c": b"3"}, task=1)]
+    scenario(job, receipts, table.read, monkeypatch)

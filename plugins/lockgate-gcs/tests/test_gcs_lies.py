@@ -9,7 +9,7 @@ import pytest
 from lockgate.engine.run.store import OutputFile, Store
 from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.options import JobOptions
-from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, Upload
+from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, GivenUp, Upload
 from lockgate.model.urls import parse_url
 from lockgate_gcs.credentials import find_credential
 from lockgate_gcs.settings import GcsSettings
@@ -38,8 +38,8 @@ class CompletesAtOnce(GcsStore):
 
 
 class GivesNothingUp(GcsStore):
-    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
-        return None
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
+        return [GivenUp.NOT_FOUND for _ in uploads]
 
 
 class TakesTheSameContentForItsOwn(GcsStore):

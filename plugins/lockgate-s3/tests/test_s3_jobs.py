@@ -21,6 +21,7 @@ from lockgate.errors import (
 )
 from lockgate.protocols.deferred import job_commit
 from lockgate_lab.servers import MinioServer
+from lost_records import LOST_RECORDS, delete_record
 
 PATH = "tables/all events"
 
@@ -274,6 +275,41 @@ def test_a_committed_job_whose_record_lost_its_newest_version_is_not_undone_with
     assert found[job.job_id].outcome == "finished"
     assert seen(bucket) == {"p=1/new": b"new"}
     assert lockgate.verify(bucket.url(PATH), options(bucket)).findings == []
+
+
+@pytest.mark.parametrize("scenario", LOST_RECORDS, ids=lambda scenario: scenario.__name__)
+def test_a_job_whose_record_is_lost(scenario, bucket, monkeypatch) -> None:
+    write_job(bucket, {"old": b"old"})
+    job = Job(bucket.url(PATH), options(bucket, on_failure="leave"))
+    job.setup()
+    receipts = [task(job, {"a": b"1", "p=1/b": b"2"}), task(job, {"late": b"3"}, number=1)]
+    scenario(job, receipts, lambda: seen(bucket), monkeypatch)
+    assert bucket.uploads() == []
+
+
+def test_an_aborted_job_that_had_committed_keeps_its_files(bucket, monkeypatch) -> None:
+    """Its record is deleted before its driver can clean up: `_SUCCESS` says what it is."""
+    job = Job(bucket.url(PATH), options(bucket, cleanup_skip=True))
+    job.setup()
+    job.commit([task(job, {"a": b"1"})])
+    delete_record(job)
+    job.abort()
+    assert seen(bucket) == {"a": b"1"}
+
+
+def test_an_aborted_job_whose_replaced_files_are_gone_keeps_its_own(bucket, monkeypatch) -> None:
+    """Its driver died after its commit point, before it could say so."""
+    write_job(bucket, {"p=1/old": b"old"})
+    job = Job(bucket.url(PATH), options(bucket, conflict="replace-partitions"))
+    job.setup()
+    with monkeypatch.context() as patched:
+        patched.setattr(job_commit, "_announce", die)
+        with pytest.raises(CleanupFailed):
+            job.commit([task(job, {"p=1/new": b"new"})])
+    delete_record(job)
+    with pytest.raises(OutcomeUnknown, match="what they replace is gone"):
+        job.abort()
+    assert seen(bucket) == {"p=1/new": b"new"}
 
 
 def test_an_undoing_names_a_replaced_file_that_somebody_has_deleted(bucket, monkeypatch) -> None:

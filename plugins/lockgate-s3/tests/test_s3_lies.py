@@ -10,7 +10,15 @@ import pytest
 from lockgate.engine.run.store import OutputFile, Store
 from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.options import JobOptions
-from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
+from lockgate.model.uploads import (
+    BegunUpload,
+    Completed,
+    CompletionOutcome,
+    GivenUp,
+    NotCompleted,
+    Upload,
+    UploadRefusal,
+)
 from lockgate.model.urls import parse_url
 from lockgate_s3.credentials import find_credential
 from lockgate_s3.settings import S3Settings
@@ -39,8 +47,14 @@ class CompletesAtOnce(S3Store):
 
 
 class GivesNothingUp(S3Store):
-    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
-        return None
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
+        return [GivenUp.NOT_FOUND for _ in uploads]
+
+
+class TellsThatAllHadWaited(S3Store):
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
+        await super().abort_uploads(uploads)
+        return [GivenUp.ENDED for _ in uploads]
 
 
 class ListsItsNeighbours(S3Store):
@@ -94,6 +108,7 @@ class DeletesAnything(S3Store):
         (TellsEverybodyThatItWon, "one_of_many_completions_of_a_path_wins"),
         (CompletesAtOnce, "a_deferred_upload_is_seen_when_it_is_completed"),
         (GivesNothingUp, "an_upload_that_was_given_up_is_never_completed"),
+        (TellsThatAllHadWaited, "an_upload_that_was_given_up_is_never_completed"),
         (ListsItsNeighbours, "uploads_are_listed_until_they_end"),
         (RefusesARepetition, "a_completion_may_be_repeated"),
         (TakesTheSameContentForItsOwn, "a_completion_refuses_an_existing_file"),

@@ -67,6 +67,9 @@ class Observer(Protocol):
     def saw_given_up(self, actor: str, upload: Pending) -> None:
         """A deferred upload was given up."""
 
+    def saw_dropped(self, actor: str, upload: Pending, by: Pending) -> None:
+        """A deferred upload went since another of its path was completed, or given up."""
+
 
 @dataclass
 class Disk:
@@ -82,6 +85,8 @@ class Disk:
     """When each was changed last, in seconds since 1970."""
     pending: dict[str, Pending] = field(default_factory=dict)
     """Deferred uploads by their tokens."""
+    one_pool_a_path: bool = False
+    """Whether the uploads of one path wait in one place, and go with the first of them that ends."""
     _serial: int = 0
 
     def make(self, content: bytes, label: object = None, proof: str = "") -> Stored:
@@ -139,10 +144,19 @@ class Disk:
         upload.stored.modified = self.clock()
         self.files[upload.path] = upload.stored
         self.observer.saw_completion(actor, upload.path, upload.stored, old)
+        self._drop_others(actor, upload)
 
     def give_up_upload(self, actor: str, token: str) -> None:
         """End a deferred upload; nothing comes of it."""
-        self.observer.saw_given_up(actor, self.pending.pop(token))
+        upload = self.pending.pop(token)
+        self.observer.saw_given_up(actor, upload)
+        if upload.path not in self.files:
+            self._drop_others(actor, upload)
+
+    def _drop_others(self, actor: str, upload: Pending) -> None:
+        if self.one_pool_a_path:
+            for other in [each for each in self.pending.values() if each.path == upload.path]:
+                self.observer.saw_dropped(actor, self.pending.pop(other.token), upload)
 
     def move(self, actor: str, source: str, target: str) -> None:
         """Rename a file, replacing what is there."""

@@ -459,6 +459,16 @@ class Judges:
         if job is not None and counts and job.phase in (Phase.MOVING, Phase.PUBLISHING):
             self.accuse("complete", f"{actor} gave up {upload.path} of {job_id}, which is committing it")
 
+    def saw_dropped(self, actor: str, upload: Pending, by: Pending) -> None:
+        self.changes += 1
+        whose, theirs = upload.stored.label, by.stored.label
+        if isinstance(whose, Written) and isinstance(theirs, Written):
+            self.accuse(
+                "contained",
+                f"{actor} ended the upload of {upload.path} of {whose.attempt} of {whose.run} with that of "
+                f"{theirs.attempt} of {theirs.run}",
+            )
+
     def _job_of(self, stored: Stored) -> JobTruth | None:
         """The job whose task attempt wrote a file, or another of its id."""
         label = stored.label
@@ -474,7 +484,10 @@ class Judges:
             return allowed is None or bool(allowed & doomed[1])
         job = self._job_of(gone)
         if job is None or job.committed or not job.replaces_afterwards or not job.owns(path, gone):
-            return False
+            # Or somebody has deleted its record, and it is aborted.
+            lost = [one for one in self.ended if one.robbed and not one.committed and one.owns(path, gone)]
+            job = self.jobs.get(lost[0].directory) if lost else None
+            return job is not None and job.phase is Phase.ROLLING_BACK and (allowed is None or job.directory in allowed)
         return job.phase is Phase.ROLLING_BACK and (allowed is None or job.directory in allowed)
 
     def _may_withdraw(self, actor: str) -> bool:

@@ -98,12 +98,13 @@ class Visitor:
 class Stranger:
     """Another committer, as plain Spark's: it writes its files by way of `_temporary/0`, deletes `_temporary` whole,
     and leaves an empty `_SUCCESS`; or it aborts, and only deletes. `tidies`: it, or a person who tidies up, deletes the
-    directories of our jobs as well, whoever is at work there."""
+    directories of our jobs as well, whoever is at work there; `only_records`: of these, the commit records alone."""
 
     at: float
     targets: tuple[str, ...]
     aborts: bool = False
     tidies: bool = False
+    only_records: bool = False
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,15 @@ from lockgate.model.files import (
     Unknown,
 )
 from lockgate.model.layout import doomed, is_kept_uploads, kept_uploads
-from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
+from lockgate.model.uploads import (
+    BegunUpload,
+    Completed,
+    CompletionOutcome,
+    GivenUp,
+    NotCompleted,
+    Upload,
+    UploadRefusal,
+)
 from lockgate.model.urls import StoreUrl, parent_of
 from msgspec import structs
 
@@ -72,6 +80,8 @@ class StoreProfile:
     """What `protocol=auto` stands for there."""
     keeps_uploads: bool = False
     """What completes an upload is not in its token, but kept in files, and uploads cannot be listed."""
+    uploads_share_names: bool = False
+    """The uploads of one path are one: who completes one, or gives one up, ends the others."""
 
     @property
     def defers(self) -> bool:
@@ -138,6 +148,10 @@ SESSIONS = replace(
 )
 """GCS, where jobs are told to rename nothing: what completes an upload is a secret."""
 
+POOL = replace(BUCKET, name="pool", uploads_share_names=True)
+"""Azure, where jobs rename nothing: all who upload to a name share one pool of blocks that are not committed, and any
+commit under that name drops the whole of it (REST reference, "Put Block List")."""
+
 EVERY_STORE = (*PROFILES, BUCKET.name)
 """Every kind that is enumerated."""
 
@@ -147,7 +161,7 @@ REMEMBERED_SECONDS = 300.0
 
 def profile_of(name: str) -> StoreProfile:
     """The kind of store of that name."""
-    return {each.name: each for each in (COPYING, BUCKET, SESSIONS)}.get(name) or PROFILES[name]
+    return {each.name: each for each in (COPYING, BUCKET, SESSIONS, POOL)}.get(name) or PROFILES[name]
 
 
 @types.coroutine
@@ -669,6 +683,10 @@ class SimulatedStore(Store):
     def keeps_uploads(self) -> bool:  # type: ignore[override]  # as the profile says
         return self.ether.profile.keeps_uploads
 
+    @property
+    def uploads_share_names(self) -> bool:  # type: ignore[override]  # as the profile says
+        return self.ether.profile.uploads_share_names
+
     def open_deferred(self, path: str, mark: str, keep: str) -> OutputFile:
         return _Output(self, path, self.writes, mark, keep)
 
@@ -752,20 +770,25 @@ class SimulatedStore(Store):
     refuses_existing: ClassVar[bool] = True
     """Whether a completion is conditional."""
 
-    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
         paths = [upload.path for upload in uploads]
         fault = await self._begin("give up", paths, len(uploads))
         self._lost(fault, "give up", paths, lambda: [self._give_up(upload) for upload in uploads])
+        answers: list[GivenUp] = []
         for index, upload in enumerate(uploads):
             if index:
                 await self._between(fault, index, "give up")
-            self._give_up(upload)
-        await self._end(fault, "give up", paths, "")
+            answers.append(self._give_up(upload))
+        await self._end(fault, "give up", paths, answers)
+        return answers
 
-    def _give_up(self, upload: Upload | BegunUpload) -> None:
+    def _give_up(self, upload: Upload | BegunUpload) -> GivenUp:
         token = upload.token.partition(" ")[0]
-        if token in self._disk.pending and self._is_known(upload):
-            self._disk.give_up_upload(self.actor.name, token)
+        if token not in self._disk.pending or not self._is_known(upload):
+            return GivenUp.NOT_FOUND
+        self._disk.give_up_upload(self.actor.name, token)
+        # Nobody says what a session answers that has become an object.
+        return GivenUp.NOT_FOUND if self.keeps_uploads else GivenUp.ENDED
 
     async def list_uploads(self) -> AsyncIterator[Sequence[BegunUpload]]:
         fault = await self._begin("list uploads", "")

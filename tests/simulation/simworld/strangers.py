@@ -8,7 +8,7 @@ programs that delete what is old: they delete the directories of our jobs, recor
 
 from __future__ import annotations
 
-from lockgate.model.layout import JOBS, TEMPORARY
+from lockgate.model.layout import JOBS, TEMPORARY, record_sequence
 
 from simworld.disk import Disk
 from simworld.judges import Strange
@@ -32,20 +32,22 @@ async def commit_or_abort(ether: Ether, actor: str, stranger: Stranger) -> None:
                 ether.trace.append((ether.loop.now, actor, "rename", target, "renamed"))
     await _delete(ether, actor, TEMPORARY)
     if stranger.tidies:
-        await _delete(ether, actor, JOBS)
+        await _delete(ether, actor, JOBS, only_records=stranger.only_records)
     if not stranger.aborts:
         await turn()
         disk.put(actor, "_SUCCESS", disk.make(b""))
         ether.trace.append((ether.loop.now, actor, "write", "_SUCCESS", "empty"))
 
 
-async def _delete(ether: Ether, actor: str, tree: str) -> None:
+async def _delete(ether: Ether, actor: str, tree: str, *, only_records: bool = False) -> None:
     disk = ether.disk
     await turn()
     # In whatever order: no store promises one.
     for path in sorted(disk.below(tree), reverse=len(ether.trace) % 2 == 0):
         if not ether.profile.deletes_at_once:
             await turn()
+        if only_records and record_sequence(path.rpartition("/")[2]) is None:
+            continue
         if path in disk.files:
             disk.remove(actor, path)
     for directory in (*disk.directories_below(tree), tree):

@@ -41,6 +41,7 @@ from lockgate.model.plan import CommitPlan, Survey
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import Holder
 from lockgate.model.summary import CommittedFile, FileList, LockgateSummary, Summary, encode_summary
+from lockgate.model.uploads import tag_of
 from lockgate.plugins.builtin.conflict_policies import lockgate_resolve_conflicts
 from lockgate.plugins.builtin.file_validation import lockgate_validate_file
 from lockgate.plugins.builtin.job_cleanup import lockgate_cleanup
@@ -185,6 +186,7 @@ class World:
         loop = self.loop
         identities = "length+time" if scenario.coarse_identities and profile.name == "hdfs" else profile.identity_kind
         disk = Disk(profile.real_directories, identities, self.judges, lambda: EPOCH + loop.now)
+        disk.one_pool_a_path = profile.uploads_share_names
         if faults is None:
             faults = (
                 RandomFaults(
@@ -547,6 +549,10 @@ class World:
         try:
             await run.protocol.set_up_task(run)
             nonce = f"{self.random.getrandbits(24):06x}"
+            tag = f"-{tag_of(run.marker, run.task_attempt_id, nonce)}" if run.protocol.needs_tags(run) else ""
+            if tag:  # as front ends name files
+                files = {f"{target}{tag}": content for target, content in files.items()}
+                self.judges.attempts[actor.name] = (job.run, plan.task, name.task_attempt_id, files)
             for ordinal, (target, content) in enumerate(files.items()):
                 label = Written(job.run, name.task_attempt_id, target)
                 if plan.scans:
@@ -561,7 +567,7 @@ class World:
                 output = run.protocol.open_file(run, ordinal, target, nonce)
                 output.stream.write(content)
                 staged[target] = output.close()
-            await self._linger(plan, run, store, layout.task_directory(name.task_attempt_id))
+            await self._linger(plan, run, store, layout.task_directory(name.task_attempt_id), tag, nonce)
             if plan.fails:
                 await run.protocol.abort_task(run, name, staged)
                 failed.add((plan.task, plan.attempt))
@@ -583,7 +589,9 @@ class World:
         # The driver takes the first report of a task that it hears, and never another.
         self.receipts[job.run].setdefault(plan.task, receipt)
 
-    async def _linger(self, plan: AttemptPlan, run: JobRun, store: SimulatedStore, directory: str) -> None:
+    async def _linger(
+        self, plan: AttemptPlan, run: JobRun, store: SimulatedStore, directory: str, tag: str, nonce: str
+    ) -> None:
         for number in range(plan.lingers):
             await asyncio.sleep(plan.pause)
             if store.actor.dead:
@@ -591,9 +599,9 @@ class World:
             if self.ether.profile.protocol == MANIFEST.name:
                 store.write_output(f"{directory}/more-{number}", b"more", None)
             else:
-                path = f"p=1/more-{number}-{run.layout.job_id}"
+                path = f"p=1/more-{number}-{run.layout.job_id}{tag}"
                 store.writes = Written(*store.writes[:2], path) if isinstance(store.writes, Written) else None
-                run.protocol.open_file(run, 100 + number, path, "more").close()
+                run.protocol.open_file(run, 100 + number, path, nonce).close()
 
     async def _commit_again(
         self, run: JobRun, name: TaskAttempt, staged: dict[str, FileStatus] | None, first: Receipt

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import Deleted, DirectoryOutcome, FileStatus, Rename, RenameOutcome
-from lockgate.model.uploads import BegunUpload, CompletionOutcome, Upload
+from lockgate.model.uploads import BegunUpload, CompletionOutcome, GivenUp, Upload
 from lockgate.model.urls import StoreUrl
 
 Before = Callable[[int, str], Awaitable[None]]
@@ -192,11 +192,13 @@ class WatchedStore(Store):
             outcomes += await self._inner.complete_uploads([upload], progress)
         return outcomes
 
-    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
         """One by one."""
+        answers: list[GivenUp] = []
         for upload in uploads:
             await self._change(f"give up {upload.path}")
-            await self._inner.abort_uploads([upload])
+            answers += await self._inner.abort_uploads([upload])
+        return answers
 
     async def list_uploads(self) -> AsyncIterator[Sequence[BegunUpload]]:
         """Passed on."""

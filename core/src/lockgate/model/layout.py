@@ -84,6 +84,8 @@ TEMPORARY_SUFFIX = ".tmp"
 ABORTED_SUFFIX = ".aborted"
 ENDED_SUFFIX = ".ended"
 
+OUTCOME_SUFFIX = ".outcome"
+
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
 _ATTEMPT = re.compile(rf"({'|'.join((OURS, *HADOOP))})({_ID.pattern})/([0-9]{{2,4}})")
 _MAGIC_ATTEMPT = re.compile(rf"({MAGIC}({_ID.pattern})/job-)\2/([0-9]{{2,4}})")
@@ -459,7 +461,7 @@ TRANSACTIONS = f"{BOOKKEEPING}/txn"
 
 def transaction_outcome(digest: str) -> str:
     """Where the outcome of the transaction id with this SHA-256 (hexadecimal) is kept: the first summary."""
-    return f"{TRANSACTIONS}/_{digest}.outcome"
+    return f"{TRANSACTIONS}/_{digest}{OUTCOME_SUFFIX}"
 
 
 def transaction_claim(digest: str, sequence: int) -> str:
@@ -482,6 +484,12 @@ def forgotten_number(name: str, digest: str) -> int | None:
     """The number in such a file's name, or None for any other file."""
     match = re.fullmatch(rf"_{digest}\.forgotten-([0-9]{{12,}})", name)
     return None if match is None else int(match.group(1))
+
+
+def is_waiting_summary(relative: str) -> bool:
+    """Whether this is a path as `summary_temporary` gives them."""
+    name = relative.rpartition("/")[2]
+    return name.startswith(f"{SUCCESS}-") and name.endswith(TEMPORARY_SUFFIX)
 
 
 def is_reserved(relative: str) -> bool:

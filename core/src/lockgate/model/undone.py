@@ -10,16 +10,18 @@ from dataclasses import dataclass
 class Undone:
     """What an undoing could not make as it was: `missing` are files that the job was to replace and that somebody else
     has deleted; `left` are paths where the job had put a file, and which hold another now, or that file changed,
-    or a file that cannot be proved to be the job's."""
+    or a file that cannot be proved to be the job's. `doubt`: why nobody can tell whether the job had committed; then
+    all of its files are left."""
 
     missing: Sequence[str] = ()
     left: Sequence[str] = ()
+    doubt: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.left)
 
     def __add__(self, other: Undone) -> Undone:
-        return Undone([*self.missing, *other.missing], [*self.left, *other.left])
+        return Undone([*self.missing, *other.missing], [*self.left, *other.left], self.doubt or other.doubt)
 
     def __str__(self) -> str:
         """What is to be said after "the destination was restored"; nothing where all is as it was."""

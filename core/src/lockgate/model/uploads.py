@@ -72,6 +72,16 @@ class NotCompleted(Struct, frozen=True, gc=False):
 CompletionOutcome = Completed | NotCompleted | Unknown
 
 
+class GivenUp(StrEnum):
+    """What giving an upload up has met. A failure is raised, not returned."""
+
+    ENDED = "ended"
+    """It surely waited until now, so it has never become a file, and never will."""
+    NOT_FOUND = "not found"
+    """Nothing of it waits: it was completed, or given up before, or that cannot be told. What stands at its path
+    tells."""
+
+
 class BegunUpload(Struct, frozen=True, gc=False):
     """An upload as a listing shows it: begun, neither completed nor given up. `begun` is in seconds since 1970."""
 

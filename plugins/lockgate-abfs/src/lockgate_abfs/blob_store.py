@@ -11,7 +11,7 @@ from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.names import ABFS
 from lockgate.model.options import JobOptions
-from lockgate.model.uploads import BegunUpload, CompletionOutcome, Upload
+from lockgate.model.uploads import BegunUpload, CompletionOutcome, GivenUp, Upload
 from lockgate.model.urls import StoreUrl, check_relative
 from lockgate.stores.http.client import StoreClient
 from lockgate.stores.http.upload import StreamedOutput, UploadSteps
@@ -83,9 +83,9 @@ class BlobStore(Store):
         """One request each, which is refused where something is; two for a file without content."""
         return await self._deferred.complete(uploads, progress)
 
-    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
         """One request where nothing waits any more, else three; see `give_up`."""
-        await self._deferred.abort(uploads)
+        return await self._deferred.abort(uploads)
 
     async def close(self) -> None:
         """Let go of the running loop's connections."""

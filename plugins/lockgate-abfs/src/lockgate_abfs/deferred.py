@@ -20,7 +20,15 @@ from collections.abc import Mapping, Sequence
 from lockgate.engine.run.store import Progress, no_progress
 from lockgate.model.errors import AnswerLost, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus, Unknown
-from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
+from lockgate.model.uploads import (
+    BegunUpload,
+    Completed,
+    CompletionOutcome,
+    GivenUp,
+    NotCompleted,
+    Upload,
+    UploadRefusal,
+)
 from lockgate.model.urls import check_relative
 from lockgate.stores.http.bulk import for_each
 from lockgate.stores.http.client import StoreClient
@@ -96,14 +104,14 @@ class DeferredUploads:
         """The steps of a new one."""
         return DeferredUpload(self._client, self._calls, check_relative(path), mark)
 
-    async def abort(self, uploads: Sequence[Upload | BegunUpload]) -> None:
+    async def abort(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
         """See `Store.abort_uploads`."""
 
-        async def abort(upload: Upload | BegunUpload) -> None:
+        async def abort(upload: Upload | BegunUpload) -> GivenUp:
             nonce = blocks_of(upload.token)[0] if upload.token else ""
-            await self._give_up(check_relative(upload.path), nonce)
+            return await self._give_up(check_relative(upload.path), nonce)
 
-        await for_each(uploads, abort, at_once=self._client.in_flight_max, done=no_progress)
+        return await for_each(uploads, abort, at_once=self._client.in_flight_max, done=no_progress)
 
     async def complete(self, uploads: Sequence[Upload], progress: Progress) -> list[CompletionOutcome]:
         """See `Store.complete_uploads`."""

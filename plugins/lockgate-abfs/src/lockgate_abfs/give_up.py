@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from xml.etree import ElementTree
 
 from lockgate.model.errors import AnswerLost, StoreUnavailable
+from lockgate.model.uploads import GivenUp
 from lockgate.stores.http.client import StoreClient
 
 from lockgate_abfs.answers import CONTAINER_MISSING, bare_etag, code_of, error_of, says_exists
@@ -49,8 +50,9 @@ class GiveUp:
         self._calls = calls
         self._metadata = {GIVEN_UP: "true", **folder}
 
-    async def __call__(self, path: str, nonce: str) -> None:
-        """Give up the upload whose blocks have this nonce; without one, all that waits for the name.
+    async def __call__(self, path: str, nonce: str) -> GivenUp:
+        """Give up the upload whose blocks have this nonce; without one, all that waits for the name. It has `ENDED`
+        where its blocks waited, and no blob stood there.
 
         Raises:
             StoreUnavailable: it may still be completed.
@@ -62,9 +64,11 @@ class GiveUp:
             waiting, length = await self._waiting(path, nonce)
             if not waiting:
                 if length is None or length > TICKET_BYTES_MAX or await self._is_clear(path, nonce):
-                    return
-            elif await self._drop(path) or (attempt and await self._is_taken(path)):
-                return
+                    return GivenUp.NOT_FOUND
+            elif await self._drop(path):
+                return GivenUp.ENDED
+            elif attempt and await self._is_taken(path):
+                return GivenUp.NOT_FOUND
         raise StoreUnavailable("what waits for a name is not given up", where=str(self._calls.root.child(path)))
 
     async def _waiting(self, path: str, nonce: str) -> tuple[bool, int | None]:

@@ -18,7 +18,15 @@ from lockgate.engine.run.store import Progress, Store, no_progress
 from lockgate.model.errors import AnswerLost, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus, Unknown
 from lockgate.model.layout import is_kept_uploads
-from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
+from lockgate.model.uploads import (
+    BegunUpload,
+    Completed,
+    CompletionOutcome,
+    GivenUp,
+    NotCompleted,
+    Upload,
+    UploadRefusal,
+)
 from lockgate.model.urls import check_relative, parent_of
 from lockgate.stores.http.bulk import for_each
 from lockgate.stores.http.client import StoreClient
@@ -153,21 +161,20 @@ class DeferredUploads:
 
     # Abort
 
-    async def abort(self, uploads: Sequence[Upload | BegunUpload]) -> None:
-        """See `Store.abort_uploads`."""
+    async def abort(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
+        """See `Store.abort_uploads`. What a session that has ended by becoming an object answers to a cancellation, no
+        page says: so whatever has a session may have."""
         files = KeptFiles(self._store, uploads)
 
-        async def abort(upload: Upload | BegunUpload) -> None:
+        async def abort(upload: Upload | BegunUpload) -> GivenUp:
             kept = self._take(upload.token)
             if kept is not None:
                 files.leave(upload)
-                await self._give_up(kept)
-                return
+                return await self._give_up(kept)
             async with files.of(upload) as kept:
-                if kept is not None:
-                    await self._give_up(kept)
+                return GivenUp.NOT_FOUND if kept is None else await self._give_up(kept)
 
-        await for_each(uploads, abort, at_once=self._client.in_flight_max, done=no_progress)
+        return await for_each(uploads, abort, at_once=self._client.in_flight_max, done=no_progress)
 
     def _take(self, token: str) -> KeptUpload | None:
         keep = keep_of(token)
@@ -179,18 +186,21 @@ class DeferredUploads:
             self._keepers.pop(keep, None)
         return kept
 
-    async def _give_up(self, kept: KeptUpload) -> None:
+    async def _give_up(self, kept: KeptUpload) -> GivenUp:
         try:
             session = self._session(kept)
         except StoreError as error:  # nor would anybody complete it
             log.warning("an upload is left to expire", error=str(error))
-            return
+            return GivenUp.NOT_FOUND
         answer = await session.give_up()
-        if answer is None or answer.status in (200, 204, *ENDED):
-            return
+        if answer is None:
+            return GivenUp.ENDED
+        if answer.status in (200, 204, *ENDED):
+            return GivenUp.NOT_FOUND
         (found,) = await self._store.stat_files([check_relative(kept.path)])
         if found is None or found.proof != kept.mark:  # nor has it ended by becoming an object
             raise error_of(self._calls.cancel_upload("", kept.path), answer)
+        return GivenUp.NOT_FOUND
 
 
 class KeptFiles:

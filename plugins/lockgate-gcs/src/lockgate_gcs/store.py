@@ -36,7 +36,7 @@ from lockgate.model.files import (
 )
 from lockgate.model.names import GCS
 from lockgate.model.options import JobOptions
-from lockgate.model.uploads import BegunUpload, CompletionOutcome, Upload
+from lockgate.model.uploads import BegunUpload, CompletionOutcome, GivenUp, Upload
 from lockgate.model.urls import StoreUrl, check_relative
 from lockgate.stores.http.bulk import for_each
 from lockgate.stores.http.client import Authorizer, StoreClient, is_refusal
@@ -563,9 +563,9 @@ class GcsStore(Store):
         """One request each, which is refused where an object is, and one for each file that keeps some of them."""
         return await self._deferred.complete(uploads, progress)
 
-    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
         """One request each, and one for each file that keeps some of them."""
-        await self._deferred.abort(uploads)
+        return await self._deferred.abort(uploads)
 
     async def close(self) -> None:
         """Let go of the running loop's connections."""

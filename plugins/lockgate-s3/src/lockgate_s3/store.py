@@ -33,7 +33,15 @@ from lockgate.model.files import (
 )
 from lockgate.model.names import S3
 from lockgate.model.options import JobOptions
-from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
+from lockgate.model.uploads import (
+    BegunUpload,
+    Completed,
+    CompletionOutcome,
+    GivenUp,
+    NotCompleted,
+    Upload,
+    UploadRefusal,
+)
 from lockgate.model.urls import StoreUrl, check_relative
 from lockgate.stores.http.bulk import for_each
 from lockgate.stores.http.client import Authorizer, StoreClient
@@ -418,20 +426,17 @@ class S3Store(Store):
 
         return await for_each(uploads, look, at_once=self.client.in_flight_max, done=no_progress)
 
-    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
-        """One request each. A part that is on its way may outlive that: it is asked for again until nothing is left."""
-        await self.give_up(uploads)
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
+        """One request each. One that was completed, or given up, is answered by 404 (API reference of Amazon S3,
+        "AbortMultipartUpload")."""
 
-    async def give_up(self, uploads: Sequence[Upload | BegunUpload]) -> list[bool]:
-        """The same; whether each surely had waited until then."""
-
-        async def abort(upload: Upload | BegunUpload) -> bool:
+        async def abort(upload: Upload | BegunUpload) -> GivenUp:
             token = decode_parts(upload.token).upload if isinstance(upload, Upload) else upload.token
             call = self._calls.abort_upload(check_relative(upload.path), token)
             answer = await self.client.ask(call)
             if answer.status not in (200, 204, 404):
                 raise error_of(call, answer)
-            return answer.status != 404
+            return GivenUp.NOT_FOUND if answer.status == 404 else GivenUp.ENDED
 
         return await for_each(uploads, abort, at_once=self.client.in_flight_max, done=no_progress)
 

@@ -34,6 +34,7 @@ class VersityGateway(DirectoryServer):
         data.mkdir()
         metadata.mkdir()
         listens = ["--access", self.access_key, "--secret", self.secret_key, "--port", f"127.0.0.1:{port}", "--quiet"]
+        listens.append("--keep-alive")  # without it each answer closes its connection, as no service does
         return [*listens, "posix", "--sidecar", str(metadata), str(data)]
 
     def make_bucket(self, name: str) -> None:

@@ -8,7 +8,7 @@ from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import FileChanged
 from lockgate.model.files import Deleted, FileStatus
-from lockgate.model.uploads import Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
+from lockgate.model.uploads import Completed, CompletionOutcome, GivenUp, NotCompleted, Upload, UploadRefusal
 
 from lockgate_testkit.bench import Bench, ContractBroken, expect, expect_same
 from lockgate_testkit.catalogue import check
@@ -116,8 +116,10 @@ async def an_upload_that_was_given_up_is_never_completed(bench: Bench) -> None:
     """An upload that was given up cannot be completed; giving it up again, or a completed one, changes nothing."""
     one, two = await deferred(bench.store, "d/one", b"1", "one"), await deferred(bench.store, "d/two", b"2", "two")
     await bench.store.complete_uploads([two])
-    await bench.store.abort_uploads([one, two])
-    await bench.store.abort_uploads([one])
+    ended, *others = [*await bench.store.abort_uploads([one, two]), *await bench.store.abort_uploads([one])]
+    expect(ended in GivenUp, f"what became of an upload that is given up: {ended!r}")
+    for other in others:
+        expect_same(other, GivenUp.NOT_FOUND, "what became of one that was completed, or given up before")
     first, second = await bench.store.complete_uploads([one, two])
     expect(not isinstance(first, Completed), f"the completion of an upload that was given up: {first}")
     expect(isinstance(second, Completed), f"the repeated completion of the other: {second}")

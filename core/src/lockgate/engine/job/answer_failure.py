@@ -149,7 +149,7 @@ async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
     if plan is not None:
         undone = await run.protocol.undo(run, plan, record)
     else:
-        await run.protocol.discard(run, record)
+        undone = await run.protocol.discard(run, record)
     await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
     return undone
 

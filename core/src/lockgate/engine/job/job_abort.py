@@ -6,15 +6,16 @@ Abort takes the commit record first, so that it and a job commit cannot both hap
 from __future__ import annotations
 
 from lockgate.engine.job.cleanup import clean_up
-from lockgate.engine.job.reports import report_abort
+from lockgate.engine.job.reports import report_abort, tell_undone
 from lockgate.engine.record.lost_versions import refuse_if_moved
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import RecordLog, fenced, look_at_job, refuse_superseded
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import JobNotFound
+from lockgate.model.errors import JobNotFound, OutcomeUnknown
 from lockgate.model.phases import Phase
+from lockgate.model.undone import Undone
 
 
 async def abort_job(run: JobRun) -> None:
@@ -23,7 +24,7 @@ async def abort_job(run: JobRun) -> None:
     Raises:
         CommitFenced: its job commit is under way, or was left for recovery; the error names the command.
         OutcomeUnknown: its commit record is lost, or its newest versions, and what it replaces is still set aside, or
-            some of its files are in place.
+            some of its files are in place, and nobody can tell whether it has committed.
     """
     with run.stage("abort_job"):
         record, newest_attempt = await look_at_job(run)
@@ -43,14 +44,27 @@ async def abort_job(run: JobRun) -> None:
                 claimed = await log.claim(Phase.ROLLING_BACK, record, reason="aborted")
             except JobNotFound:
                 return
-            await run.protocol.discard(run, claimed)
-            await log.advance(Phase.ROLLED_BACK)
+            undone = await run.protocol.discard(run, claimed)
+            await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
+            tell_undone(run, undone)
+            if undone.doubt:
+                await clean_up(run)
+                raise _may_have_committed(run, undone)
         elif record.phase is not Phase.ROLLED_BACK:
             raise fenced(run, record)
         await clean_up(run)
     await report_abort(run, "job_stage_abort")
     run.emit("job-aborted")
     run.log.info("job aborted")
+
+
+def _may_have_committed(run: JobRun, undone: Undone) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"job {run.layout.job_id} had begun its commit, and somebody has deleted its commit record. Files of the job "
+        f"are in place, and {undone.doubt}, so that it may have committed: {len(undone.left)} were left",
+        where="\n".join(run.url(path) for path in undone.left[:5]),
+        next_step="what else the job had left is deleted; if its output is not wanted, delete these files by hand",
+    )
 
 
 async def _is_there(run: JobRun) -> bool:

@@ -16,6 +16,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.errors import FileExists
 from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary, encode_summary
+from lockgate.model.undone import Undone
 
 
 async def report_success(run: JobRun, summary: Summary) -> None:
@@ -78,3 +79,11 @@ async def _keep_manifests(run: JobRun) -> None:
 async def _make(store: Store, path: str) -> None:
     if Capability.REAL_DIRECTORIES in store.capabilities:
         await store.make_directories([path])
+
+
+def tell_undone(run: JobRun, undone: Undone) -> None:
+    """Tell those who only listen what an undoing could not make as it was: gc, or a job of the same transaction id, may
+    be the one who undoes."""
+    if undone:
+        run.emit("not-all-restored", missing=list(undone.missing), left=list(undone.left))
+        run.log.warning("the destination was restored" + str(undone), missing=undone.missing, left=undone.left)

@@ -28,7 +28,7 @@ from msgspec import Struct
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
 from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, own_summary, published_summary, success_content
-from lockgate.engine.record.transactions import known_outcome, remember_outcome
+from lockgate.engine.record.transactions import has_outcome, known_outcome, remember_outcome
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -136,6 +136,16 @@ async def is_known_committed(run: JobRun) -> bool:
         return await has_ended(run)
     outcome = await known_outcome(run)
     return outcome is not None and outcome.job_id == run.layout.job_id
+
+
+async def is_committed_by_any_sign(run: JobRun) -> bool:
+    """As `is_known_committed`, where who asks may not know whether the job has a transaction id: the outcomes of all
+    are looked through. For rare questions."""
+    if await has_ended(run):
+        return True
+    if run.options.txn_id:
+        return await is_known_committed(run)
+    return await has_outcome(run)
 
 
 async def is_record_lost(run: JobRun) -> bool:

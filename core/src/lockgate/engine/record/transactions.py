@@ -43,6 +43,7 @@ from lockgate.model.errors import (
     StoreError,
 )
 from lockgate.model.layout import (
+    OUTCOME_SUFFIX,
     SUCCESS,
     TRANSACTIONS,
     JobLayout,
@@ -125,6 +126,15 @@ async def remember_outcome(run: JobRun) -> None:
         raise
     except LockgateError as error:  # damaged, which stops those who have this id, and nobody else
         run.log.warning("another job's outcome cannot be read", error=str(error))
+
+
+async def has_outcome(run: JobRun) -> bool:
+    """Whether an outcome is kept that says that this job has committed, of whatever transaction id."""
+    for name in [name async for name in _names(run) if name.endswith(OUTCOME_SUFFIX)]:
+        summary = await read_summary(run, f"{TRANSACTIONS}/{name}")
+        if summary is not None and summary.job_id == run.layout.job_id:
+            return True
+    return False
 
 
 async def has_begun(run: JobRun) -> bool:

@@ -16,6 +16,7 @@ from lockgate.engine.job.answer_failure import Failure, answer_failure, recorded
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.job_abort import abort_job
 from lockgate.engine.job.job_commit import commit_from_claim, conclude, finish_from, record_commit, wind_up
+from lockgate.engine.job.reports import tell_undone
 from lockgate.engine.record.ended_jobs import NOTHING_ASIDE, committed_summary, has_ended, remember_last
 from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
 from lockgate.engine.record.marker import read_marker
@@ -283,16 +284,9 @@ async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
     if more:
         undone += more
         await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
-    _tell(run, undone)
+    tell_undone(run, undone)
     await clean_up(run)
     return Recovery("undone", record.phase, missing=undone.missing, left=undone.left)
-
-
-def _tell(run: JobRun, undone: Undone) -> None:
-    """Tell those who only listen: gc, or a job of the same transaction id, may be the one who undoes."""
-    if undone:
-        run.emit("not-all-restored", missing=list(undone.missing), left=list(undone.left))
-        run.log.warning("the destination was restored" + str(undone), missing=undone.missing, left=undone.left)
 
 
 async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Recovery:
@@ -320,7 +314,7 @@ async def _from_lists(run: JobRun, kept: list[KeptList], *, undo: bool | None) -
     undone = await end_without_record(run, kept, undo=undo)
     if undone is None:
         return Recovery("finished", None, await published_summary(run))
-    _tell(run, undone)
+    tell_undone(run, undone)
     return Recovery("undone", None, missing=undone.missing, left=undone.left)
 
 
@@ -379,7 +373,7 @@ async def _end_remainder(run: JobRun, record: CommitRecord, *, undo: bool | None
 def _ended_already(run: JobRun, record: CommitRecord) -> Recovery:
     """Who has undone the job may have died before anybody was told of what could not be made as it was."""
     undone = Undone(record.missing, record.left)
-    _tell(run, undone)
+    tell_undone(run, undone)
     if not undone:
         return Recovery("nothing", record.phase)
     return Recovery("undone", record.phase, missing=undone.missing, left=undone.left)

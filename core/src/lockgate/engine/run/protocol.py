@@ -287,8 +287,9 @@ class Protocol(ABC):
         """
 
     @abstractmethod
-    async def discard(self, run: JobRun, record: CommitRecord) -> None:
-        """Delete all that a driver of this job could still make visible. Nothing of it was."""
+    async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
+        """Delete all that a driver of this job could still make visible. By its record nothing of it was; what is
+        found in place all the same, since versions of the record are lost, is taken out, or told as left."""
 
     @abstractmethod
     async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:

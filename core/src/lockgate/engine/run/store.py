@@ -16,7 +16,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.errors import StoreError
 from lockgate.model.files import Deleted, DirectoryOutcome, FileStatus, Rename, RenameOutcome
 from lockgate.model.names import ANY_NAME, NameRules
-from lockgate.model.uploads import BegunUpload, CompletionOutcome, Upload
+from lockgate.model.uploads import BegunUpload, CompletionOutcome, GivenUp, Upload
 from lockgate.model.urls import StoreUrl
 
 Progress = Callable[[int], None]
@@ -318,9 +318,9 @@ class Store(ABC):
         """
         raise self._cannot(Capability.DEFERRED_UPLOAD)
 
-    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> None:
-        """Give uploads up: from then on they cannot be completed. One that is completed, or given up, is no failure,
-        and what it has become stays.
+    async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
+        """Give uploads up, and answer for each, in order: from then on they cannot be completed. One that is completed,
+        or given up, is no failure, and what it has become stays. A store that cannot tell answers `NOT_FOUND`.
 
         Raises:
             StoreError: one may still be completed.

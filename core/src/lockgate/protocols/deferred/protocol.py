@@ -175,11 +175,11 @@ class DeferredProtocol(Protocol):
         """Uploads are given up, and what was completed is taken out."""
         return await undo.undo(run, plan)
 
-    async def discard(self, run: JobRun, record: CommitRecord) -> None:
-        """Every upload of the job is given up."""
+    async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
+        """Every upload of the job is given up, and what some have become is taken out."""
         if staging.is_staging(run):
             staging.clear_job(run)
-        await undo.discard(run)
+        return await undo.discard(run)
 
     async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:
         """What was completed is there, where the record says that all was."""

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
 
 from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.replaced_lists import kept_lists
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import ManifestInvalid, OutcomeUnknown
 from lockgate.model.files import Deleted, FileStatus
-from lockgate.model.layout import MANIFEST_SUFFIX, SUCCESS, JobLayout
+from lockgate.model.layout import MANIFEST_SUFFIX, SUCCESS, JobLayout, is_waiting_summary
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin
 from lockgate.model.undone import Undone
-from lockgate.model.uploads import BegunUpload, Upload
+from lockgate.model.uploads import BegunUpload, GivenUp, Upload
 from lockgate.protocols.deferred.task_commit import is_manifest
 from lockgate.protocols.deferred.uploads import marked_in, upload_of
 
@@ -54,7 +58,11 @@ async def refuse_if_committed(run: JobRun, plan: CommitPlan) -> None:
 
 
 async def _replaced_that_are_gone(run: JobRun, plan: CommitPlan) -> list[str]:
-    replaced = [aside.path for aside in plan.set_aside if aside.path != SUCCESS]
+    return await _gone(run, [aside.path for aside in plan.set_aside])
+
+
+async def _gone(run: JobRun, replaced: Sequence[str]) -> list[str]:
+    replaced = [path for path in replaced if path != SUCCESS]
     gone: list[str] = []
     for start in range(0, len(replaced), 1_000):
         some = replaced[start : start + 1_000]
@@ -69,22 +77,99 @@ async def undo(run: JobRun, plan: CommitPlan) -> Undone:
         for batch in plan.batches():
             await run.store.abort_uploads([upload_of(entry) for entry in batch])
         for batch in plan.batches(1_000):
-            ours: list[FileStatus] = []
-            for entry, status in zip(batch, await marked_in(run, batch), strict=True):
-                if status is not None and upload_of(entry).is_what(status, run.store.same_identity):
-                    ours.append(status)
-                elif status is not None:
-                    left.append(status.path)
-            outcomes = await run.store.delete_if_same(ours)
-            left += [each.path for each, done in zip(ours, outcomes, strict=True) if done is Deleted.CHANGED]
+            ours, changed = await _become_of(run, [upload_of(entry) for entry in batch])
+            left += [*changed, *await _take_out(run, ours)]
         await run.store.delete_files([run.layout.file_list])
         missing = await _replaced_that_are_gone(run, plan)
     return Undone(missing, left)
 
 
-async def discard(run: JobRun) -> None:
-    """Give up every upload of the job that is known."""
-    await _give_up(run)
+async def _become_of(run: JobRun, uploads: Sequence[Upload]) -> tuple[list[FileStatus], list[str]]:
+    """The files that some of these uploads have become, and the paths of those that somebody has changed since."""
+    ours: list[FileStatus] = []
+    changed: list[str] = []
+    found = await run.store.stat_files([upload.path for upload in uploads])
+    for upload, status in zip(uploads, found, strict=True):
+        if status is not None and upload.is_what(status, run.store.same_identity):
+            ours.append(status)
+        elif status is not None and status.proof == upload.mark:
+            changed.append(status.path)
+    return ours, changed
+
+
+async def _take_out(run: JobRun, ours: Sequence[FileStatus]) -> list[str]:
+    """Delete these; the paths of those that somebody has changed since they were looked at."""
+    outcomes = await run.store.delete_if_same(ours)
+    return [each.path for each, done in zip(ours, outcomes, strict=True) if done is Deleted.CHANGED]
+
+
+async def discard(run: JobRun) -> Undone:
+    """Give up every upload of the job that is known, and take out what some have become: by the record there is
+    nothing, but somebody may have deleted the record of a commit that had begun. Where nobody can tell whether it has
+    committed, they are left."""
+    ended: set[str] = set()
+    if run.store.keeps_uploads:  # before any manifest names one, the store keeps it
+        async for kept in _kept(run):
+            outcomes = await run.store.abort_uploads(kept)
+            ended.update(each.token for each, how in zip(kept, outcomes, strict=True) if how is GivenUp.ENDED)
+    found = _Found()
+    async for layout, saved in _saved_by(run):
+        found.layouts.add(layout)
+        uploads = [upload for _, each in saved for upload in each if upload.token not in ended]
+        ours, changed = await _given_up(run, uploads)
+        there = {*changed, *(status.path for status in ours)}
+        for task_id, each in saved:
+            found.saw(task_id, whole=there.issuperset(upload.path for upload in each))
+        found.any = found.any or bool(there)
+    await _abort_named(run)
+    if not found.any or await is_committed_by_any_sign(run):  # then these are what readers see
+        return Undone()
+    doubt = await _why_in_doubt(run, found)
+    left: list[str] = []
+    async for _, saved in _saved_by(run):
+        ours, changed = await _become_of(run, [upload for _, each in saved for upload in each])
+        left += [*changed, *([status.path for status in ours] if doubt else await _take_out(run, ours))]
+    return Undone([], left, doubt)
+
+
+@dataclass
+class _Found:
+    """What of a job is in place: for each task whether all files of one of its attempts are; and whether any is."""
+
+    layouts: set[JobLayout] = field(default_factory=set)
+    tasks: dict[str, bool] = field(default_factory=dict)
+    any: bool = False
+
+    def saw(self, task_id: str, *, whole: bool) -> None:
+        """An attempt at that task."""
+        self.tasks[task_id] = self.tasks.get(task_id, False) or whole
+
+
+async def _given_up(run: JobRun, uploads: Sequence[Upload]) -> tuple[list[FileStatus], list[str]]:
+    """Give these up; as `_become_of`, of those that did not wait until now."""
+    outcomes = await run.store.abort_uploads(uploads)
+    return await _become_of(run, [u for u, how in zip(uploads, outcomes, strict=True) if how is GivenUp.NOT_FOUND])
+
+
+async def _why_in_doubt(run: JobRun, found: _Found) -> str:
+    """Why the job may have committed; empty: it surely has not. The note of its end, `_SUCCESS` and the outcome of its
+    transaction have been looked for; but its driver may have died before it could write any.
+
+    A job whose marker is gone may be over for long. One that has replaced files has committed. One that has saved its
+    summary, or has all files of every task in place, may have.
+    """
+    why = ""
+    for layout in found.layouts:
+        marker, *_ = await run.store.stat_files([layout.job_marker])
+        waiting = [s for s in await list_all(run.store, layout.attempt_directory) if is_waiting_summary(s.path)]
+        if marker is None:
+            why = "the job's marker is gone as well"
+        elif waiting:
+            why = "its summary was saved"
+    lists = await kept_lists(run, run.layout.job_id, in_force=False)
+    if any([await _gone(run, [aside.path for aside in kept.replaced.files]) for kept in lists]):
+        why = "what they replace is gone"
+    return why or ("they are all there" if all(found.tasks.values()) else "")
 
 
 async def release(run: JobRun) -> None:
@@ -101,10 +186,9 @@ async def _give_up(run: JobRun, *, but: Sequence[Pin] = ()) -> None:
         async for kept in _kept(run, but=but):
             await run.store.abort_uploads(kept)
         return
-    async for uploads in _uploads_of(run, but=but):
-        await run.store.abort_uploads(uploads)
-    if Capability.LISTED_UPLOADS in run.store.capabilities and not run.store.giving_up_is_seen:
-        await _abort_named(run)
+    async for _, saved in _saved_by(run, but=but):
+        await run.store.abort_uploads([upload for _, uploads in saved for upload in uploads])
+    await _abort_named(run)
 
 
 async def _kept(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[Sequence[BegunUpload]]:
@@ -114,7 +198,11 @@ async def _kept(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[Sequen
             yield page
 
 
-async def _uploads_of(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[list[Upload]]:
+_Saved = list[tuple[str, list[Upload]]]
+"""Of some task attempts each the task, and the uploads that its manifest names."""
+
+
+async def _saved_by(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[tuple[JobLayout, _Saved]]:
     pinned = {run.layout.at_attempt(pin.job_attempt).manifest_temporary(pin.task_attempt_id) for pin in but}
     # Later attempts too: whoever ends the job deletes their directories, and their manifests.
     for layout in await every_attempt(run):
@@ -123,12 +211,12 @@ async def _uploads_of(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[
         own = [status.path for status in found if not status.path.endswith(MANIFEST_SUFFIX)]
         paths = [path for path in own if path not in pinned]
         for start in range(0, len(paths), run.options.requests_in_flight):
-            yield await _read(run, layout, paths[start : start + run.options.requests_in_flight])
+            yield layout, await _read(run, layout, paths[start : start + run.options.requests_in_flight])
 
 
-async def _read(run: JobRun, layout: JobLayout, paths: list[str]) -> list[Upload]:
+async def _read(run: JobRun, layout: JobLayout, paths: list[str]) -> _Saved:
     below = await below_root_of(run, layout)
-    uploads: list[Upload] = []
+    saved: _Saved = []
     contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
     for path, content in zip(paths, contents, strict=True):
         if content is None:
@@ -138,8 +226,8 @@ async def _read(run: JobRun, layout: JobLayout, paths: list[str]) -> list[Upload
         except ManifestInvalid as error:
             run.log.warning("a manifest cannot be read; the uploads that it names are left", error=str(error))
             continue
-        uploads += [upload_of(entry) for entry in manifest.files]
-    return uploads
+        saved.append((manifest.task_id, [upload_of(entry) for entry in manifest.files]))
+    return saved
 
 
 async def _abort_named(run: JobRun) -> None:
@@ -147,6 +235,8 @@ async def _abort_named(run: JobRun) -> None:
     job's id, as those of Spark's batch writes do. Only an id that nobody else has, as one that was made for the job,
     tells whose they are: `job1` is in the names of `job10`, and a word in anybody's. Others are left to the bucket's
     rules."""
+    if Capability.LISTED_UPLOADS not in run.store.capabilities or run.store.giving_up_is_seen:
+        return
     if not _MADE.fullmatch(run.layout.job_id):
         return
     named: list[BegunUpload] = []

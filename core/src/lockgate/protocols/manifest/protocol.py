@@ -135,9 +135,10 @@ class ManifestProtocol(Protocol):
         """The renames back."""
         return await undo_moves(run, plan, record)
 
-    async def discard(self, run: JobRun, record: CommitRecord) -> None:
+    async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
         """The staged files, and the summary that waits."""
         await delete_sources(run, record)
+        return Undone()
 
     async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:
         """What is still staged is compared in `moving`, what is in place in `publishing`."""

@@ -16,10 +16,11 @@ from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin
 from lockgate.model.record import digest_of
 from lockgate.model.undone import Undone
-from lockgate.model.uploads import Upload
+from lockgate.model.uploads import GivenUp, Upload
 
 from lockgate_s3.magic.pending import PENDING_SUFFIX, decode_pending, decode_pending_set, upload_in
 from lockgate_s3.magic.place import place_of, store_of
+from lockgate_s3.store import S3Store
 
 
 async def undo(run: JobRun, plan: CommitPlan) -> Undone:
@@ -30,21 +31,39 @@ async def undo(run: JobRun, plan: CommitPlan) -> Undone:
     with run.stage("roll_back"):
         for batch in plan.batches(1_000):
             uploads = [upload_in(entry) for entry in batch]
-            waited = await store.give_up(uploads)
-            gone = [upload for upload, waited_ in zip(uploads, waited, strict=True) if not waited_]
-            found = await store.stat_files([upload.path for upload in gone])
-            left += [
-                upload.path
-                for upload, status in zip(gone, found, strict=True)
-                if status is not None and not status.proof and status.length == upload.length
-            ]
+            left += await _give_up(store, uploads)
         await run.store.delete_files([run.layout.file_list])
     return Undone([], left)
+
+
+async def _give_up(store: S3Store, uploads: Sequence[Upload]) -> list[str]:
+    """Give these up; the paths of those that may have become what stands there."""
+    given_up = await store.abort_uploads(uploads)
+    gone = [upload for upload, how in zip(uploads, given_up, strict=True) if how is GivenUp.NOT_FOUND]
+    found = await store.stat_files([upload.path for upload in gone])
+    return [
+        upload.path
+        for upload, status in zip(gone, found, strict=True)
+        if status is not None and not status.proof and status.length == upload.length
+    ]
 
 
 async def give_up_all(run: JobRun, *, but: Sequence[Pin] = ()) -> None:
     """Give up every upload that the job's files name, those of attempts that have not committed among them; not of the
     pinned tasks `but`, whose are completed by then."""
+    async for uploads in _saved_uploads(run, but=but):
+        await run.store.abort_uploads(uploads)
+
+
+async def discard(run: JobRun) -> Undone:
+    """Give up every upload that the job's files name. What some may have become is left."""
+    left: set[str] = set()
+    async for uploads in _saved_uploads(run):
+        left.update(await _give_up(store_of(run), uploads))
+    return Undone([], sorted(left))
+
+
+async def _saved_uploads(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[list[Upload]]:
     digests = {pin.digest for pin in but}
     for layout in await every_attempt(run):
         async for paths in _saved(run, layout):
@@ -53,7 +72,7 @@ async def give_up_all(run: JobRun, *, but: Sequence[Pin] = ()) -> None:
             for path, content in zip(paths, contents, strict=True):
                 if content is not None and digest_of(content) not in digests:
                     uploads += _uploads_in(run, layout, path, content)
-            await run.store.abort_uploads(uploads)
+            yield uploads
 
 
 async def _saved(run: JobRun, layout: JobLayout) -> AsyncIterator[list[str]]:

@@ -145,9 +145,9 @@ class MagicProtocol(DeferredProtocol):
         """Uploads are given up; what was completed is left, and named."""
         return await end.undo(run, plan)
 
-    async def discard(self, run: JobRun, record: CommitRecord) -> None:
-        """Every upload of the job that S3A has saved is given up."""
-        await end.give_up_all(run)
+    async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
+        """Every upload of the job that S3A has saved is given up; what some may have become is named."""
+        return await end.discard(run)
 
 
 async def _refuse_if_taken_away(run: JobRun, plan: CommitPlan) -> None:
