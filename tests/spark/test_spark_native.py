@@ -3,6 +3,7 @@ Spark's default does not keep."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from lockgate.model.errors import UsageError
 from lockgate.spark.native_session import COMMIT_PROTOCOL_SETTING, PYTHON_SETTING
+from spark_pages import stages_on_pages, writes_on_pages
 
 ROWS = "id", "id % 3 AS p", "CAST(id AS STRING) AS s"
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -57,6 +59,15 @@ def _values(spark: Any) -> Any:
     )
 
 
+def _bucketed(spark: Any, path: str, *by: str) -> None:
+    writer = rows_of(spark).write.bucketBy(4, "id").sortBy("id").option("path", path)
+    (writer.partitionBy(*by) if by else writer).saveAsTable("lg_bucketed")
+    try:
+        assert spark.table("lg_bucketed").where("id = 7").count() == 1
+    finally:
+        spark.sql("DROP TABLE lg_bucketed")
+
+
 CASES: dict[str, Write] = {
     **{
         f"{name} {how}": lambda spark, path, name=name, by=by: (
@@ -71,6 +82,10 @@ CASES: dict[str, Write] = {
     "empty": lambda spark, path: rows_of(spark).where("id < 0").write.parquet(path),
     "empty partitioned": lambda spark, path: rows_of(spark).where("id < 0").write.partitionBy("p").parquet(path),
     "special values": lambda spark, path: _values(spark).coalesce(1).write.partitionBy("v").json(path),
+    "tasks without rows": lambda spark, path: spark.range(0, 60, 1, 4).where("id < 20").write.parquet(path),
+    "header and nulls": lambda spark, path: _values(spark).coalesce(1).write.option("header", True).csv(path),
+    "bucketed and sorted": lambda spark, path: _bucketed(spark, path, "p"),
+    "bucketed without partitions": lambda spark, path: _bucketed(spark, path),
     "max records": lambda spark, path: rows_of(spark).write.option("maxRecordsPerFile", "7").parquet(path),
     "nested": lambda spark, path: (
         rows_of(spark).selectExpr("struct(id, array(s)) x", "map(s, p) m").write.parquet(path)
@@ -96,7 +111,7 @@ CASES: dict[str, Write] = {
 
 def _format_of(name: str, root: Path) -> str:
     first = name.split()[0]
-    known = {"gzip": "csv", "special": "json", "directory": "json"}
+    known = {"gzip": "csv", "header": "csv", "special": "json", "directory": "json"}
     return first if first in ("parquet", "orc", "csv", "json", "text") else known.get(first, "parquet")
 
 
@@ -130,7 +145,7 @@ def test_mode_error_refuses_what_is_there(native: Any, destination: str) -> None
 
 
 @pytest.mark.parametrize("turned_on", [True, False])
-def test_spark_24238_a_failed_overwrite_keeps_the_old_data(spark: Any, destination: str, turned_on: bool) -> None:
+def test_a_failed_overwrite_keeps_the_old_data(spark: Any, destination: str, turned_on: bool) -> None:
     """Spark deletes before the job. With its default committer the old data is gone; through Lockgate it is not."""
     rows_of(spark).write.parquet(destination)
     if turned_on:
@@ -250,6 +265,20 @@ def test_options_of_write_session_and_hadoop_count(native: Any, destination: str
     other = f"{destination}-2"
     rows_of(native).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(other)
     assert not (Path(other) / "_SUCCESS").exists()
+
+
+def test_rows_files_and_bytes_are_right_in_the_summary_and_on_sparks_pages(native: Any, destination: str) -> None:
+    """Five tasks, one without rows, and a file for every seven rows."""
+    rows = native.range(0, 100, 1, 5).where("id < 80").selectExpr("id", "id % 3 AS p")
+    rows.write.partitionBy("p").option("maxRecordsPerFile", "7").csv(destination)
+    files = list(Path(destination).rglob("*.csv"))
+    counters = json.loads((Path(destination) / "_SUCCESS").read_text())["iostatistics"]["counters"]
+    written = sum(path.stat().st_size for path in files)
+    assert counters["rows_written"] == 80
+    assert counters["committer_files_committed"] == len(files)
+    assert counters["committer_bytes_committed"] == written
+    assert (80, written) in stages_on_pages(native)
+    assert [str(len(files)), "80", f"{written}.0 B"] in writes_on_pages(native)
 
 
 def test_without_a_python_the_write_fails_in_words_and_nothing_is_visible(native: Any, destination: str) -> None:
