@@ -9,12 +9,20 @@ WRITE_METRICS = "number of written files", "number of output rows", "written out
 
 def stages_on_pages(spark: Any) -> list[tuple[int, int]]:
     """Rows and bytes that each stage of the application has written."""
+    return [(stage.outputRecords(), stage.outputBytes()) for stage in _stages(spark)]
+
+
+def stages_tried_again(spark: Any) -> int:
+    """How many attempts at stages were not the first."""
+    return sum(stage.attemptId() > 0 for stage in _stages(spark))
+
+
+def _stages(spark: Any) -> list[Any]:
     context = spark._jsc.sc()
     context.listenerBus().waitUntilEmpty()
     no_quantiles = spark.sparkContext._gateway.new_array(spark._jvm.double, 0)
     found = context.statusStore().stageList(None, False, False, no_quantiles, None)
-    stages = [found.apply(number) for number in range(found.length())]
-    return [(stage.outputRecords(), stage.outputBytes()) for stage in stages]
+    return [found.apply(number) for number in range(found.length())]
 
 
 def writes_on_pages(spark: Any) -> list[list[str]]:
