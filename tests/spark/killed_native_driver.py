@@ -2,7 +2,7 @@
 
 Of the tables `done`, `alone` and `left`, which hold twenty rows, it replaces `done` to its end, and holds the job
 commits of the others before their first rename (`held_stage`), each in a Python engine of its own. It hangs in the
-second task of inserts into `before`, `native` and `default`, whose first task has committed. Then it says so, and waits.
+second task of inserts into `before`, `native` and `default`, whose first task has committed. It says so then.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -177,6 +179,88 @@ def test_a_failed_append_leaves_nothing(native: Any, destination: str, left_over
         failing(native).write.mode("append").parquet(destination)
     assert layout_of(Path(destination)) == []
     assert left_over(destination) == []
+
+
+def held_until(go: Path) -> Any:
+    """A step of a Spark job whose task waits after its first batch until this file is there."""
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            yield batch
+            (go.parent / "begun").touch()
+            while not go.exists():
+                time.sleep(0.05)
+
+    return step
+
+
+@pytest.mark.parametrize("turned_on", [True, False])
+def test_spark_24238_two_jobs_append_to_one_table_at_once(spark: Any, tmp_path: Path, turned_on: bool) -> None:
+    """By Spark's default both stage below `_temporary/0`, and the first to end deletes it: the other's rows are lost,
+    or it fails. Through Lockgate each has its own directory."""
+    table, go = str(tmp_path / "table"), tmp_path / "go"
+    if turned_on:
+        lockgate.spark.enable(spark)
+    df = rows_of(spark).coalesce(1)
+    failure: list[Exception] = []
+
+    def slow() -> None:
+        try:
+            df.mapInArrow(held_until(go), df.schema).write.mode("append").parquet(table)
+        except Exception as error:
+            failure.append(error)
+
+    try:
+        spark.range(0).write.parquet(table)
+        thread = threading.Thread(target=slow)
+        thread.start()
+        while not (tmp_path / "begun").exists():
+            thread.join(0.1)
+            assert thread.is_alive(), failure
+        df.write.mode("append").parquet(table)
+        go.touch()
+        thread.join()
+    finally:
+        lockgate.spark.disable(spark)
+    whole = spark.read.parquet(table).count() == 120 and not failure
+    assert whole is turned_on, failure
+
+
+def test_a_write_from_a_thread_that_did_not_enable_it(native: Any, destination: str) -> None:
+    failure: list[Exception] = []
+
+    def write() -> None:
+        try:
+            rows_of(native).write.parquet(destination)
+        except Exception as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+    assert failure == []
+    assert (Path(destination) / "_lockgate").is_dir()
+
+
+def test_exactly_once_when_a_batch_of_foreach_batch_runs_again(native: Any, tmp_path: Path) -> None:
+    """Spark repeats a batch whose end it has not noted: here the note is taken away."""
+    table, checkpoint = str(tmp_path / "table"), tmp_path / "checkpoint"
+    rows_of(native).write.parquet(str(tmp_path / "source"))
+    run: list[int] = []
+
+    def write(batch: Any, number: int) -> None:
+        run.append(number)
+        batch.write.mode("append").option("lockgate.txnId", f"a-query/{number}").parquet(table)
+
+    for _ in range(2):
+        stream = native.readStream.schema("id BIGINT, p BIGINT, s STRING").parquet(str(tmp_path / "source"))
+        query = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
+        query.trigger(availableNow=True).start().awaitTermination()
+        for note in (checkpoint / "commits").iterdir():
+            note.unlink()
+    assert run == [0, 0]
+    assert native.read.parquet(table).count() == 60
+    assert (Path(table) / "_lockgate").is_dir()
 
 
 @pytest.fixture
