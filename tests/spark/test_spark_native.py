@@ -3,11 +3,14 @@ Spark's default does not keep."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from lockgate.model.errors import UsageError
 from lockgate.spark.native_session import COMMIT_PROTOCOL_SETTING, PYTHON_SETTING
+from spark_pages import stages_on_pages, writes_on_pages
 
 ROWS = "id", "id % 3 AS p", "CAST(id AS STRING) AS s"
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
@@ -57,6 +61,15 @@ def _values(spark: Any) -> Any:
     )
 
 
+def _bucketed(spark: Any, path: str, *by: str) -> None:
+    writer = rows_of(spark).write.bucketBy(4, "id").sortBy("id").option("path", path)
+    (writer.partitionBy(*by) if by else writer).saveAsTable("lg_bucketed")
+    try:
+        assert spark.table("lg_bucketed").where("id = 7").count() == 1
+    finally:
+        spark.sql("DROP TABLE lg_bucketed")
+
+
 CASES: dict[str, Write] = {
     **{
         f"{name} {how}": lambda spark, path, name=name, by=by: (
@@ -71,6 +84,10 @@ CASES: dict[str, Write] = {
     "empty": lambda spark, path: rows_of(spark).where("id < 0").write.parquet(path),
     "empty partitioned": lambda spark, path: rows_of(spark).where("id < 0").write.partitionBy("p").parquet(path),
     "special values": lambda spark, path: _values(spark).coalesce(1).write.partitionBy("v").json(path),
+    "tasks without rows": lambda spark, path: spark.range(0, 60, 1, 4).where("id < 20").write.parquet(path),
+    "header and nulls": lambda spark, path: _values(spark).coalesce(1).write.option("header", True).csv(path),
+    "bucketed and sorted": lambda spark, path: _bucketed(spark, path, "p"),
+    "bucketed without partitions": lambda spark, path: _bucketed(spark, path),
     "max records": lambda spark, path: rows_of(spark).write.option("maxRecordsPerFile", "7").parquet(path),
     "nested": lambda spark, path: (
         rows_of(spark).selectExpr("struct(id, array(s)) x", "map(s, p) m").write.parquet(path)
@@ -96,7 +113,7 @@ CASES: dict[str, Write] = {
 
 def _format_of(name: str, root: Path) -> str:
     first = name.split()[0]
-    known = {"gzip": "csv", "special": "json", "directory": "json"}
+    known = {"gzip": "csv", "header": "csv", "special": "json", "directory": "json"}
     return first if first in ("parquet", "orc", "csv", "json", "text") else known.get(first, "parquet")
 
 
@@ -130,7 +147,7 @@ def test_mode_error_refuses_what_is_there(native: Any, destination: str) -> None
 
 
 @pytest.mark.parametrize("turned_on", [True, False])
-def test_spark_24238_a_failed_overwrite_keeps_the_old_data(spark: Any, destination: str, turned_on: bool) -> None:
+def test_a_failed_overwrite_keeps_the_old_data(spark: Any, destination: str, turned_on: bool) -> None:
     """Spark deletes before the job. With its default committer the old data is gone; through Lockgate it is not."""
     rows_of(spark).write.parquet(destination)
     if turned_on:
@@ -162,6 +179,88 @@ def test_a_failed_append_leaves_nothing(native: Any, destination: str, left_over
         failing(native).write.mode("append").parquet(destination)
     assert layout_of(Path(destination)) == []
     assert left_over(destination) == []
+
+
+def held_until(go: Path) -> Any:
+    """A step of a Spark job whose task waits after its first batch until this file is there."""
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            yield batch
+            (go.parent / "begun").touch()
+            while not go.exists():
+                time.sleep(0.05)
+
+    return step
+
+
+@pytest.mark.parametrize("turned_on", [True, False])
+def test_spark_24238_two_jobs_append_to_one_table_at_once(spark: Any, tmp_path: Path, turned_on: bool) -> None:
+    """By Spark's default both stage below `_temporary/0`, and the first to end deletes it: the other's rows are lost,
+    or it fails. Through Lockgate each has its own directory."""
+    table, go = str(tmp_path / "table"), tmp_path / "go"
+    if turned_on:
+        lockgate.spark.enable(spark)
+    df = rows_of(spark).coalesce(1)
+    failure: list[Exception] = []
+
+    def slow() -> None:
+        try:
+            df.mapInArrow(held_until(go), df.schema).write.mode("append").parquet(table)
+        except Exception as error:
+            failure.append(error)
+
+    try:
+        spark.range(0).write.parquet(table)
+        thread = threading.Thread(target=slow)
+        thread.start()
+        while not (tmp_path / "begun").exists():
+            thread.join(0.1)
+            assert thread.is_alive(), failure
+        df.write.mode("append").parquet(table)
+        go.touch()
+        thread.join()
+    finally:
+        lockgate.spark.disable(spark)
+    whole = spark.read.parquet(table).count() == 120 and not failure
+    assert whole is turned_on, failure
+
+
+def test_a_write_from_a_thread_that_did_not_enable_it(native: Any, destination: str) -> None:
+    failure: list[Exception] = []
+
+    def write() -> None:
+        try:
+            rows_of(native).write.parquet(destination)
+        except Exception as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+    assert failure == []
+    assert (Path(destination) / "_lockgate").is_dir()
+
+
+def test_exactly_once_when_a_batch_of_foreach_batch_runs_again(native: Any, tmp_path: Path) -> None:
+    """Spark repeats a batch whose end it has not noted: here the note is taken away."""
+    table, checkpoint = str(tmp_path / "table"), tmp_path / "checkpoint"
+    rows_of(native).write.parquet(str(tmp_path / "source"))
+    run: list[int] = []
+
+    def write(batch: Any, number: int) -> None:
+        run.append(number)
+        batch.write.mode("append").option("lockgate.txnId", f"a-query/{number}").parquet(table)
+
+    for _ in range(2):
+        stream = native.readStream.schema("id BIGINT, p BIGINT, s STRING").parquet(str(tmp_path / "source"))
+        query = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
+        query.trigger(availableNow=True).start().awaitTermination()
+        for note in (checkpoint / "commits").iterdir():
+            note.unlink()
+    assert run == [0, 0]
+    assert native.read.parquet(table).count() == 60
+    assert (Path(table) / "_lockgate").is_dir()
 
 
 @pytest.fixture
@@ -250,6 +349,20 @@ def test_options_of_write_session_and_hadoop_count(native: Any, destination: str
     other = f"{destination}-2"
     rows_of(native).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(other)
     assert not (Path(other) / "_SUCCESS").exists()
+
+
+def test_rows_files_and_bytes_are_right_in_the_summary_and_on_sparks_pages(native: Any, destination: str) -> None:
+    """Five tasks, one without rows, and a file for every seven rows."""
+    rows = native.range(0, 100, 1, 5).where("id < 80").selectExpr("id", "id % 3 AS p")
+    rows.write.partitionBy("p").option("maxRecordsPerFile", "7").csv(destination)
+    files = list(Path(destination).rglob("*.csv"))
+    counters = json.loads((Path(destination) / "_SUCCESS").read_text())["iostatistics"]["counters"]
+    written = sum(path.stat().st_size for path in files)
+    assert counters["rows_written"] == 80
+    assert counters["committer_files_committed"] == len(files)
+    assert counters["committer_bytes_committed"] == written
+    assert (80, written) in stages_on_pages(native)
+    assert [str(len(files)), "80", f"{written}.0 B"] in writes_on_pages(native)
 
 
 def test_without_a_python_the_write_fails_in_words_and_nothing_is_visible(native: Any, destination: str) -> None:

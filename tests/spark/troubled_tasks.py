@@ -25,15 +25,15 @@ def attempt_name() -> str:
 
 def going_wrong(told: str, wrong: dict[str, str]) -> Step:
     """Attempts named in `wrong` do after their first batch what it says: `fail`, `hang`, `die` (their Python worker
-    is killed), `kill` (their executor is), or `write on` with what they have, without an end to speak of; or, after
-    their last one, are `late`: they wait for their rival."""
+    is killed), `kill` (their executor is; `kill once`: if it is the first time), or `write on` with what they have,
+    without an end to speak of; or, after their last one, are `late`: they wait for their rival."""
 
     def step(batches: Iterator[Any]) -> Iterator[Any]:
         name = attempt_name()
         Path(told, name).touch()
         for at, batch in enumerate(batches):
             if at == 1 and name in wrong:
-                _go_wrong(wrong[name])
+                _go_wrong(wrong[name], Path(told, "killed"))
             yield batch
             if wrong.get(name) == "write on":
                 yield from itertools.repeat(batch, WRITES_ON)
@@ -51,7 +51,10 @@ def _wait_for_rival(begun: Path) -> None:
     time.sleep(1)
 
 
-def _go_wrong(how: str) -> None:
+def _go_wrong(how: str, killed: Path) -> None:
+    if how == "kill once" and not killed.exists():
+        killed.touch()
+        how = "kill"
     if how == "fail":
         raise RuntimeError("told to fail")
     if how == "hang":

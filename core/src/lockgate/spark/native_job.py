@@ -131,7 +131,8 @@ def abort(job: Job) -> dict[str, Any]:
 def _staged(message: str) -> StagedTask:
     told = json.loads(message)
     files = [StagedFile(target, name, length) for target, name, length in told["files"]]
-    return StagedTask(TaskAttempt(told["task"], told["attempt"]), files)
+    counters = {"rows_written": told["rows"]} if "rows" in told else {}
+    return StagedTask(TaskAttempt(told["task"], told["attempt"]), files, counters)
 
 
 def _of_session_and_write(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 COMMIT_PROTOCOL_SETTING = "spark.sql.sources.commitProtocolClass"
 PYTHON_SETTING = "spark.lockgate.python"
 JARS_SETTING = "spark.jars"
+SHARED_LOADERS = ("org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader")
+"""What SparkSubmit loads an application's classes with."""
 
 
 def configure(builder: Any) -> Any:
@@ -55,9 +57,25 @@ def enable(spark: SparkSession) -> None:
             next_step="start the server with the --jars and --conf of docs/spark-native.md",
         )
     jar, protocol = _native()
+    _show_to_every_thread(spark, jar)
     spark.sql(f"ADD JAR '{jar}'")
     spark.conf.set(PYTHON_SETTING, sys.executable)
     spark.conf.set(COMMIT_PROTOCOL_SETTING, protocol)
+
+
+def _show_to_every_thread(spark: Any, jar: str) -> None:
+    """`ADD JAR` shows a class to the thread that says it, and to the executors. Spark looks the commit protocol up in
+    the thread that writes: so the jar is added to the loader that all threads of an application inherit from
+    SparkSubmit, which starts PySpark's JVM. An application that was started otherwise may have none: then writes from
+    other threads fail with Spark's words, that the class must be loadable."""
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    shared = None
+    while loader is not None:
+        if loader.getClass().getName() in SHARED_LOADERS:
+            shared = loader  # the outermost counts
+        loader = loader.getParent()
+    if shared is not None:
+        shared.addURL(spark._jvm.java.io.File(jar).toURI().toURL())
 
 
 def disable(spark: SparkSession) -> None:

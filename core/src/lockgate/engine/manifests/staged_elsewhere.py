@@ -7,8 +7,8 @@ driver's store lists the attempt's directory once, which nobody but the attempt 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
@@ -30,10 +30,11 @@ class StagedFile:
 
 @dataclass(frozen=True)
 class StagedTask:
-    """What one task attempt has staged."""
+    """What one task attempt has staged, and what it has counted, under the names of the summary's counters."""
 
     attempt: TaskAttempt
     files: Sequence[StagedFile]
+    counters: Mapping[str, int] = field(default_factory=dict)
 
 
 async def save_manifests(run: JobRun, tasks: Sequence[StagedTask], of: Callable[[str], JobRun]) -> list[Receipt]:
@@ -77,4 +78,4 @@ async def _save(run: JobRun, task: StagedTask) -> Receipt:
                 next_step="nothing was moved; give one of them another name",
             )
         staged[file.target] = status
-    return await run.protocol.commit_task(run, task.attempt, staged, {}, scan=False)
+    return await run.protocol.commit_task(run, task.attempt, staged, task.counters, scan=False)

@@ -14,6 +14,7 @@ import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.spark.TaskContext;
 import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.internal.io.FileNameSpec;
+import org.apache.spark.util.TaskCompletionListener;
 import scala.Option;
 
 /**
@@ -31,6 +32,8 @@ import scala.Option;
 public final class LockgateCommitProtocol extends FileCommitProtocol implements Serializable {
     private static final long serialVersionUID = 1L;
     private static final String UUID_FORM = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+
+    private static final long ROWS_UNKNOWN = -1;
 
     private final String sparkJobId;
     private final String path;
@@ -138,9 +141,27 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
     @Override
     public TaskCommitMessage commitTask(TaskAttemptContext context) {
         try {
-            return new TaskCommitMessage(staged.message(context.getConfiguration()));
+            List<Object> files = staged.files(context.getConfiguration());
+            // An array, since what it holds may be replaced, and one of strings, since the driver's thread that reads
+            // the results of tasks may not know this jar's classes.
+            String[] told = {staged.message(files, ROWS_UNKNOWN)};
+            tellRowsOnceTheyAreCounted(told, staged, files);
+            return new TaskCommitMessage(told);
         } catch (IOException error) {
             throw new IllegalStateException("the task's files cannot be listed: " + error + "\n  " + tasks, error);
+        }
+    }
+
+    /**
+     * Spark sets the task's count of rows after this method (FileFormatDataWriter.commit, then
+     * BasicWriteTaskStatsTracker.getFinalStats), and sends the message after the task's listeners were called
+     * (Task.run, Executor.TaskRunner.run): so a listener completes it.
+     */
+    private static void tellRowsOnceTheyAreCounted(String[] told, StagedFiles staged, List<Object> files) {
+        TaskContext running = TaskContext.get();
+        if (running != null) {
+            running.addTaskCompletionListener((TaskCompletionListener) ended ->
+                    told[0] = staged.message(files, ended.taskMetrics().outputMetrics().recordsWritten()));
         }
     }
 
@@ -156,7 +177,7 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
         List<String> told = new ArrayList<>();
         scala.collection.Iterator<TaskCommitMessage> each = messages.iterator();
         while (each.hasNext()) {
-            told.add((String) each.next().obj());
+            told.add(((String[]) each.next().obj())[0]);
         }
         job.commit(told);
     }

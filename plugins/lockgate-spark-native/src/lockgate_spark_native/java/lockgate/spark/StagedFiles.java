@@ -62,10 +62,10 @@ final class StagedFiles {
     }
 
     /**
-     * What the driver is told of the attempt: its files, with their lengths as one listing shows them. A file that the
+     * The attempt's files, each as its target, its name and its length, as one listing shows them. A file that the
      * format has not written, since it had no rows for it, is none.
      */
-    String message(Configuration conf) throws IOException {
+    List<Object> files(Configuration conf) throws IOException {
         List<Object> files = new ArrayList<>();
         if (!targets.isEmpty()) {
             Map<String, Long> lengths = new HashMap<>();
@@ -81,8 +81,20 @@ final class StagedFiles {
                 }
             }
         }
+        return files;
+    }
+
+    /** What the driver is told of the attempt; without rows where they are not known (fewer than none). */
+    String message(List<Object> files, long rows) {
+        Map<String, Object> told = new LinkedHashMap<>();
+        told.put("task", task);
+        told.put("attempt", attempt);
+        told.put("files", files);
+        if (rows >= 0) {
+            told.put("rows", rows);
+        }
         try {
-            return JSON.writeValueAsString(Map.of("task", task, "attempt", attempt, "files", files));
+            return JSON.writeValueAsString(told);
         } catch (JsonProcessingException error) {
             throw new IllegalStateException("the task's message cannot be written: " + error.getMessage(), error);
         }
