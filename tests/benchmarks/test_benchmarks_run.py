@@ -77,3 +77,11 @@ def test_a_shared_limit_is_measured(tmp_path: Path) -> None:
     (row,) = run("bench_shared_limit.py", tmp_path / "figures.json", "--processes", "2")
     assert row["used"] > 0
     assert row["least_share"] > 0
+
+
+def test_in_flight_is_measured(tmp_path: Path) -> None:
+    found = run("bench_in_flight.py", tmp_path / "figures.json")
+    assert [row["ceiling"] for row in found] == [64, 512]
+    for row in found:
+        assert row["per_second"] > 0
+        assert 0 < row["in_flight_most"] <= row["ceiling"] + 1

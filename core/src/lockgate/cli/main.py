@@ -237,7 +237,7 @@ def plan(
         in_flight = options.requests_in_flight
         seconds = predict_seconds(operations, latency=latency / 1000, rate=rate, in_flight=in_flight)
         limit = f", {rate:g} operations a second" if rate else ""
-        basis = f"at {latency:g} ms an operation, {in_flight} in flight{limit}"
+        basis = f"at {latency:g} ms an operation, up to {in_flight} in flight{limit}"
         return tables.plan_answer(made, operations, seconds, basis)
 
     _answer(json, verbose, option, work, url)

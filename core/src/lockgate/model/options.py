@@ -33,6 +33,8 @@ STORE_PREFIXES = (STORE_PREFIX, "store_")
 NOT_A_JOBS = frozenset({"spark.lockgate.python"})
 """Settings of a Spark session that are no option of a job: which Python the native writers start."""
 AUTO_PROTOCOL = "auto"
+
+FILES_READ_AT_ONCE = 64
 """The protocol that is chosen by what the store can do."""
 
 HADOOP_PREFIXES = ("mapreduce.manifest.committer.", "mapreduce.fileoutputcommitter.", "fs.azure.io.rate.limit")
@@ -209,8 +211,9 @@ class JobOptions:
         least=1,
     )
     requests_in_flight: int = _option(
-        64,
-        "store requests at work at once",
+        512,
+        "how many requests to a store may be at work at once; for stores that are reached by HTTP a ceiling: how many "
+        "are at work is found out, by what gets more done and what the store refuses",
         hadoop="mapreduce.manifest.committer.io.threads",
         hadoop_also=("mapreduce.manifest.committer.io.thread.count",),
         least=1,
@@ -283,6 +286,12 @@ class JobOptions:
             value = getattr(self, spec.name)
             object.__setattr__(self, spec.name, _checked(spec, value))
         _check_below(self.conflict, self.replace_below)
+
+    @property
+    def files_read_at_once(self) -> int:
+        """How many whole files (manifests, mostly) are held in memory at once while they are read: enough to hide the
+        latency, and a bound that does not grow with what may be in flight."""
+        return min(self.requests_in_flight, FILES_READ_AT_ONCE)
 
     def __repr__(self) -> str:
         shown = [

@@ -73,6 +73,9 @@ COPY_CAPABILITIES = _COMMON | {Capability.RENAME_BY_COPY}
 _COPIES = uuid.UUID("0d8f0c34-5d0e-4f0d-9a55-6c7b4b1d2f67")
 """The name space of the proofs that copies carry."""
 
+ALONE_MAX = 64
+"""So many moves are sent one by one; more go in batches, which cost both sides less."""
+
 BATCHES_IN_FLIGHT = 8
 BATCH_ROUNDS = 12
 ROUND_SECONDS = 0.1
@@ -120,9 +123,9 @@ class GcsStore(Store):
     # Renames
 
     async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
-        """Moves, one by one while they all fit in flight at once, else many in a request."""
+        """Moves, one by one while they are few enough to be in flight all at once, else many in a request."""
         size = min(self._settings.batch_calls, len(renames) // BATCHES_IN_FLIGHT + 1)
-        if self._copies or not self._batches or size < 2 or len(renames) <= self.client.in_flight_max:
+        if self._copies or not self._batches or size < 2 or len(renames) <= min(ALONE_MAX, self.client.in_flight_max):
             return await for_each(renames, self._rename, at_once=self.client.in_flight_max, done=progress)
         calls = [self._move(rename) for rename in renames]
         answers = await self._in_batches(calls, size, progress)

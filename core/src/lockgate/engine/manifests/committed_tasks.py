@@ -44,8 +44,9 @@ async def _of_attempt(run: JobRun, layout: JobLayout, deferred: bool) -> list[Re
                 paths.append(status.path)
     below = await below_root_of(run, layout)
     found: list[Receipt] = []
-    for start in range(0, len(paths), run.options.requests_in_flight):
-        some = paths[start : start + run.options.requests_in_flight]
+    window = run.options.files_read_at_once
+    for start in range(0, len(paths), window):
+        some = paths[start : start + window]
         contents = await run.store.read_files(some, bytes_max=run.options.manifest_bytes_max)
         for path, content in zip(some, contents, strict=True):
             if content is None or owner_of(content) in aborted:

@@ -115,7 +115,7 @@ async def load_plan(run: JobRun, pins: Sequence[Pin], *, deferred: bool = False)
         for attempt in sorted({pin.job_attempt for pin in pins})
     }
     progress = run.progress(len(pins))
-    window = max(1, run.options.requests_in_flight)
+    window = run.options.files_read_at_once
     for start in range(0, len(pins), window):
         some = pins[start : start + window]
         paths = [_layout(run, pin).manifest(pin.task_id) for pin in some]

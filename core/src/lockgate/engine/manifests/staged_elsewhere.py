@@ -49,7 +49,7 @@ async def save_manifests(run: JobRun, tasks: Sequence[StagedTask], of: Callable[
     """
     receipts: list[Receipt] = []
     written = [task for task in tasks if task.files]
-    window = max(1, run.options.requests_in_flight)
+    window = run.options.files_read_at_once
     for start in range(0, len(written), window):
         receipts += await together(
             _save(of(task.attempt.task_attempt_id), task) for task in written[start : start + window]

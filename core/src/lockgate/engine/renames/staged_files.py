@@ -33,7 +33,7 @@ async def missing_sources(run: JobRun, entries: Sequence[Entry]) -> set[str]:
     for entry in entries:
         by_directory.setdefault(working_directory_of(entry.source), set()).add(entry.source)
     directories = sorted(by_directory)
-    at_once = max(1, run.options.requests_in_flight)
+    at_once = run.options.files_read_at_once
     for start in range(0, len(directories), at_once):
         some = directories[start : start + at_once]
         await together(_strike_out_listed(run, directory, by_directory[directory]) for directory in some)

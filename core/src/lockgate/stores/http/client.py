@@ -19,7 +19,7 @@ from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import AnswerLost, StoreUnavailable
 from lockgate.model.options import JobOptions
 from lockgate.stores.http.exchange import Answer, Call, NoAnswer, NotSent, Repeat
-from lockgate.stores.http.transport import Transport, release_transport, transport_of
+from lockgate.stores.http.transport import Transport, connections_affordable, release_transport, transport_of
 from lockgate.stores.pacing import Admission, Pacer, pacer_for
 
 log = get_log("lockgate.stores")
@@ -63,7 +63,7 @@ class StoreClient:
             self.pacer.limit(self, options.requests_per_second_max)
         self.requests: Counter[str] = Counter()
         self._authorizer = authorizer
-        self._in_flight = options.requests_in_flight
+        self._in_flight = min(options.requests_in_flight, connections_affordable())
         self._timeout_s = options.timeout_seconds
         self._patience_s = options.patience_seconds
         self._random = random.Random()
@@ -71,7 +71,7 @@ class StoreClient:
 
     @property
     def in_flight_max(self) -> int:
-        """How many requests may be at work at once."""
+        """How many requests may be at work at once, at most; how many are is found out (`stores.in_flight`)."""
         return self._in_flight
 
     def counters(self) -> dict[str, int]:
@@ -124,12 +124,22 @@ class StoreClient:
             url, headers = await self._authorizer.authorize(call)
             self.requests[call.kind] += 1
             self.requests["held_back"] += admission.paced
-            answer = await transport.exchange(call, headers, url, self._timeout_s)
-        if is_refusal(answer):
-            self.requests["refused"] += 1
-            self.pacer.refused(admission, _retry_after(answer))
-        elif answer.status not in FAILED:
-            self.pacer.accepted(admission)
+            flight = transport.slots.flight
+            try:
+                answer = await transport.exchange(call, headers, url, self._timeout_s)
+            except NotSent:
+                # Too many connections, here or there, are one of the reasons.
+                flight.refused(admission.at)
+                raise
+            if is_refusal(answer):
+                self.requests["refused"] += 1
+                self.pacer.refused(admission, _retry_after(answer))
+                flight.refused(admission.at)
+            elif answer.status not in FAILED:
+                self.pacer.accepted(admission)
+                flight.answered(
+                    call.kind, admission.at, full=transport.slots.are_full, pace=self.pacer.allowed, cost=call.cost
+                )
         return answer
 
     def _tell(self, call: Call, reason: str, now: float, failing_since: float) -> None:

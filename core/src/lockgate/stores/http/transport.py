@@ -14,10 +14,17 @@ import urllib.request
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary, WeakSet
 
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
+
 import aiohttp
 from yarl import URL
 
 from lockgate.stores.http.exchange import Answer, Call, NoAnswer, NotSent
+from lockgate.stores.http.flight_slots import FlightSlots
+from lockgate.stores.in_flight import InFlight
 
 CONNECT_SECONDS_MAX = 15.0
 KEEP_ALIVE_SECONDS = 15.0
@@ -28,14 +35,17 @@ ANSWER_SECONDS_MAX = 10.0
 
 HEADER_BYTES_MAX = 1 << 16
 
+_CONNECTIONS_WITHOUT_LIMIT = 10_000
+
 _CHANGES_NOTHING = frozenset({"GET", "HEAD"})
 
 
 class Transport:
-    """The connections of one event loop to one account, `connections_max` at once. Make it inside that loop."""
+    """The connections of one event loop to one account, as many at once as `slots` has found to be of use, and never
+    more than `connections_max`. Make it inside that loop."""
 
     def __init__(self, connections_max: int, proxy: str | None) -> None:
-        self.slots = asyncio.Semaphore(connections_max)
+        self.slots = FlightSlots(InFlight(connections_max))
         self.users: WeakSet[object] = WeakSet()
         self._proxy = proxy
         self._session = aiohttp.ClientSession(
@@ -126,6 +136,14 @@ async def release_transport(user: object, account: str, connections_max: int) ->
     if not found.users:
         del here[account, connections_max]
         await found.close()
+
+
+def connections_affordable() -> int:
+    """How many connections a process should have to one account at most: half of the files that it may have open."""
+    if resource is None:
+        return _CONNECTIONS_WITHOUT_LIMIT
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _CONNECTIONS_WITHOUT_LIMIT if soft == resource.RLIM_INFINITY else max(1, soft // 2)
 
 
 def _proxy_for(account: str) -> str | None:
