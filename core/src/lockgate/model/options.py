@@ -33,9 +33,8 @@ STORE_PREFIXES = (STORE_PREFIX, "store_")
 NOT_A_JOBS = frozenset({"spark.lockgate.python"})
 """Settings of a Spark session that are no option of a job: which Python the native writers start."""
 AUTO_PROTOCOL = "auto"
-
-FILES_READ_AT_ONCE = 64
 """The protocol that is chosen by what the store can do."""
+FILES_READ_AT_ONCE = 64
 
 HADOOP_PREFIXES = ("mapreduce.manifest.committer.", "mapreduce.fileoutputcommitter.", "fs.azure.io.rate.limit")
 """How the names begin that Hadoop gives its committers' options; the last is a whole name."""
