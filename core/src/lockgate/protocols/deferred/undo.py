@@ -210,8 +210,9 @@ async def _saved_by(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[tu
         # Every attempt's own manifest is there; what is at its task's path is one of them once more.
         own = [status.path for status in found if not status.path.endswith(MANIFEST_SUFFIX)]
         paths = [path for path in own if path not in pinned]
-        for start in range(0, len(paths), run.options.requests_in_flight):
-            yield layout, await _read(run, layout, paths[start : start + run.options.requests_in_flight])
+        window = run.options.files_read_at_once
+        for start in range(0, len(paths), window):
+            yield layout, await _read(run, layout, paths[start : start + window])
 
 
 async def _read(run: JobRun, layout: JobLayout, paths: list[str]) -> _Saved:

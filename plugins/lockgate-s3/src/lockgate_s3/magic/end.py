@@ -76,7 +76,7 @@ async def _saved_uploads(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterat
 
 
 async def _saved(run: JobRun, layout: JobLayout) -> AsyncIterator[list[str]]:
-    window = max(1, run.options.requests_in_flight)
+    window = run.options.files_read_at_once
     async for page in run.store.list_tree(layout.attempt_directory):
         paths = [status.path for status in page if status.path.endswith((PENDING_SUFFIX, PENDING_SET_SUFFIX))]
         for start in range(0, len(paths), window):

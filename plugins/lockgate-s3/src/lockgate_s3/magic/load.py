@@ -38,7 +38,7 @@ async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
     run.counters |= {"manifests_loaded": 0, "manifest_bytes": 0}  # a job that is planned again counts each once
     builder = PlanBuilder(DiskSpool(run.options.memory_bytes_max), run.options.conflict)
     progress = run.progress(len(pins))
-    window = max(1, run.options.requests_in_flight)
+    window = run.options.files_read_at_once
     for start in range(0, len(pins), window):
         some = pins[start : start + window]
         layouts = [run.layout.at_attempt(pin.job_attempt) for pin in some]
@@ -66,7 +66,7 @@ async def keep_pinned(run: JobRun, pins: Sequence[Pin]) -> None:
     Raises:
         ReceiptUnmatched: one has done so since the job was planned, and nothing was completed.
     """
-    window = max(1, run.options.requests_in_flight)
+    window = run.options.files_read_at_once
     for start in range(0, len(pins), window):
         some = pins[start : start + window]
         layouts = [run.layout.at_attempt(pin.job_attempt) for pin in some]
