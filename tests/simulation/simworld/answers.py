@@ -45,9 +45,9 @@ def judge_commit_error(
             judges.accuse(TOLD, f"{actor.name} was told that {job_id} is committed: {error.what}")
         _judge_deletion(judges, actor.name, error)
         return
-    ended_by_another = job.over and job.record is not None and job.record.holder.user != actor.name
+    is_anothers = job.record is not None and job.record.holder.user != actor.name
     says_so = isinstance(error, OutcomeUnknown) or "taken over by somebody else" in error.what
-    if Refusal.PARENT_MISSING.value in error.what and not (ended_by_another and says_so):
+    if Refusal.PARENT_MISSING.value in error.what and not (is_anothers and says_so):
         judges.accuse("concurrent", f"{actor.name} gave up since a directory was gone: {error.what}")
     run = actor.name.partition(".")[0]
     if job.committed and job.runs and run not in job.runs:
