@@ -138,7 +138,8 @@ def judge_recovery(judges: Judges, actor: str, job_id: str, recovery: Recovery) 
             judges.accuse(TOLD, f"{actor} was told that {job_id}, which is committed, is undone")
         elif not job.committed:
             _judge_undone(judges, actor, job, "that the job is undone")
-    elif not job.committed:
+    elif not job.committed and (recovery.phase is not Phase.REFUSED or job.phase is Phase.REFUSED):
+        # Of a refused job that has gone on since it was looked at, it was right.
         _judge_not_withheld(judges, actor, job, "that there is nothing to recover")
 
 
