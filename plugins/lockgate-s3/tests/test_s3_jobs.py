@@ -297,6 +297,17 @@ def test_an_aborted_job_that_had_committed_keeps_its_files(bucket, monkeypatch) 
     assert seen(bucket) == {"a": b"1"}
 
 
+def test_an_aborted_job_whose_transaction_has_committed_keeps_its_files(bucket) -> None:
+    """Who aborts does not know of the transaction, and another job's `_SUCCESS` has taken the place of its own."""
+    job = Job(bucket.url(PATH), options(bucket, cleanup_skip=True, txn_id="stream/1"))
+    job.setup()
+    job.commit([task(job, {"a": b"1"})])
+    delete_record(job)
+    write_job(bucket, {"b": b"2"})
+    Job(bucket.url(PATH), options(bucket), job_id=job.job_id).abort()
+    assert seen(bucket) == {"a": b"1", "b": b"2"}
+
+
 def test_an_aborted_job_whose_replaced_files_are_gone_keeps_its_own(bucket, monkeypatch) -> None:
     """Its driver died after its commit point, before it could say so."""
     write_job(bucket, {"p=1/old": b"old"})

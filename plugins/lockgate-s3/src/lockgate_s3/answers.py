@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import email.utils
+import functools
 from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote_plus
@@ -118,6 +119,7 @@ def seconds_of(text: str) -> float:
         return 0.0
 
 
+@functools.lru_cache(maxsize=256)  # files of one job are of few seconds
 def _http_seconds(text: str) -> float:
     try:
         return email.utils.parsedate_to_datetime(text).timestamp() if text else 0.0

@@ -17,6 +17,7 @@ from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.record.ended_jobs import is_known_committed
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import read_replaced
+from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Progress
 from lockgate.model.commands import command
@@ -156,7 +157,8 @@ async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -
 
     A file that somebody has changed since the plan saw it stays, and is named in the summary that is returned."""
     with run.stage("conclude"):
-        if await _is_over(run):
+        # Where nothing is replaced, `_SUCCESS` is all there is to write, and it is looked before that.
+        if record.set_aside_digest and await _is_over(run):
             return summary
         replaced = await _replaced(run, record)
         if replaced is None:
@@ -202,7 +204,9 @@ async def _replaced(run: JobRun, record: CommitRecord) -> list[FileStatus] | Non
 async def _is_over(run: JobRun) -> bool:
     """Whether somebody has brought this committed job to its end: then its note, or its transaction's outcome, or its
     `_SUCCESS` says so, or its record is gone."""
-    return await is_known_committed(run) or await read_record(run) is None
+    # The note comes before the record goes, so in whatever order they are looked at, one of them tells.
+    known, found = await both(is_known_committed(run), read_record(run))
+    return known or found is None
 
 
 async def _withdraw_old_success(run: JobRun) -> None:

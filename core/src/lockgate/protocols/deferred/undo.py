@@ -14,6 +14,7 @@ from lockgate.engine.manifests.load_manifests import below_root_of, every_attemp
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import kept_lists
+from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
@@ -186,9 +187,12 @@ async def _give_up(run: JobRun, *, but: Sequence[Pin] = ()) -> None:
         async for kept in _kept(run, but=but):
             await run.store.abort_uploads(kept)
         return
+    await both(_abort_saved(run, but), _abort_named(run))
+
+
+async def _abort_saved(run: JobRun, but: Sequence[Pin]) -> None:
     async for _, saved in _saved_by(run, but=but):
         await run.store.abort_uploads([upload for _, uploads in saved for upload in uploads])
-    await _abort_named(run)
 
 
 async def _kept(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[Sequence[BegunUpload]]:
