@@ -91,6 +91,7 @@ TEST_TOOLS = (
 # The files that take minutes begin first, the longest at the head, so that no worker is left alone with one at the end.
 LONG_FILES = (
     "tests/spark/test_spark_guarantees.py",
+    "tests/spark/test_spark_native_faults.py",
     "tests/kills/test_spark_driver_killed.py",
     "tests/kills/test_driver_killed.py",
     "tests/spark/test_spark_streaming.py",
@@ -104,6 +105,8 @@ LONG_FILES = (
     "tests/spark/test_spark_options.py",
     "tests/spark/test_spark_round_trip.py",
     "tests/spark/test_spark_native.py",
+    "tests/spark/test_spark_native_killed.py",
+    "tests/spark/test_spark_native_servers.py",
     "tests/kills/test_driver_stopped.py",
     "tests/hadoop/test_s3a_magic_jobs.py",
 )

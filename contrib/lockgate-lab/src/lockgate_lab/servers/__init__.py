@@ -14,6 +14,7 @@ from lockgate_lab.servers.hadoop_jars import (
     java,
     mini_cluster_class_path,
     s3a_class_path,
+    spark_avro_jar,
 )
 from lockgate_lab.servers.hdfs import MiniHdfs
 from lockgate_lab.servers.minio import MinioServer
@@ -35,5 +36,6 @@ __all__ = [
     "mini_cluster_class_path",
     "or_skip",
     "s3a_class_path",
+    "spark_avro_jar",
     "start_or_skip",
 ]

@@ -65,8 +65,12 @@ _ABFS_SUITE = {
     "org.mockito:mockito-inline": "4.11.0",
     "org.assertj:assertj-core": "3.12.2",
 }
+_SPARK_AVRO = {"org.apache.spark:spark-avro_2.13": "4.1.1"}
+"""The newest on Maven Central when this was written; it serves Spark 4.3 as well."""
+
 _ALONE = frozenset(
     {
+        "org.apache.spark:spark-avro_2.13",
         "org.apache.hadoop:hadoop-azure",
         "org.apache.hadoop:hadoop-aws",
         "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3",
@@ -92,6 +96,12 @@ def abfs_class_path() -> str:
 def s3a_class_path() -> str:
     """Return the class path of a Hadoop client that knows `s3a://`; raises as `mini_cluster_class_path`."""
     return f"{_fetched('s3a', _S3A, _ALONE)}/*"
+
+
+def spark_avro_jar() -> str:
+    """Return the jar with Spark's format `avro`, which PySpark does not bring; raises as `mini_cluster_class_path`."""
+    (jar,) = _fetched("spark-avro", _SPARK_AVRO, _ALONE).glob("spark-avro_*.jar")
+    return str(jar)
 
 
 def abfs_suite_class_path() -> str:
