@@ -40,6 +40,11 @@ class StoreUrl:
         """The URL of a relative path below this one."""
         return StoreUrl(self.scheme, self.authority, f"{self.path.rstrip('/')}/{relative}" if relative else self.path)
 
+    def text_below(self, relative: str) -> str:
+        """`str` of the child at a relative path, for the many that are told of and not used."""
+        below = f"{self.path.rstrip('/')}/{relative}" if relative else self.path
+        return f"{self.scheme}://{self.authority}{below}"
+
     def split(self) -> tuple[StoreUrl, str]:
         """The directory that this URL is in, and its name there: empty at the root, above which there is nothing."""
         above, _, name = self.path.rstrip("/").rpartition("/")
