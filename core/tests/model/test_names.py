@@ -53,3 +53,11 @@ def test_the_longest_path_counts_from_the_top_of_the_bucket() -> None:
 
 def test_a_rule_of_zero_is_none() -> None:
     assert NameRules().wrong_with("n" * 10_000) == ""
+
+
+@pytest.mark.parametrize("rules", [LOCAL, HDFS, GCS, ABFS, ANY_NAME])
+@pytest.mark.parametrize("root", ["", "/t", "/" + "ü" * 1500, "/" + "r" * 4000])
+def test_what_is_taken_by_its_length_alone_breaks_no_rule(rules: NameRules, root: str) -> None:
+    taken = rules.ascii_length_taken(root)
+    for target in ("f" * taken, "a/" * (taken // 2), "f/" + "g" * (taken - 2)):
+        assert not 0 < len(target) <= taken or rules.wrong_with(target, root) == ""

@@ -144,6 +144,35 @@ def test_parquet_keeps_sparks_schema_and_day_time_intervals_as_integers() -> Non
     assert read.read()["i"].to_pylist() == [1_000_000]
 
 
+def test_parquet_has_dictionaries_only_where_they_make_a_file_smaller() -> None:
+    count = 50_000
+    table = pa.table(
+        {
+            "id": pa.array(range(count), pa.int64()),
+            "mod": pa.array([n % 20 for n in range(count)], pa.int64()),
+            "text": pa.array([str(n % 1000) for n in range(count)]),
+            "all different": pa.array([f"value {n}" for n in range(count)]),
+            "half.null": pa.array([n if n % 2 else None for n in range(count)], pa.int32()),
+            "none": pa.array([None] * count, pa.int32()),
+            "yes": pa.array([n % 2 == 0 for n in range(count)]),
+            "price": pa.array([Decimal(n % 7) for n in range(count)], pa.decimal128(9, 2)),
+            "list": pa.array([[n % 3] for n in range(count)], pa.list_(pa.int64())),
+            "map": pa.array([[("k", n % 3)] for n in range(count)], pa.map_(pa.string(), pa.int64())),
+            "struct": pa.array([{"a": {"b": n % 3}} for n in range(count)]),
+        }
+    )
+    content = written("parquet", table)
+    found = pq.ParquetFile(io.BytesIO(content))
+    assert found.read().equals(table)
+    group = found.metadata.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    assert {column.path_in_schema for column in columns if column.has_dictionary_page} == {
+        "mod", "text", "none", "price", "list.list.element", "map.key_value.key", "map.key_value.value", "struct.a.b",
+    }  # fmt: skip
+    sizes = {column.path_in_schema: column.total_uncompressed_size for column in columns}
+    assert sizes["id"] < count * 8 * 1.01
+
+
 def test_nested_values_in_json_keep_their_nulls_wherever_a_slice_begins() -> None:
     kind = pa.struct(
         {"l": pa.list_(pa.struct({"x": pa.int8(), "f": pa.float32()})), "m": pa.map_(pa.int8(), pa.list_(pa.string()))}

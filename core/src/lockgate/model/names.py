@@ -31,6 +31,16 @@ class NameRules:
     forbidden: re.Pattern[str] | None = None
     because: str = ""
 
+    def ascii_length_taken(self, root: str = "") -> int:
+        """A target of ASCII characters, no more than this, below a destination at `root`, surely follows the rules: so
+        most targets need no closer look. 0 where more than lengths counts."""
+        if self.forbidden is not None:
+            return 0
+        bounds = [LEVELS_MAX, *([self.element_bytes_max] if self.element_bytes_max else [])]
+        if self.path_max:
+            bounds.append(self.path_max - _utf8(root) - 1)
+        return max(0, min(bounds))
+
     def wrong_with(self, target: str, root: str = "") -> str:
         """Why the store would refuse the file `target`, a path relative to a destination that is at `root`; empty if it
         would not, for all that is documented."""

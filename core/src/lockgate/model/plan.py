@@ -180,8 +180,7 @@ class PlanBuilder:
         self._statistics.add(manifest.statistics)
         if "committer_task_file_count" not in manifest.statistics.meanstatistics:
             self._statistics.sample("committer_task_file_count", len(manifest.files))
-            for entry in manifest.files:
-                self._statistics.sample("committer_task_file_size", entry.length)
+            self._statistics.sample_all("committer_task_file_size", [entry.length for entry in manifest.files])
         for name, value in manifest.extra.items():
             values = self._extra.setdefault(name, {})
             if len(values) < EXTRA_VALUES_MAX:

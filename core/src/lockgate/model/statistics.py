@@ -6,7 +6,7 @@ Durations are in milliseconds, under Hadoop's names: `NAME` counts, `NAME.min`, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -67,6 +67,13 @@ class Gathered:
         """One value of what is measured, such as a size, under one name for minimum, maximum and mean."""
         self._extremes(name, name, value)
         self._add_mean(name, Mean(1, value))
+
+    def sample_all(self, name: str, values: Sequence[int]) -> None:
+        """As `sample`, once for each of the values."""
+        if values:
+            self._extremes(name, name, min(values))
+            self._extremes(name, name, max(values))
+            self._add_mean(name, Mean(len(values), sum(values)))
 
     def took(self, name: str, seconds: float, times: int = 1) -> None:
         """Something was done so many times, in so many seconds together."""

@@ -40,6 +40,11 @@ class StoreUrl:
         """The URL of a relative path below this one."""
         return StoreUrl(self.scheme, self.authority, f"{self.path.rstrip('/')}/{relative}" if relative else self.path)
 
+    def text_below(self, relative: str) -> str:
+        """`str` of the child at a relative path, for the many that are told of and not used."""
+        below = f"{self.path.rstrip('/')}/{relative}" if relative else self.path
+        return f"{self.scheme}://{self.authority}{below}"
+
     def split(self) -> tuple[StoreUrl, str]:
         """The directory that this URL is in, and its name there: empty at the root, above which there is nothing."""
         above, _, name = self.path.rstrip("/").rpartition("/")
@@ -138,6 +143,16 @@ def check_relative(path: str) -> str:
     Raises:
         PathError: it is empty, absolute, or has an empty, `.` or `..` element or a NUL.
     """
+    # Most paths are of this kind, and a search for what is wrong takes several times as long as to see that they are.
+    if (
+        path.isascii()
+        and path[:1] not in ("", "/", ".")
+        and "/." not in path
+        and "//" not in path
+        and "\0" not in path
+        and path[-1] != "/"
+    ):
+        return path
     if not _RELATIVE.match(path):
         check_text(path)
         raise PathError(

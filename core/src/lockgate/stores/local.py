@@ -147,20 +147,20 @@ class LocalStore(Store):
         symbolic link, and those that are there must let files be moved in, and out again."""
         wrong = []
         guard = _Guard(self._root)
-        closed: dict[str, bool] = {}
+        seen: set[str] = set()
         for index, rename in enumerate(renames):
-            try:
-                guard.check(rename.target)
-            except AccessDenied as error:
-                raise DestinationConflict(error.what, where=error.where, next_step=error.next_step) from error
             parent = rename.target.rpartition("/")[0]
-            if parent not in closed:
-                closed[parent] = self._is_closed(parent)
-                if closed[parent]:
+            if parent not in seen:
+                try:
+                    guard.check(rename.target)
+                except AccessDenied as error:
+                    raise DestinationConflict(error.what, where=error.where, next_step=error.next_step) from error
+                seen.add(parent)
+                if self._is_closed(parent):
                     wrong.append(f"{self._path(parent)}: no permission to write there")
             try:
                 guard.check(rename.source)
-                found = os.lstat(self._path(rename.source))
+                found = os.lstat(f"{self._root}/{rename.source}")
             except AccessDenied as error:
                 wrong.append(f"{self._path(rename.source)}: {error}")
                 continue
@@ -207,9 +207,8 @@ class LocalStore(Store):
         if self._durable:
             for directory in touched:
                 # One that somebody has deleted meanwhile took the file with it: there is nothing to be kept.
-                relative = os.path.relpath(directory, self._root)
-                with self._errors("rename into", relative), contextlib.suppress(FileNotFoundError):
-                    _sync_directory(directory)
+                with self._errors("rename into", directory), contextlib.suppress(FileNotFoundError):
+                    _sync_directory(self._path(directory))
         return outcomes
 
     def _turn(self) -> contextlib.AbstractAsyncContextManager[None]:
@@ -228,7 +227,7 @@ class LocalStore(Store):
                 else:
                     without_replacing(source, target)
                 outcomes.append(RENAMED)
-                touched.add(target.rpartition("/")[0])
+                touched.add(rename.target.rpartition("/")[0])
             except OSError as error:
                 outcomes.append(_refusal(error, source, target))
         return outcomes

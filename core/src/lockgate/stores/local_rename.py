@@ -62,7 +62,8 @@ def _native() -> Callable[[bytes, bytes], int] | None:
         renameat2.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
     except (OSError, AttributeError, KeyError):
         return None
-    return lambda source, target: int(renameat2(_AT_FDCWD, source, _AT_FDCWD, target, _NOREPLACE))
+    # No conversion of what it returns: this is called once for every file.
+    return lambda source, target: renameat2(_AT_FDCWD, source, _AT_FDCWD, target, _NOREPLACE)
 
 
 _rename = _native()

@@ -30,7 +30,7 @@ class Calls:
     location: Location
 
     def _where(self, path: str) -> str:
-        return str(self.root.child(path))
+        return self.root.text_below(path)
 
     def _dfs(
         self,

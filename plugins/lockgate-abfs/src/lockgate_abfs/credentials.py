@@ -8,8 +8,10 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import time
 from abc import ABC, abstractmethod
 from email.utils import formatdate
+from functools import lru_cache
 from typing import Any
 
 from lockgate.model.errors import AccessDenied, OptionError
@@ -42,6 +44,12 @@ class Credential(ABC):
         """The URL and all headers to send."""
 
 
+@lru_cache(maxsize=2)
+def _date(seconds: int) -> str:
+    """As the header has it, made once a second."""
+    return formatdate(seconds, usegmt=True)
+
+
 class AccountKey(Credential):
     """The account's key: Shared Key signatures."""
 
@@ -53,7 +61,7 @@ class AccountKey(Credential):
 
     async def authorize(self, call: Call) -> tuple[str, dict[str, str]]:
         """Sign the request."""
-        headers = {**_COMMON, **call.headers, "x-ms-date": formatdate(usegmt=True)}
+        headers = {**_COMMON, **call.headers, "x-ms-date": _date(int(time.time()))}
         text = string_to_sign(call.method, call.url, headers, len(call.body or b""), self._account)
         headers["authorization"] = f"SharedKey {self._account}:{signature(text, self._key)}"
         return call.url, headers

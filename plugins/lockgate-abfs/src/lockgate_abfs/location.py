@@ -7,6 +7,7 @@ settings. The Data Lake and the Blob endpoint serve one set of data; an emulator
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote
 
 from lockgate.model.errors import OptionError, PathError
@@ -52,14 +53,21 @@ def encode(text: str) -> str:
     Raises:
         PathError: it has characters that are not Unicode text, as of a local file name in another encoding.
     """
+    directory, slash, name = text.rpartition("/")
     try:
-        return quote(text, safe="/-_.~")
+        # Many files are in one directory, and names need mostly no encoding, which is seen quickly.
+        return f"{_encoded(directory)}{slash}{quote(name, safe='-_.~')}"
     except UnicodeEncodeError:
         raise PathError(
             "a name on this store must be Unicode text",
             where=ascii(text),
             next_step="give the file, or the value that it is partitioned by, another name",
         ) from None
+
+
+@lru_cache(maxsize=1024)
+def _encoded(directory: str) -> str:
+    return quote(directory, safe="/-_.~")
 
 
 def _below(key: str) -> str:

@@ -106,7 +106,8 @@ class AbfsStore(BlobStore):
 
     def transaction_id(self, rename: Rename) -> str:
         """What the service keeps with the target of this rename: the same for the same rename, whoever asks."""
-        ends = f"{self.url.child(rename.source)}\n{self.url.child(rename.target)}\n{bare_etag(rename.identity)}"
+        source, target = self.url.text_below(rename.source), self.url.text_below(rename.target)
+        ends = f"{source}\n{target}\n{bare_etag(rename.identity)}"
         return str(uuid.uuid5(_RENAMES, ends))
 
     # Renames

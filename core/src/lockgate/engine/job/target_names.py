@@ -16,7 +16,9 @@ def refuse_names(run: JobRun, batch: Sequence[Entry]) -> None:
         ManifestInvalid: it does not; nothing was moved.
     """
     rules, root = run.store.name_rules, run.store.url.path
-    wrong = [f"{run.url(e.target)}: {why}" for e in batch if (why := rules.wrong_with(e.target, root))]
+    taken = rules.ascii_length_taken(root)
+    doubtful = [e.target for e in batch if len(e.target) > taken or not e.target.isascii()]
+    wrong = [f"{run.url(target)}: {why}" for target in doubtful if (why := rules.wrong_with(target, root))]
     if wrong:
         raise ManifestInvalid(
             f"{len(wrong)} files have names that this store does not take",

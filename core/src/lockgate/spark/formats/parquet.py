@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lockgate.model.errors import OptionError
@@ -24,6 +25,10 @@ SPARK_VERSION_KEY = "org.apache.spark.version"
 
 ROW_GROUP_BYTES = 128 << 20
 """Uncompressed Arrow memory in a row group, as Spark's `parquet.block.size`."""
+
+
+SAMPLE_ROWS = 20_000
+"""By so many rows it is decided which columns have a dictionary; as Spark's `parquet.page.row.count.limit`."""
 
 
 class Parquet(FileFormat):
@@ -67,13 +72,11 @@ class Parquet(FileFormat):
 
 class _ParquetWriter(FormatWriter):
     def __init__(self, file: Any, schema: pa.Schema, options: FormatOptions) -> None:
-        codec = {"uncompressed": "none", "lz4_raw": "lz4"}.get(options.compression, options.compression)
+        self._codec = {"uncompressed": "none", "lz4_raw": "lz4"}.get(options.compression, options.compression)
+        self._file = file
         self._schema = _physical(schema)
-        self._writer = pq.ParquetWriter(file, self._schema, compression=codec, version="2.6", store_schema=False)
-        if options.spark_schema:
-            self._writer.add_key_value_metadata({SPARK_SCHEMA_KEY: options.spark_schema})
-        if options.spark_version:
-            self._writer.add_key_value_metadata({SPARK_VERSION_KEY: options.spark_version})
+        self._options = options
+        self._writer: pq.ParquetWriter | None = None
 
     def write(self, table: pa.Table) -> None:
         if table.schema != self._schema:
@@ -81,10 +84,69 @@ class _ParquetWriter(FormatWriter):
                 [_cast(column, target.type) for column, target in zip(table.columns, self._schema, strict=True)],
                 schema=self._schema,
             )
+        if self._writer is None:
+            self._writer = self._open(with_dictionary(table.slice(0, SAMPLE_ROWS)))
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
 
+    def _open(self, dictionary: list[str]) -> pq.ParquetWriter:
+        writer = pq.ParquetWriter(
+            self._file,
+            self._schema,
+            compression=self._codec,
+            version="2.6",
+            store_schema=False,
+            use_dictionary=dictionary,
+        )
+        if self._options.spark_schema:
+            writer.add_key_value_metadata({SPARK_SCHEMA_KEY: self._options.spark_schema})
+        if self._options.spark_version:
+            writer.add_key_value_metadata({SPARK_VERSION_KEY: self._options.spark_version})
+        return writer
+
     def close(self) -> None:
-        self._writer.close()
+        (self._writer or self._open([])).close()
+
+
+def with_dictionary(sample: pa.Table) -> list[str]:
+    """The Parquet columns for which a dictionary makes these rows smaller, as Spark's writer decides it after a page's
+    worth of rows (parquet-java's `DictionaryValuesWriter.isCompressionSatisfying`). pyarrow keeps one until it is
+    full, which makes a column of numbers that are all different a quarter larger. What is in lists, maps and structs
+    is not looked into, and has one."""
+    found: list[str] = []
+    for name, column in zip(sample.column_names, sample.columns, strict=True):
+        if pa.types.is_nested(column.type):
+            found += _leaves(name, column.type)
+        elif _is_worth_a_dictionary(column):
+            found.append(name)
+    return found
+
+
+def _is_worth_a_dictionary(column: pa.ChunkedArray) -> bool:
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        return False  # Parquet has none for these
+    values = len(column) - column.null_count
+    distinct = pc.count_distinct(column, mode="only_valid").as_py()
+    if not values:
+        return True
+    if pa.types.is_fixed_size_binary(kind) or pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
+        plain = values * max(1, kind.bit_width // 8)
+    else:
+        plain = pc.sum(pc.binary_length(column)).as_py() + 4 * values
+    indexes = values * (distinct - 1).bit_length() / 8
+    return bool(plain * distinct / values + indexes < plain)
+
+
+def _leaves(path: str, kind: pa.DataType) -> list[str]:
+    """The paths of the columns that a nested type has, in pyarrow's compliant form."""
+    if pa.types.is_map(kind):
+        key, item = f"{path}.key_value.key", f"{path}.key_value.value"
+        return [*_leaves(key, kind.key_type), *_leaves(item, kind.item_type)]
+    if pa.types.is_struct(kind):
+        return [leaf for field in kind for leaf in _leaves(f"{path}.{field.name}", field.type)]
+    if pa.types.is_nested(kind):
+        return _leaves(f"{path}.list.element", kind.value_type)
+    return [path]
 
 
 def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:

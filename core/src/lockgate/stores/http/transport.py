@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import os
 import urllib.request
+from functools import lru_cache
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -82,7 +83,6 @@ class Transport:
             raise
 
     async def _exchange(self, call: Call, headers: dict[str, str], url: str, timeout_s: float) -> Answer:
-        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, CONNECT_SECONDS_MAX))
         try:
             async with self._session.request(
                 call.method,
@@ -90,7 +90,7 @@ class Transport:
                 headers=headers,
                 data=call.body,
                 allow_redirects=False,
-                timeout=timeout,
+                timeout=_timeout(timeout_s),
                 proxy=self._proxy,
             ) as response:
                 body = await response.read()
@@ -104,6 +104,11 @@ class Transport:
     async def close(self) -> None:
         """Close every connection."""
         await self._session.close()
+
+
+@lru_cache(maxsize=16)
+def _timeout(timeout_s: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, CONNECT_SECONDS_MAX))
 
 
 def _reason(error: BaseException) -> str:
