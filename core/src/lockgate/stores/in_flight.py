@@ -5,7 +5,8 @@ full: more in flight then only wait longer. Nobody has to know latency or limit.
 - Never more than the ceiling at once, and never fewer than `LEAST` (or the ceiling, if that is less).
 - It widens only where that pays: a wider setting is a trial, and stays only if what is answered a second has grown by
   at least the root of what was added. So it stops where the store, or this process, is full.
-- It narrows where that costs next to nothing, and where the store refuses: to what the store's accepted rate needs.
+- It narrows where that costs next to nothing, not below what it began with; and where the store refuses: to what the
+  store's accepted rate needs.
 
 The rule of the root is what lets two drivers meet that share a store which is full and refuses nobody, but lets all
 wait: whoever has less than half of it gains more than the root by widening, whoever has more gains less. Where a store
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from math import ceil, inf, sqrt
 
 START = 64
-"""What it begins with: enough for a thousand files to be fast at usual latencies, and not a burst."""
+"""What it begins with, or the ceiling: enough for a thousand files to be fast at usual latencies, and not a burst."""
 
 LEAST = 8
 """Fewer are never allowed: a wrong guess must not make a long commit of a short one."""
@@ -80,6 +81,7 @@ class InFlight:
         self.ceiling = ceiling
         self.limit = min(start, ceiling)
         self._least = min(LEAST, ceiling)
+        self._start = self.limit
         self._clock = clock
         self._changed_at = -inf
         self._before: Round | None = None
@@ -198,8 +200,9 @@ class InFlight:
 
     def _try(self, found: Round, now: float) -> None:
         stretched = found.latency_s > QUEUE_STRETCH * self._quickest[found.kind]
-        if self._narrow_next and stretched:
-            wanted = max(self._least, int(found.limit * NARROW))
+        # Not below what it began with: so few are nobody's trouble, and on a busy machine luck would lead down.
+        if self._narrow_next and stretched and found.limit > self._start:
+            wanted = max(self._start, int(found.limit * NARROW))
         else:
             fast = self._at_first or (self._last_paid and not stretched)
             wanted = min(self.ceiling, ceil(found.limit * (WIDEN_AT_FIRST if fast else WIDEN)))
