@@ -20,7 +20,7 @@ from lockgate.model.layout import JobLayout, record_sequence
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.protocols.manifest import inspect_staged, publish
-from mutants import FAILING, REPLACING, _all, _crowd, _false, _nothing, _policy, mutant
+from mutants import FAILING, REPLACING, _all, _crowd, _false, _nothing, _policy, _true, mutant
 from simworld.faults import CRASHES, Kind
 from simworld.features import Feature
 from simworld.scenario import AttemptPlan, Person, Scenario, Stranger, Visitor, changed, options
@@ -809,7 +809,7 @@ def recovery_looks_only_for_what_is_gone() -> Iterator[None]:
 def lists_of_a_lost_record_go_at_once() -> Iterator[None]:
     """Who ends the job deletes the list of a driver that sleeps; what that sets aside when it wakes is garbage."""
     with (
-        patch.object(replaced_lists, "_is_of_a_lost_record", _false),
+        patch.object(replaced_lists, "_may_go", _true),
         patch.object(collect_garbage, "_driver_may_wake", _false),
     ):
         yield

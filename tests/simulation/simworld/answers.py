@@ -136,7 +136,7 @@ def judge_recovery(judges: Judges, actor: str, job_id: str, recovery: Recovery) 
         )
         if job.committed and recovery.phase is not Phase.ROLLED_BACK and not earlier:
             judges.accuse(TOLD, f"{actor} was told that {job_id}, which is committed, is undone")
-        elif not job.committed:
+        elif not job.committed and not earlier:
             _judge_undone(judges, actor, job, "that the job is undone")
     elif not job.committed and (recovery.phase is not Phase.REFUSED or job.phase is Phase.REFUSED):
         # Of a refused job that has gone on since it was looked at, it was right.

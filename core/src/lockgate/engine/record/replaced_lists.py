@@ -9,20 +9,26 @@ it after its job was over.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Set
 
 from lockgate.engine.record.record_log import holders_of, read_record
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import OutcomeUnknown
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import BOOKKEEPING, REPLACED, JobLayout, ordinal_in, parse_replaced_directory, replaced_nonce
+from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import digest_of
 from lockgate.model.replaced import KeptList, ReplacedFiles, decode_replaced, encode_replaced
 from lockgate.model.summary import CommittedFile, encode_file_list
 
 LIST_BYTES_MAX = 1 << 40
+
+AT_WORK = frozenset({Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING})
+"""Phases of a commit that may yet set files aside, or publish."""
 
 
 async def write_replaced(run: JobRun, plan: CommitPlan, nonce: str) -> str:
@@ -110,27 +116,34 @@ async def let_go_of_replaced(run: JobRun, *, committed: bool) -> None:
         OutcomeUnknown: they are not back, and nobody knows that the job has committed; nothing was deleted.
     """
     layout, store = run.layout, run.store
-    if not committed and await lists_in_force(run):
-        raise still_set_aside(run)
-    if not committed and await _is_of_a_lost_record(run):
-        return
-    await delete_lists(run)
-    await store.delete_directories([layout.replaced])
-    await store.delete_empty_directories([REPLACED, BOOKKEEPING])
+    # The list of somebody who begins this id anew comes after their record: so what is there now, and is looked at
+    # before the record, is not theirs if that has ended, however long this one sleeps before it deletes.
+    found = await list_all(store, layout.replaced)
+    if not committed:
+        if await lists_in_force(run):
+            raise still_set_aside(run)
+        nonces = {nonce for status in found if (nonce := replaced_nonce(status.path)) is not None}
+        if nonces and not await _may_go(run, nonces):
+            return
+    lists = sorted(status.path for status in found if not status.is_directory)
+    if lists:
+        await store.delete_files(lists)
+    if waiting := sorted(status.path for status in found if status.is_directory):
+        await store.delete_directories(waiting)
+    await store.delete_empty_directories([layout.replaced, REPLACED, BOOKKEEPING])
 
 
-async def _is_of_a_lost_record(run: JobRun) -> bool:
-    """Whether a list is there of a driver that no version of the job's record knows, so that its own record was lost.
-    That driver may be asleep, and set files aside when it wakes. Where directories are real it cannot, once its place
-    is gone; elsewhere its list stays, for whoever brings them back, until gc finds it old."""
-    if Capability.REAL_DIRECTORIES in run.store.capabilities:
-        return False
-    nonces = await lists_written(run)
-    if not nonces:
-        return False
+async def _may_go(run: JobRun, nonces: Set[str]) -> bool:
+    """Whether these lists are of drivers whose job is over. Not where the record says that somebody is at work, who has
+    begun the id anew. Nor where a list is of a driver that no version of the record knows, so that its own record was
+    lost: that driver may be asleep, and set files aside when it wakes. Where directories are real it cannot, once its
+    place is gone; elsewhere its list stays, for whoever brings them back, until gc finds it old."""
     record = await read_record(run)
-    holders = await holders_of(run, record) if record else set()
-    return bool(set(nonces) - holders)
+    if record is not None and record.phase in AT_WORK:
+        return False
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        return True
+    return not nonces - (await holders_of(run, record) if record else set())
 
 
 async def delete_lists(run: JobRun) -> None:
