@@ -327,6 +327,21 @@ def test_a_streams_file_sink_is_refused_rather_than_unsafe(native: Any) -> None:
         )
 
 
+def test_a_streams_file_sink_hides_what_any_other_protocol_commits(spark: Any, tmp_path: Path) -> None:
+    """Why ours refuses it: the sink makes `_spark_metadata` by itself, and Spark's readers believe its empty list."""
+    setting, table = "spark.sql.streaming.commitProtocolClass", str(tmp_path / "table")
+    rows_of(spark).write.parquet(str(tmp_path / "source"))
+    spark.conf.set(setting, "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol")
+    try:
+        stream = spark.readStream.schema("id BIGINT").parquet(str(tmp_path / "source")).writeStream.format("parquet")
+        checkpointed = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        checkpointed.trigger(availableNow=True).start(table).awaitTermination()
+    finally:
+        spark.conf.unset(setting)
+    assert pq.read_table([str(path) for path in Path(table).glob("*.parquet")]).num_rows == 60
+    assert spark.read.schema("id BIGINT").parquet(table).count() == 0
+
+
 def test_a_policy_that_contradicts_the_save_mode_is_refused(native: Any, destination: str) -> None:
     rows_of(native).write.parquet(destination)
     with pytest.raises(Exception, match="contradicts"):
