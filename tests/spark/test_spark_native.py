@@ -182,16 +182,16 @@ def test_a_failed_append_leaves_nothing(native: Any, destination: str, left_over
 
 
 def held_until(go: Path) -> Any:
-    """A step of a Spark job whose task waits after its first batch until this file is there."""
+    """A function for columns whose task waits until this file is there."""
+    from pyspark.sql.functions import udf
 
-    def step(batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            yield batch
-            (go.parent / "begun").touch()
-            while not go.exists():
-                time.sleep(0.05)
+    def hold(value):  # Spark would make something of type hints
+        (go.parent / "begun").touch()
+        while not go.exists():
+            time.sleep(0.05)
+        return value
 
-    return step
+    return udf(hold, "string")
 
 
 @pytest.mark.parametrize("turned_on", [True, False])
@@ -206,7 +206,7 @@ def test_spark_24238_two_jobs_append_to_one_table_at_once(spark: Any, tmp_path: 
 
     def slow() -> None:
         try:
-            df.mapInArrow(held_until(go), df.schema).write.mode("append").parquet(table)
+            df.select("id", "p", held_until(go)("s").alias("s")).write.mode("append").parquet(table)
         except Exception as error:
             failure.append(error)
 
@@ -325,6 +325,21 @@ def test_a_streams_file_sink_is_refused_rather_than_unsafe(native: Any) -> None:
         native._jvm.org.apache.spark.internal.io.FileCommitProtocol.instantiate(
             native.conf.get(COMMIT_PROTOCOL_SETTING), "7", "/tmp/nowhere", False
         )
+
+
+def test_a_streams_file_sink_hides_what_any_other_protocol_commits(spark: Any, tmp_path: Path) -> None:
+    """Why ours refuses it: the sink makes `_spark_metadata` by itself, and Spark's readers believe its empty list."""
+    setting, table = "spark.sql.streaming.commitProtocolClass", str(tmp_path / "table")
+    rows_of(spark).write.parquet(str(tmp_path / "source"))
+    spark.conf.set(setting, "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol")
+    try:
+        stream = spark.readStream.schema("id BIGINT").parquet(str(tmp_path / "source")).writeStream.format("parquet")
+        checkpointed = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        checkpointed.trigger(availableNow=True).start(table).awaitTermination()
+    finally:
+        spark.conf.unset(setting)
+    assert pq.read_table([str(path) for path in Path(table).glob("*.parquet")]).num_rows == 60
+    assert spark.read.schema("id BIGINT").parquet(table).count() == 0
 
 
 def test_a_policy_that_contradicts_the_save_mode_is_refused(native: Any, destination: str) -> None:
