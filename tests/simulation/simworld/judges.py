@@ -43,6 +43,7 @@ from lockgate.model.layout import (
     is_kept_uploads,
     is_reserved,
     ordinal_in,
+    record_sequence,
     replaced_nonce,
     transaction_outcome,
 )
@@ -515,6 +516,13 @@ class Judges:
             self._goes_aside(actor, path, target, gone)
         return True
 
+    def _cleans_up_late(self, actor: str, job: JobTruth, path: str) -> bool:
+        """Whether somebody, who slept while an earlier job of this id was ended, deletes the record of a later one."""
+        ended = any(one.directory == job.directory and actor in one.holders for one in self.ended)
+        return (
+            ended and not job.over and actor not in job.holders and record_sequence(path.rpartition("/")[2]) is not None
+        )
+
     def saw_removal(self, actor: str, path: str, gone: Stored) -> None:
         self.changes += 1
         if actor in self.people:
@@ -526,7 +534,7 @@ class Judges:
             job = self.truth(path)
             self._within(actor, path)
             self.saved.pop(path, None)
-            if actor in self.strangers and job is not None:
+            if job is not None and (actor in self.strangers or self._cleans_up_late(actor, job, path)):
                 job.robbed = True
                 self._lose_what_is_known()
             waiting = self.asides.pop(path, None)

@@ -143,6 +143,12 @@ async def has_predecessor(run: JobRun, record: CommitRecord) -> bool:
     return record.follows is None or await _read(run, run.layout, record.follows.sequence) is not None
 
 
+def is_begun_anew(record: CommitRecord | None) -> bool:
+    """Whether the record of a job that is over, without having committed, says that somebody is at work: the id was run
+    again, while the one who asks slept."""
+    return record is not None and record.phase in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING)
+
+
 async def holders_of(run: JobRun, record: CommitRecord) -> set[str]:
     """The nonces, as they are in names, of all that have held this record."""
     holders = {record.holder.nonce[:16]}

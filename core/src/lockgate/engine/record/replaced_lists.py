@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Set
 
-from lockgate.engine.record.record_log import holders_of, read_record
+from lockgate.engine.record.record_log import holders_of, is_begun_anew, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
@@ -19,16 +19,12 @@ from lockgate.model.commands import command
 from lockgate.model.errors import OutcomeUnknown
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import BOOKKEEPING, REPLACED, JobLayout, ordinal_in, parse_replaced_directory, replaced_nonce
-from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import digest_of
 from lockgate.model.replaced import KeptList, ReplacedFiles, decode_replaced, encode_replaced
 from lockgate.model.summary import CommittedFile, encode_file_list
 
 LIST_BYTES_MAX = 1 << 40
-
-AT_WORK = frozenset({Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING})
-"""Phases of a commit that may yet set files aside, or publish."""
 
 
 async def write_replaced(run: JobRun, plan: CommitPlan, nonce: str) -> str:
@@ -134,12 +130,12 @@ async def let_go_of_replaced(run: JobRun, *, committed: bool) -> None:
 
 
 async def _may_go(run: JobRun, nonces: Set[str]) -> bool:
-    """Whether these lists are of drivers whose job is over. Not where the record says that somebody is at work, who has
-    begun the id anew. Nor where a list is of a driver that no version of the record knows, so that its own record was
-    lost: that driver may be asleep, and set files aside when it wakes. Where directories are real it cannot, once its
-    place is gone; elsewhere its list stays, for whoever brings them back, until gc finds it old."""
+    """Whether these lists are of drivers whose job is over. Not where somebody has begun the id anew. Nor where a list
+    is of a driver that no version of the record knows, so that its own record was lost: that driver may be asleep, and
+    set files aside when it wakes. Where directories are real it cannot, once its place is gone; elsewhere its list
+    stays, for whoever brings them back, until gc finds it old."""
     record = await read_record(run)
-    if record is not None and record.phase in AT_WORK:
+    if is_begun_anew(record):
         return False
     if Capability.REAL_DIRECTORIES in run.store.capabilities:
         return True
