@@ -97,10 +97,13 @@ characters, braces, …) it takes, and the listings here are percent-encoded."""
 ABFS = NameRules(
     path_max=1024,
     path_unit="characters",
-    forbidden=re.compile(r"[\x00-\x1f\x81]|\.(?:/|\Z)"),
-    because="Azure takes no control character in a name, and does not keep a dot at the end of one",
+    forbidden=re.compile(r"[\x00-\x1f\x81\\]|\.(?:/|\Z)"),
+    because="Azure takes no control character in a name, takes a backslash for a slash, and does not keep a dot at the "
+    "end of a name",
 )
 """The page "Naming and Referencing Containers, Blobs, and Metadata" (learn.microsoft.com/rest/api/storageservices): at
 most 1,024 characters, which are UTF-16 code units (Azure/azure-storage-cpp#291), no control characters (0x00 to 0x1F,
 U+0081). A dot at the end of an element is not kept, and Hadoop refuses it (`AzureBlobFileSystem.trailingPeriodCheck`).
-How deep a path may be (`PathIsTooDeep`) is documented in two ways, and not asked for here."""
+A backslash becomes a slash on the way (Azurite, `blobStorageContext.middleware.ts`, says it of the service), so a file
+would be elsewhere than its manifest says. How deep a path may be (`PathIsTooDeep`) is documented in two ways, and not
+asked for here."""

@@ -18,6 +18,11 @@ from lockgate_abfs.answers import CONTAINER_MISSING, bare_etag, code_of, error_o
 from lockgate_abfs.blob_look import look_at
 from lockgate_abfs.calls import Calls
 
+KEPT_BY_THE_ACCOUNT = frozenset({"SnapshotsPresent", "BlobImmutableDueToPolicy"})
+"""Why the service deletes a blob for nobody ("Delete Blob", "Blob service error codes"): somebody has made a snapshot
+of it, which would go with it; or a policy, or a legal hold, keeps it. It is left, and named, as one is that somebody
+has changed or leased."""
+
 
 async def replace(client: StoreClient, calls: Calls, path: str, content: bytes, identity: str) -> FileStatus:
     """See `Store.replace_file`."""
@@ -52,6 +57,8 @@ async def delete_same(
             return Deleted.DELETED
         if answer.status == 404 and code_of(answer) not in CONTAINER_MISSING:
             return Deleted.DELETED if answer.doubtful else Deleted.MISSING
+        if answer.status == 409 and code_of(answer) in KEPT_BY_THE_ACCOUNT:
+            return Deleted.CHANGED
         if answer.status != 412:
             raise error_of(call, answer)
         # Azurite says so of a file that is not there, too.

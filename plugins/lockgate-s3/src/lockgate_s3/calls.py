@@ -95,8 +95,10 @@ class Calls:
 
     def delete(self, path: str, *, identity: str = "") -> Call:
         """Delete an object, or only the one that carries this identity."""
-        headers = {"if-match": f'"{identity}"'} if identity else {}
-        return self._call("delete", "DELETE", path, {}, headers=headers)
+        if not identity:
+            return self._call("delete", "DELETE", path, {})
+        headers = {"if-match": f'"{identity}"'}
+        return self._call("delete", "DELETE", path, {}, headers=headers, repeat=Repeat.AFTER_A_LOOK)
 
     def delete_many(self, paths: Sequence[str]) -> Call:
         """Delete up to a thousand objects; each counts as a request of its own."""

@@ -165,14 +165,25 @@ class S3Store(Store):
             raise error_of(call, answer)
 
     async def delete_if_same(self, files: Sequence[FileStatus], progress: Progress = no_progress) -> list[Deleted]:
-        """One request each, with the etag."""
+        """One request each, with the etag. That is of the content: so where an answer is lost, the mark is looked at
+        before the request is sent again, since others may have written the same bytes there meanwhile."""
 
         async def delete(file: FileStatus) -> Deleted:
             call = self._calls.delete(check_relative(file.path), identity=file.identity)
             for attempt in range(CONFLICT_TRIES):
-                answer = await self.client.ask(call)
-                if answer.status != 409:
-                    break
+                try:
+                    answer = await self.client.ask(call)
+                except AnswerLost:
+                    if attempt == CONFLICT_TRIES - 1:
+                        raise
+                    (found,) = await self.stat_files([file.path])
+                    if found is None:
+                        return Deleted.DELETED
+                    if (file.proof and found.proof != file.proof) or found.identity != file.identity:
+                        return Deleted.CHANGED
+                else:
+                    if answer.status != 409:
+                        break
                 await asyncio.sleep(CONFLICT_SECONDS * 2**attempt)
             if answer.status in (200, 204):
                 return Deleted.DELETED

@@ -12,7 +12,7 @@ from lockgate.engine.manifests.load_manifests import attempts_of
 from lockgate.engine.record.ended_jobs import last_end
 from lockgate.engine.record.marker import JobMarker, read_marker_of
 from lockgate.engine.record.neighbours import job_layouts
-from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.record_log import has_predecessor, read_record
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists
 from lockgate.engine.record.signs_of_life import drivers_own, why_at_work
 from lockgate.engine.record.summaries import published_summary, read_summary
@@ -173,10 +173,17 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         )
     last_seen = max(newest, record.updated if record else 0.0)
     status = _status(run, record, marker, last_seen, tasks_seen)
+    if status is JobStatus.CRASHED and record is not None and await _is_of_a_late_driver(run, layout, record):
+        status = JobStatus.LEFT_BEHIND
     if record is not None:
         driver = _name(run, record.holder)
     phase = record.phase if record else None
     return JobState(layout, status, phase, record, last_seen, len(tasks), driver, tasks_seen=tasks_seen)
+
+
+async def _is_of_a_late_driver(run: JobRun, layout: JobLayout, record: CommitRecord) -> bool:
+    """Whether a version stands alone that a driver has created which woke up when its job was over."""
+    return not await has_predecessor(dataclasses.replace(run, layout=layout), record)
 
 
 def _tasks_in(page: Sequence[FileStatus], suffix: str) -> set[str]:

@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from lockgate.engine.record.ended_jobs import is_known_committed
-from lockgate.engine.record.record_log import RecordLog, read_record
+from lockgate.engine.record.record_log import RecordLog, has_predecessor, read_record
 from lockgate.engine.record.recorded_options import as_recorded
 from lockgate.engine.run.concurrency import both, together
 from lockgate.engine.run.job_run import JobRun
@@ -174,6 +174,8 @@ async def _in_the_way(run: JobRun, layout: JobLayout, mine: CommitRecord) -> Com
         return None
     if not mine.ground.meets(theirs.ground):
         return None
+    if not await has_predecessor(dataclasses.replace(run, layout=layout), theirs):
+        return None  # what a driver has created that woke up when its job was over: nobody goes by it
     if theirs.phase is Phase.COMMITTED and await _has_concluded(run, layout, theirs):
         return None
     return theirs

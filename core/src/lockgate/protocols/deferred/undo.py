@@ -19,7 +19,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
-from lockgate.model.errors import ManifestInvalid, OutcomeUnknown
+from lockgate.model.errors import ManifestInvalid, OutcomeUnknown, StoreError, StoreUnavailable
 from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.layout import MANIFEST_SUFFIX, SUCCESS, JobLayout, is_waiting_summary
 from lockgate.model.manifest import decode_manifest
@@ -86,16 +86,43 @@ async def undo(run: JobRun, plan: CommitPlan) -> Undone:
 
 
 async def _become_of(run: JobRun, uploads: Sequence[Upload]) -> tuple[list[FileStatus], list[str]]:
-    """The files that some of these uploads have become, and the paths of those that somebody has changed since."""
+    """The files that some of these uploads have become; and the paths of those that somebody has changed since, or that
+    may not be looked at."""
     ours: list[FileStatus] = []
     changed: list[str] = []
-    found = await run.store.stat_files([upload.path for upload in uploads])
+    found, refused = await _look(run, [upload.path for upload in uploads])
+    changed += refused
     for upload, status in zip(uploads, found, strict=True):
         if status is not None and upload.is_what(status, run.store.same_identity):
             ours.append(status)
         elif status is not None and status.proof == upload.mark:
             changed.append(status.path)
     return ours, changed
+
+
+async def _look(run: JobRun, paths: Sequence[str]) -> tuple[list[FileStatus | None], list[str]]:
+    """What stands at these paths; and those of them that the store lets nobody look at with our rights, as an object
+    that somebody has encrypted with a key of their own: what is there is not to be touched, and the others must not
+    wait for it."""
+    try:
+        return await run.store.stat_files(paths), []
+    except StoreUnavailable:
+        raise
+    except StoreError as error:
+        run.log.info("files are looked at one by one", error=str(error))
+    found: list[FileStatus | None] = []
+    refused: list[str] = []
+    for path in paths:
+        try:
+            found += await run.store.stat_files([path])
+        except StoreUnavailable:
+            raise
+        except StoreError:
+            found.append(None)
+            refused.append(path)
+    if len(refused) == len(paths) > 1:  # then it is not the files
+        await run.store.stat_files(paths)
+    return found, refused
 
 
 async def _take_out(run: JobRun, ours: Sequence[FileStatus]) -> list[str]:

@@ -91,27 +91,30 @@ class StoreClient:
         tries = 0
         while True:
             reason, retry_after_s, wait_most_s = "", 0.0, BACK_OFF_SECONDS_MAX
+            may_be_done = False
             try:
                 answer = await self._try(transport, call)
             except NotSent as error:
                 reason = f"no connection ({error})"
             except NoAnswer as error:
                 reason = f"no answer ({error})"
-                doubtful = True
+                doubtful = may_be_done = True
             else:
                 if answer.status not in FAILED and answer.status not in REFUSED:
                     return replace(answer, doubtful=True) if doubtful else answer
                 reason = f"status {answer.status} {error_code(answer)}".rstrip()
                 # A refusal by 429 comes before anything is done. Behind a 5xx the store may have acted all the same.
                 doubtful = doubtful or answer.status != 429
+                may_be_done = not is_refusal(answer)
                 retry_after_s = _retry_after(answer)
                 wait_most_s = REFUSED_SECONDS_MAX if is_refusal(answer) else BACK_OFF_SECONDS_MAX
             lost = reason.startswith("no answer")
+            ends = (lost and call.repeat is Repeat.WITH_CARE) or (may_be_done and call.repeat is Repeat.AFTER_A_LOOK)
             now = time.monotonic()
             failing_since = now if failing_since is None else failing_since
             wait_s = max(retry_after_s, self._back_off(tries, wait_most_s))
             tries += 1
-            if (lost and call.repeat is Repeat.WITH_CARE) or now + wait_s > failing_since + self._patience_s:
+            if ends or now + wait_s > failing_since + self._patience_s:
                 raise self._given_up(call, reason, tries, doubtful)
             log.debug("request is repeated", kind=call.kind, where=call.where, reason=reason, wait_s=round(wait_s, 3))
             self._tell(call, reason, now, failing_since)
@@ -161,7 +164,7 @@ class StoreClient:
 
     def _given_up(self, call: Call, reason: str, tries: int, doubtful: bool) -> StoreUnavailable:
         times = "once" if tries == 1 else f"{tries} times"
-        if doubtful and call.repeat is Repeat.WITH_CARE:
+        if doubtful and call.repeat is not Repeat.FREELY:
             return AnswerLost(f"{call.kind}: tried {times}, and it may have been done: {reason}", where=call.where)
         return StoreUnavailable(
             f"{call.kind}: tried {times}, last {reason}",

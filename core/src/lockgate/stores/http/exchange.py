@@ -17,6 +17,10 @@ class Repeat(Enum):
     """A second try can do no harm, but its answer may be about the first one: a rename or a creation with conditions.
     It is sent again after an error answer, and `Answer.doubtful` says so; after a lost answer it is not."""
 
+    AFTER_A_LOOK = "after a look"
+    """A second try could meet what somebody has put there since. It is sent again only where the store refused to do
+    anything; else `AnswerLost` is raised, and who calls looks before it asks again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
