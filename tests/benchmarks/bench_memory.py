@@ -9,8 +9,8 @@ resident memory is what the kernel counts (`VmHWM`), above that of the interpret
 yet: plugins and libraries are in it, about 45 MiB. Loading them is not in the time.
 
 Names and identities are spooled to disk past `memory_bytes_max`. What still grows with the files is the hash of every
-target, kept to find duplicates, and the lists that are written as a whole: of what is committed, compressed, and of what
-is replaced. Only on Linux.
+target, kept to find duplicates, and the lists that are written as a whole: of what is committed, compressed, and of
+what is replaced. Only on Linux.
 """
 
 from __future__ import annotations

@@ -469,8 +469,8 @@ def what_is_set_aside_is_set_aside_again() -> Iterator[None]:
     """Where a new file has taken an old one's place, recovery takes it for the old one, and gives up."""
     honest = replaced_files.rename_all
 
-    async def nothing_waits(*arguments: Any) -> dict[int, Any]:
-        return {}
+    async def nothing_waits(*arguments: Any) -> list[Any]:
+        return []
 
     async def rename_all(run: Any, renames: Any, progress: Any, **named: Any) -> Any:
         return await honest(run, renames, progress)
