@@ -1,5 +1,5 @@
-"""However large a destination is, what it holds is looked at a window at a time: with windows of two or three files every
-path through the engine that crosses from one to the next is taken by a few dozen."""
+"""However large a destination is, what it holds is looked at a window at a time: with windows of two or three files,
+every path through the engine that crosses from one to the next is taken by a few dozen."""
 
 from __future__ import annotations
 

@@ -99,13 +99,13 @@ def test_a_list_of_replaced_files_that_others_have_written_is_read(files) -> Non
     assert list(decode_replaced(short, name="n").files) == [SetAside("a"), SetAside("b", 3), SetAside("c", 1, "i")]
 
 
-@pytest.mark.parametrize(
-    "files", ["{}", "null", '[["a",1,"i"],["b",1,"i"],["c",1,"i"],["d",1,2]]', '[["a",1,"i"],7]', "7"]
-)
+FOUR = '[["a",1,"i"],["b",1,"i"],["c",1,"i"],["d",1,2]]'
+
+
+@pytest.mark.parametrize("files", ["{}", "null", FOUR, '[["a",1,"i"],7]', "7"])
 def test_a_list_of_replaced_files_that_is_none_is_refused(files: str) -> None:
-    content = msgspec.json.encode(_list_of([])).replace(
-        b'"files":[],"replacing', f'"files":{files},"replacing'.encode()
-    )
+    none = msgspec.json.encode(_list_of([]))
+    content = none.replace(b'"files":[],"replacing', f'"files":{files},"replacing'.encode())
     with pytest.raises(LockgateError, match="cannot be read"):
         decode_replaced(content, name="n")
 
