@@ -11,6 +11,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence, Set
 
+from msgspec import Struct
+
 from lockgate.engine.record.record_log import holders_of, is_begun_anew, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.sorting import Sorter
@@ -18,7 +20,6 @@ from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import OutcomeUnknown
-from lockgate.model.files import FileStatus
 from lockgate.model.layout import BOOKKEEPING, REPLACED, JobLayout, ordinal_in, parse_replaced_directory, replaced_nonce
 from lockgate.model.numbers import Numbers
 from lockgate.model.plan import CommitPlan
@@ -75,10 +76,19 @@ async def read_replaced(run: JobRun, nonce: str, digest: str) -> ReplacedFiles:
     return decode_replaced(content, name=run.url(path), spools=run.spool)
 
 
+class WaitingFile(Struct, frozen=True, gc=False, array_like=True):
+    """A file that is set aside: its number, where it waits, its length and its identity there."""
+
+    number: int
+    path: str
+    length: int
+    identity: str
+
+
 class Waiting:
     """What is set aside now. A bit each says which; the rest is spooled, in order of the numbers."""
 
-    def __init__(self, numbers: Numbers, files: Sequence[FileStatus]) -> None:
+    def __init__(self, numbers: Numbers, files: Sequence[WaitingFile]) -> None:
         self._numbers = numbers
         self._files = files
 
@@ -88,32 +98,29 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._files)
 
-    def of(self, files: Iterable[SetAside]) -> Iterator[tuple[int, SetAside, FileStatus]]:
-        """What waits of this list, in its order, each with its place in the list."""
+    def of(self, files: Iterable[SetAside]) -> Iterator[tuple[SetAside, WaitingFile]]:
+        """What waits of this list, in its order."""
         numbered = enumerate(files)
-        for status in self._files:
-            number = _ordinal(status)
-            for place, aside in numbered:
-                if place == number:
-                    yield number, aside, status
+        for waiting in self._files:
+            for number, aside in numbered:
+                if number == waiting.number:
+                    yield aside, waiting
                     break
 
 
-def _ordinal(status: FileStatus) -> int:
-    number = ordinal_in(status.path)
-    assert number is not None
-    return number
-
-
 async def waiting_files(run: JobRun, nonce: str) -> Waiting:
-    """What is set aside now, by its number."""
+    """What is set aside now."""
     numbers = Numbers()
-    found = Sorter[FileStatus](run.spool, FileStatus, _ordinal)
+    found = Sorter[WaitingFile](run.spool, WaitingFile, lambda waiting: waiting.number)
     async for page in run.store.list_directory(run.layout.replaced_files(nonce)):
-        waiting = [status for status in page if ordinal_in(status.path) is not None]
-        found.add(waiting)
-        for status in waiting:
-            numbers.add(_ordinal(status))
+        some = [
+            WaitingFile(number, status.path, status.length, status.identity)
+            for status in page
+            if (number := ordinal_in(status.path)) is not None
+        ]
+        found.add(some)
+        for waiting in some:
+            numbers.add(waiting.number)
     return Waiting(numbers, found.collected(found.in_order()))
 
 

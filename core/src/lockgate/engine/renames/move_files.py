@@ -12,7 +12,7 @@ from itertools import islice
 
 from lockgate.engine.record.ended_jobs import remember_last
 from lockgate.engine.record.record_log import fenced, read_record
-from lockgate.engine.record.replaced_lists import waiting_files
+from lockgate.engine.record.replaced_lists import WaitingFile, waiting_files
 from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.renames.replaced_files import set_aside
 from lockgate.engine.run.job_run import JobRun
@@ -94,7 +94,7 @@ async def _refuse_if_changed(run: JobRun, plan: CommitPlan, nonce: str) -> None:
     waiting = await waiting_files(run, nonce)
     changed = (
         aside.path
-        for _, aside, found in waiting.of(plan.set_aside)
+        for aside, found in waiting.of(plan.set_aside)
         if aside.path != SUCCESS and not _is_as_seen(run, aside, found)
     )
     if shown := list(islice(changed, 5)):
@@ -106,7 +106,7 @@ async def _refuse_if_changed(run: JobRun, plan: CommitPlan, nonce: str) -> None:
         )
 
 
-def _is_as_seen(run: JobRun, aside: SetAside, found: FileStatus) -> bool:
+def _is_as_seen(run: JobRun, aside: SetAside, found: WaitingFile) -> bool:
     if not aside.identity or not found.identity:
         return aside.length == found.length
     return run.store.same_identity(aside.identity, found.identity)

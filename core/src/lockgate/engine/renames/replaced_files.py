@@ -53,7 +53,7 @@ async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside]) -> None
     layout, store = run.layout, run.store
     for _ in range(ROUNDS):
         waiting = await waiting_files(run, nonce)
-        places = {parent_of(aside.path) for _, aside, _ in waiting.of(files) if aside.path != SUCCESS}
+        places = {parent_of(aside.path) for aside, _ in waiting.of(files) if aside.path != SUCCESS}
         undo = command("recover", run.store.url, layout.job_id, "--undo")
         taken = f"somebody else has written this file since: move it away, then {undo}"
         if places:
@@ -65,14 +65,14 @@ async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside]) -> None
                         next_step=taken,
                     )
         data = (
-            Rename(status.path, aside.path, status.length, status.identity)
-            for _, aside, status in waiting.of(files)
+            Rename(found.path, aside.path, found.length, found.identity)
+            for aside, found in waiting.of(files)
             if aside.path != SUCCESS
         )
         for renames in windows(data, BATCH):
             await rename_all(run, renames, no_progress, where_taken=taken)
             run.count("files_brought_back", len(renames))
-        summary = next((status.path for _, aside, status in waiting.of(files) if aside.path == SUCCESS), "")
+        summary = next((found.path for aside, found in waiting.of(files) if aside.path == SUCCESS), "")
         if summary:
             await store.rename_files([Rename(summary, layout.summary_returning(nonce))])
         if all(await store.delete_empty_directories([layout.replaced_files(nonce)])):
