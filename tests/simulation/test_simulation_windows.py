@@ -24,7 +24,7 @@ def windows_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
         (replaced, ("CHUNK",)),
         (sorting, ("RUN", "READ_AHEAD")),
         (plan, ("WINDOW",)),
-        (conflicts, ("WINDOW",)),
+        (conflicts, ("AT_ONCE",)),
         (restore_replaced, ("WINDOW",)),
         (replaced_files, ("BATCH",)),
         (roll_back, ("BATCH",)),

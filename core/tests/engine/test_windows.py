@@ -34,8 +34,10 @@ def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replaced, "CHUNK", 2)
     monkeypatch.setattr(sorting, "RUN", 3)
     monkeypatch.setattr(sorting, "READ_AHEAD", 2)
-    for module in (plans, conflicts, restore_replaced, verification):
+    for module in (plans, restore_replaced):
         monkeypatch.setattr(module, "WINDOW", 3)
+    for module in (conflicts, verification):
+        monkeypatch.setattr(module, "AT_ONCE", 3)
     for module in (replaced_files, roll_back):
         monkeypatch.setattr(module, "BATCH", BATCH)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from lockgate.engine.inspection.list_jobs import JobState
-from lockgate.engine.job.conflicts import is_hidden, list_visible
+from lockgate.engine.job.conflicts import AT_ONCE, is_hidden, list_visible
 from lockgate.engine.record.ended_jobs import last_end
 from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, read_summary
 from lockgate.engine.run.job_run import JobRun
@@ -16,7 +16,6 @@ from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError
 from lockgate.model.files import FileStatus, Mismatch
 from lockgate.model.layout import SUCCESS
-from lockgate.model.plan import WINDOW
 from lockgate.model.spooled import windows
 from lockgate.model.summary import CommittedFile, Summary, decode_file_list
 from lockgate.model.urls import parent_of
@@ -73,7 +72,7 @@ async def verify(run: JobRun) -> Verification:
             )
         await _refuse_older(run, summary)
         committed = Sorter[CommittedFile](run.spool, CommittedFile, lambda file: file.path)
-        for window in windows(await _committed(run, summary), WINDOW):
+        for window in windows(await _committed(run, summary), AT_ONCE):
             committed.add(window)
         found = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
         progress = run.progress(summary.files)

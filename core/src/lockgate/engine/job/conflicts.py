@@ -15,8 +15,11 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.errors import DestinationConflict, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import SUCCESS, is_reserved
-from lockgate.model.plan import WINDOW, CommitPlan, Survey
+from lockgate.model.plan import CommitPlan, Survey
 from lockgate.model.spooled import windows
+
+AT_ONCE = 10_000
+"""So many of the files that a survey has found are held."""
 
 
 async def resolve(run: JobRun, plan: CommitPlan) -> CommitPlan:
@@ -91,7 +94,7 @@ def _each_once(found: Iterable[FileStatus]) -> Iterator[FileStatus]:
 
 def _without_hidden(run: JobRun, plan: CommitPlan, scope: Survey, found: Iterable[FileStatus]) -> Iterator[FileStatus]:
     """Those that readers see, and those whose names the plan writes."""
-    for window in windows(found, WINDOW):
+    for window in windows(found, AT_ONCE):
         hidden = {status.path for status in window if is_hidden(_shown_by(run, status.path, scope))}
         kept = hidden - plan.writes_any_of(hidden) if hidden else hidden
         yield from (status for status in window if status.path not in kept)

@@ -13,10 +13,10 @@ import msgspec
 
 from lockgate.model.spooled import Spool, Spooled, Spools, windows
 
-RUN = 50_000
+RUN = 20_000
 """So many members are sorted at a time, and at most so many are held."""
 
-READ_AHEAD = 500
+READ_AHEAD = 200
 """So many members of each run are held while the runs are merged."""
 
 Member = TypeVar("Member")
