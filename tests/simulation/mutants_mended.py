@@ -17,6 +17,7 @@ from lockgate.engine.recovery.recover import Recovery
 from lockgate.engine.renames import move_files, replaced_files, roll_back
 from lockgate.model.errors import CommitFailed
 from lockgate.model.layout import JobLayout, record_sequence
+from lockgate.model.numbers import Numbers
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.protocols.manifest import inspect_staged, publish
@@ -469,8 +470,8 @@ def what_is_set_aside_is_set_aside_again() -> Iterator[None]:
     """Where a new file has taken an old one's place, recovery takes it for the old one, and gives up."""
     honest = replaced_files.rename_all
 
-    async def nothing_waits(*arguments: Any) -> dict[int, Any]:
-        return {}
+    async def nothing_waits(*arguments: Any) -> Any:
+        return replaced_lists.Waiting(Numbers(), [])
 
     async def rename_all(run: Any, renames: Any, progress: Any, **named: Any) -> Any:
         return await honest(run, renames, progress)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from lockgate.api.show import Shown
 from lockgate.api.unfinished import next_step, told
-from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
+from lockgate.cli.terminal import DONE, LISTED_AT_ONCE, PROBLEM, Answer, Listing, Rows
 from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobState, JobStatus
 from lockgate.engine.inspection.probe_store import VERDICT_MEANING, Probe
 from lockgate.engine.inspection.verify import FAULT_MEANING, Verification
@@ -21,7 +21,7 @@ from lockgate.engine.recovery.recover import Recovery
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
 from lockgate.model.capabilities import MEANING, WEAKENING
 from lockgate.model.layout import SUCCESS
-from lockgate.model.manifest import TaskManifest
+from lockgate.model.manifest import Entry, TaskManifest
 from lockgate.model.plan import CommitPlan
 from lockgate.model.prediction import Operations, completes_uploads
 from lockgate.model.record import CommitRecord
@@ -273,16 +273,21 @@ def shown_answer(shown: Shown, url: str, unfinished: Sequence[JobState] = ()) ->
 
 def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: float, basis: str) -> Answer:
     """`lockgate plan`."""
-    entries = [entry for batch in plan.batches() for entry in batch]
+
+    def entries() -> Iterator[Entry]:
+        return (entry for batch in plan.batches(LISTED_AT_ONCE) for entry in batch)
+
     document = {
         "policy": plan.policy,
         "tasks": len(plan.pins),
         "files": plan.files,
         "bytes": plan.bytes,
         "directories_to_make": list(plan.missing_directories),
-        "renames": [{"source": e.source, "target": e.target, "length": e.length} for e in entries if not e.upload],
-        "completions": [{"target": e.target, "length": e.length} for e in entries if e.upload],
-        "set_aside": [{"path": aside.path, "length": aside.length} for aside in plan.set_aside],
+        "renames": Listing(
+            lambda: ({"source": e.source, "target": e.target, "length": e.length} for e in entries() if not e.upload)
+        ),
+        "completions": Listing(lambda: ({"target": e.target, "length": e.length} for e in entries() if e.upload)),
+        "set_aside": Listing(lambda: ({"path": aside.path, "length": aside.length} for aside in plan.set_aside)),
         "operations": {row.kind: row.count for row in operations},
         "seconds": round(seconds, 3),
     }
@@ -294,15 +299,15 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "directories to make": len(plan.missing_directories),
         "files to replace": plan.replaced,
     }
-    moves = [(entry.target, str(entry.length), entry.source) for entry in entries[:LISTED_MAX]]
+    moves = [(entry.target, str(entry.length), entry.source) for entry in islice(entries(), LISTED_MAX)]
     tables = [
         _facts("Plan", facts),
         Rows("Uploads to complete" if completes else "Renames", ("target", "length", "source"), moves),
         Rows("Operations", ("kind", "count"), [(row.kind, f"{row.count:,}") for row in operations]),
     ]
     if plan.replaced:
-        asides = [(aside.path, str(aside.length)) for aside in plan.set_aside if aside.path != SUCCESS]
-        tables.insert(2, Rows("Files to replace", ("file", "length"), asides[:LISTED_MAX]))
+        asides = ((aside.path, str(aside.length)) for aside in plan.set_aside if aside.path != SUCCESS)
+        tables.insert(2, Rows("Files to replace", ("file", "length"), list(islice(asides, LISTED_MAX))))
     return Answer(document, tables, [f"At least {seconds:.2f} s {basis}. Nothing was touched."])
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +21,7 @@ from rich.text import Text
 
 from lockgate.engine.run.runtime import Event
 from lockgate.model.errors import LockgateError, UsageError
+from lockgate.model.spooled import windows
 from lockgate.plugins.hookspecs import hookimpl
 from lockgate.plugins.registry import PluginRegistry
 
@@ -37,6 +38,17 @@ class Rows:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     prose: bool = False
+
+
+LISTED_AT_ONCE = 1_000
+"""So many members of a list in a document are made at a time."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list in a document, as long as a job has files: its members are made when it is printed, and never held."""
+
+    members: Callable[[], Iterable[Any]]
 
 
 @dataclass
@@ -85,7 +97,10 @@ def print_answer(answer: Answer, *, as_json: bool) -> None:
 
 def _print_answer(answer: Answer, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(msgspec.to_builtins(answer.document, str_keys=True), indent=1, default=str))
+        if isinstance(answer.document, Mapping):
+            _print_document(answer.document)
+        else:
+            print(_json(answer.document))
         return
     console = Console(soft_wrap=True, highlight=False)
     if console.is_terminal:
@@ -105,6 +120,30 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
     # Beside rows, what is said in sentences would be in the way of a program that reads them.
     for sentence in answer.sentences:
         print(sentence, file=sys.stderr if answer.tables else sys.stdout)
+
+
+def _json(document: Any) -> str:
+    return json.dumps(msgspec.to_builtins(document, str_keys=True), indent=1, default=str)
+
+
+def _print_document(document: Mapping[str, Any]) -> None:
+    """As `_json`, with every `Listing` printed some members at a time."""
+    if not any(isinstance(value, Listing) for value in document.values()):
+        print(_json(document))
+        return
+    for number, (name, value) in enumerate(document.items()):
+        sys.stdout.write("," if number else "{")
+        if not isinstance(value, Listing):
+            sys.stdout.write(_json({name: value})[1:-2])  # without the braces and the last line's end
+            continue
+        begun, end = _json({name: []})[:-3], "\n ]\n}"
+        sys.stdout.write(begun[1:])
+        behind = ""
+        for some in windows(value.members(), LISTED_AT_ONCE):
+            sys.stdout.write(("," if behind else "") + _json({name: some})[len(begun) : -len(end)])
+            behind = "\n "
+        sys.stdout.write(f"{behind}]")
+    print("\n}")
 
 
 def _one_line(cell: str) -> str:

@@ -235,7 +235,7 @@ class JobOptions:
     )
     manifest_bytes_max: int = _option(256 << 20, "a larger manifest is refused", least=1024, unit="bytes")
     memory_bytes_max: int = _option(
-        64 << 20,
+        16 << 20,
         "entries of a commit kept in memory; the rest is spooled to local disk",
         least=1 << 16,
         unit="bytes",

@@ -8,22 +8,21 @@ objects twice.
 from __future__ import annotations
 
 import dataclasses
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
-from typing import Protocol
 
 import msgspec
 
 from lockgate.model.errors import DestinationConflict, DuplicateTarget
 from lockgate.model.files import FileStatus
+from lockgate.model.hashes import PathHashes, may_hold
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry, TaskManifest
 from lockgate.model.receipt import Pin
 from lockgate.model.replaced import SetAside
+from lockgate.model.spooled import Spool, Spooled, Spools, windows
 from lockgate.model.statistics import Gathered, Statistics
 from lockgate.model.urls import ancestors_of, parent_of
 
@@ -35,15 +34,8 @@ EXTRA_VALUES_MAX = 100
 """So many values of one name of the tasks' extra data are kept."""
 
 
-class Spool(Protocol):
-    """An append-only sequence of byte strings that can be read again and again. Its place is not the model's
-    business: memory for a small job, a local temporary file for a large one."""
-
-    def append(self, chunk: bytes) -> None:
-        """Add a chunk at the end."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        """The chunks from the first."""
+WINDOW = 50_000
+"""So many paths are compared at a time with the targets of a plan."""
 
 
 class Survey(StrEnum):
@@ -62,7 +54,8 @@ class CommitPlan:
     `set_aside` is in a fixed order: a file waits under its place in it. `leaf_directories` are the directories that
     files are renamed into (the destination itself left out), and `directories` all that must exist, leaf first.
     `set_aside` and `missing_directories` are filled in when the plan has met the destination. `clears_the_way`: a file
-    that stands where the job needs a directory may be set aside, which only a policy that replaces says.
+    that stands where the job needs a directory may be set aside, which only a policy that replaces says. `spools` is
+    where `set_aside` is kept, which may be as long as the destination has files.
     """
 
     entries: Spool
@@ -80,6 +73,7 @@ class CommitPlan:
     policy: str = "append"
     clears_the_way: bool = False
     target_hashes: Sequence[int] = ()
+    spools: Spools = list
 
     def __repr__(self) -> str:
         return (
@@ -106,10 +100,18 @@ class CommitPlan:
     def writes_any_of(self, paths: Iterable[str]) -> set[str]:
         """Those of `paths` that are targets of this plan."""
         hashes = self.target_hashes
-        suspects = {path for path in paths if _holds(hashes, hash(path))}
+        suspects = {path for path in paths if may_hold(hashes, path)}
         if not suspects:
             return suspects
         return {entry.target for batch in self.batches() for entry in batch if entry.target in suspects}
+
+    def writes_each(self, paths: Iterable[str]) -> Iterator[bool]:
+        """Of each path, in order, whether it is a target of this plan. However many there are, a window of them is held
+        at a time."""
+        for window in windows(paths, WINDOW):
+            targets = self.writes_any_of(window)
+            for path in window:
+                yield path in targets
 
     def directories_in_the_way(self) -> list[str]:
         """Directories that stand where a file must be, and what is in them, and that are empty once what is replaced is
@@ -122,9 +124,16 @@ class CommitPlan:
 
     def replacing(self, files: Iterable[FileStatus]) -> CommitPlan:
         """This plan with more files to set aside; each is set aside once."""
-        known = {aside.path for aside in self.set_aside}
-        more = [SetAside(f.path, f.length, f.identity) for f in files if not f.is_directory and f.path not in known]
-        return dataclasses.replace(self, set_aside=[*self.set_aside, *more])
+        more = (SetAside(f.path, f.length, f.identity) for f in files if not f.is_directory)
+        if not self.set_aside:
+            return dataclasses.replace(self, set_aside=Spooled(self.spools, SetAside, more))
+        before = self.set_aside
+        asides = before if isinstance(before, Spooled) else Spooled(self.spools, SetAside, before)
+        for window in windows(more, WINDOW):
+            paths = {aside.path for aside in window}
+            known = {aside.path for aside in before if aside.path in paths}
+            asides = asides.plus(aside for aside in window if aside.path not in known)
+        return dataclasses.replace(self, set_aside=asides)
 
     def meeting(self, statuses: Mapping[str, FileStatus | None]) -> CommitPlan:
         """This plan after its directories were probed: missing ones are to be made, leaf first, each once, and
@@ -133,9 +142,10 @@ class CommitPlan:
         Raises:
             DestinationConflict: such a file is there, and the policy leaves alone what it finds.
         """
-        missing = [path for path in self.directories if (found := statuses.get(path)) is None or not found.is_directory]
+        missing = [path for path in self.directories if (there := statuses.get(path)) is None or not there.is_directory]
         blocking = [status for status in statuses.values() if status is not None and not status.is_directory]
-        chosen = {aside.path for aside in self.set_aside}
+        found = {status.path for status in blocking}
+        chosen = {aside.path for aside in self.set_aside if aside.path in found} if found else set()
         in_the_way = sorted(status.path for status in blocking if status.path not in chosen)
         if in_the_way and not self.clears_the_way:
             raise DestinationConflict(
@@ -149,12 +159,12 @@ class CommitPlan:
 class PlanBuilder:
     """Gathers manifests into a plan. The one mutable thing here; it ends with `plan()`."""
 
-    def __init__(self, spool: Spool, policy: str) -> None:
+    def __init__(self, spool: Spool, policy: str, spools: Spools = list) -> None:
         self._spool = spool
+        self._spools = spools
         self._policy = policy
         self._pins: list[Pin] = []
-        # One array for each top byte, so that they are sorted, which makes an object of every number, a part at a time.
-        self._hashes = [array("q") for _ in range(256)]
+        self._hashes = PathHashes()
         self._files = 0
         self._leaves: set[str] = set()
         self._directories: set[str] = set()
@@ -167,10 +177,8 @@ class PlanBuilder:
         """Take a checked manifest in."""
         self._pins.append(pin)
         self._spool.append(_encode(manifest.files))
-        hashes = self._hashes
         for entry in manifest.files:
-            value = hash(entry.target)
-            hashes[(value >> 56) + 128].append(value)
+            self._hashes.add(entry.target)
         self._files += len(manifest.files)
         self._leaves.update(parent_of(entry.target) for entry in manifest.files)
         self._directories.update(manifest.directories)
@@ -212,7 +220,8 @@ class PlanBuilder:
             directories=ordered,
             missing_directories=ordered,
             policy=self._policy,
-            target_hashes=_sorted(self._hashes),
+            target_hashes=self._hashes.in_order(),
+            spools=self._spools,
         )
         self._refuse_duplicates(plan)
         return plan
@@ -243,20 +252,6 @@ class PlanBuilder:
                 where="\n".join([f"target  {duplicates[0]}", *_owners(plan, {duplicates[0]})[:4]]),
                 next_step="nothing was moved; give the files of different tasks different names",
             )
-
-
-def _sorted(parts: list[array[int]]) -> array[int]:
-    """All numbers in order; the parts, each of one top byte and in the order of those, are emptied."""
-    whole = array("q")
-    for number, part in enumerate(parts):
-        whole.extend(sorted(part))
-        parts[number] = array("q")
-    return whole
-
-
-def _holds(hashes: Sequence[int], value: int) -> bool:
-    at = bisect_left(hashes, value)
-    return at < len(hashes) and hashes[at] == value
 
 
 def _owners(plan: CommitPlan, targets: set[str]) -> list[str]:

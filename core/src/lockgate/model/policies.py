@@ -17,7 +17,8 @@ Resolution = CommitPlan | Survey
 """A policy's answer: the plan to perform, or how much of the destination it must see first."""
 
 Existing = Sequence[FileStatus] | None
-"""The files of the destination that a survey found, reserved paths left out; None before any survey."""
+"""The files of the destination that a survey found, reserved paths left out; None before any survey. As many as there
+are files: those of a large destination are kept on disk, and each pass reads them anew."""
 
 
 def append(plan: CommitPlan, existing: Existing) -> Resolution:
@@ -29,8 +30,8 @@ def append_over_targets(plan: CommitPlan, existing: Existing) -> Resolution:
     """Add to what is there; files of the same names are set aside (Hadoop's `delete.target.files`)."""
     if existing is None:
         return Survey.LEAF_DIRECTORIES
-    hit = plan.writes_any_of(status.path for status in existing)
-    return plan.replacing(status for status in existing if status.path in hit)
+    hits = plan.writes_each(status.path for status in existing)
+    return plan.replacing(status for status, hit in zip(existing, hits, strict=True) if hit)
 
 
 def fail(plan: CommitPlan, existing: Existing) -> Resolution:

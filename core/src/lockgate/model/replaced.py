@@ -6,14 +6,18 @@ the manifests are lost, as when somebody has deleted the job's directory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import msgspec
 from msgspec import Struct
 
 from lockgate.model.errors import LockgateError
 from lockgate.model.layout import FOUND_PROTOCOL, JobLayout
+from lockgate.model.spooled import CHUNK, Spooled, Spools, windows
 from lockgate.model.undecodable import UNDECODABLE
 
 REPLACED_TYPE = "lockgate.ReplacedFiles/1"
@@ -44,36 +48,92 @@ class ReplacedFiles(Struct, frozen=True):
     protocol: str = FOUND_PROTOCOL
 
 
-_decoder = msgspec.json.Decoder(ReplacedFiles)
+class _Undivided(Struct, frozen=True):
+    """The same list, its files not decoded yet."""
+
+    job_id: str
+    job_attempt: int
+    prefix: str
+    policy: str
+    files: msgspec.Raw
+    replacing_digest: str
+    made_directories: Sequence[str] = ()
+    created: float = 0.0
+    type: str = REPLACED_TYPE
+    protocol: str = FOUND_PROTOCOL
+
+
+_decoder = msgspec.json.Decoder(_Undivided)
 _encoder = msgspec.json.Encoder()
+_files_of = msgspec.json.Decoder(list[SetAside]).decode
+
+_NO_FILES = b'"files":[]'
+
+_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+_SEVERAL = re.compile(rb"(?:\[" + _TEXT + rb"(?:,-?[0-9]+)?(?:," + _TEXT + rb")?\](?:,|(?=\]\Z))){1,%d}" % CHUNK)
+"""Some files of a list, as `encode_replaced` writes them, each with the comma behind it, unless it is the last."""
 
 
 def encode_replaced(replaced: ReplacedFiles) -> bytes:
-    """The list as JSON."""
-    return _encoder.encode(replaced)
+    """The list as JSON. Beside the result, `CHUNK` files are held at a time."""
+    none = msgspec.structs.replace(replaced, files=msgspec.Raw(b"[]"))
+    # No text before it can hold this: a quote in a text has a backslash before it.
+    before, _, after = _encoder.encode(none).partition(_NO_FILES)
+    content = io.BytesIO()
+    content.write(before + _NO_FILES[:-1])
+    for number, window in enumerate(windows(replaced.files, CHUNK)):
+        content.write(b"," if number else b"")
+        content.write(_encoder.encode(window)[1:-1])
+    content.write(_NO_FILES[-1:] + after)
+    return content.getvalue()
 
 
-def decode_replaced(content: bytes, *, name: str) -> ReplacedFiles:
-    """Read a list of replaced files; `name` is its URL, for errors.
+def decode_replaced(content: bytes, *, name: str, spools: Spools = list) -> ReplacedFiles:
+    """Read a list of replaced files; `name` is its URL, for errors. Its files are kept in one of the `spools`.
 
     Raises:
         LockgateError: it is not such a list.
     """
     try:
-        replaced = _decoder.decode(content)
+        found = _decoder.decode(content)
+        files = Spooled[SetAside](spools, SetAside, _divided(found.files))
     except UNDECODABLE as error:
         raise LockgateError(
             f"the list of replaced files cannot be read: {error}",
             where=name,
             next_step="it was cut short, changed, or written by another version; nothing was touched",
         ) from error
-    if replaced.type != REPLACED_TYPE:
+    if found.type != REPLACED_TYPE:
         raise LockgateError(
-            f"a list of replaced files is of type {replaced.type!r}",
+            f"a list of replaced files is of type {found.type!r}",
             where=name,
             next_step="another version of Lockgate wrote it, and can go on with its job; nothing was touched",
         )
-    return replaced
+    return ReplacedFiles(
+        found.job_id,
+        found.job_attempt,
+        found.prefix,
+        found.policy,
+        files,
+        found.replacing_digest,
+        found.made_directories,
+        found.created,
+        found.type,
+        found.protocol,
+    )
+
+
+def _divided(files: msgspec.Raw) -> Iterator[SetAside]:
+    """The files of a list, decoded some at a time."""
+    text = memoryview(files)
+    at, count = 1, 0
+    while some := _SEVERAL.match(text, at):
+        divided = _files_of(b"[" + some.group().removesuffix(b",") + b"]")
+        yield from divided
+        at, count = some.end(), count + len(divided)
+    if at != len(text) - 1 or bytes(text[:1]) != b"[":
+        # Not as this version writes them: decoded as a whole, which is right, or tells what is wrong.
+        yield from islice(_files_of(files), count, None)
 
 
 @dataclass(frozen=True)

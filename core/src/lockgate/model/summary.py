@@ -181,5 +181,6 @@ def decode_file_list(content: bytes, files: FileList, *, name: str) -> Iterator[
             where=name,
             next_step="it was changed after the commit, so nothing can be verified against it",
         )
-    for line in gzip.decompress(content).splitlines():
-        yield _line.decode(line)
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as lines:
+        for line in lines:
+            yield _line.decode(line)

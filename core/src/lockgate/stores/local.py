@@ -599,6 +599,10 @@ def _delete_tree(full: str, aside: str) -> Deleted:
 
 
 def _remove(full: str) -> Deleted:
+    # `rmtree` lists a directory as a whole before it deletes anything, and what a job replaces may be a million files
+    # in one. Whatever goes wrong here goes wrong there again, and is told.
+    with contextlib.suppress(OSError):
+        _unlink_files(full, None)
     for left in reversed(range(REMOVE_TRIES)):
         try:
             shutil.rmtree(full)
@@ -612,6 +616,23 @@ def _remove(full: str) -> Deleted:
         else:
             break
     return Deleted.DELETED
+
+
+def _unlink_files(name: str, parent: int | None) -> None:
+    """Delete the files of a tree as they are listed; links in it are not followed."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    try:
+        directories: list[str] = []
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    directories.append(entry.name)
+                else:
+                    os.unlink(entry.name, dir_fd=descriptor)
+        for each in directories:
+            _unlink_files(each, descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sync_directory(directory: str) -> None:

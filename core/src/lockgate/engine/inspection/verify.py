@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from lockgate.engine.inspection.list_jobs import JobState
-from lockgate.engine.job.conflicts import is_hidden, list_visible
+from lockgate.engine.job.conflicts import AT_ONCE, is_hidden, list_visible
 from lockgate.engine.record.ended_jobs import last_end
 from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, read_summary
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.sorting import Sorter
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError
-from lockgate.model.files import FileStatus
+from lockgate.model.files import FileStatus, Mismatch
 from lockgate.model.layout import SUCCESS
+from lockgate.model.spooled import windows
 from lockgate.model.summary import CommittedFile, Summary, decode_file_list
 from lockgate.model.urls import parent_of
 
 Fault = Literal["missing", "changed", "swapped", "moved", "extra"]
+
+Named = TypeVar("Named", CommittedFile, FileStatus)
 
 FAULT_MEANING: dict[Fault, str] = {
     "missing": "the file is gone",
@@ -67,16 +71,20 @@ async def verify(run: JobRun) -> Verification:
                 "no job was committed here", where=run.url(SUCCESS), next_step=command("jobs", run.store.url)
             )
         await _refuse_older(run, summary)
-        committed = {file.path: file for file in await _committed(run, summary)}
-        found: dict[str, FileStatus] = {}
-        progress = run.progress(len(committed))
+        committed = Sorter[CommittedFile](run.spool, CommittedFile, lambda file: file.path)
+        for window in windows(await _committed(run, summary), AT_ONCE):
+            committed.add(window)
+        found = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
+        progress = run.progress(summary.files)
         async for page in list_visible(run, hidden=True):
-            found.update((status.path, status) for status in page)
+            found.add(page)
             progress(len(page))
-        findings, strays = _compare(run, committed, found)
-        extra = [Finding("extra", path) for path in _extra(summary, committed, found) if path not in strays]
-        others = len(found.keys() - committed.keys() - strays) - len(extra)
-        return Verification(summary, len(committed), others, sorted([*findings, *extra], key=lambda each: each.path))
+        return _compare(
+            run,
+            summary,
+            committed.collected(_last_of_each(committed.in_order())),
+            found.collected(_last_of_each(found.in_order())),
+        )
 
 
 async def _refuse_older(run: JobRun, summary: Summary) -> None:
@@ -115,40 +123,88 @@ async def _committed(run: JobRun, summary: Summary) -> Iterable[CommittedFile]:
     return decode_file_list(content, files, name=run.url(files.companion))
 
 
+def _last_of_each(files: Iterable[Named]) -> Iterator[Named]:
+    """Files in order of path, of each path the last."""
+    last: Named | None = None
+    for file in files:
+        if last is not None and last.path != file.path:
+            yield last
+        last = file
+    if last is not None:
+        yield last
+
+
+def _side_by_side(
+    committed: Iterable[CommittedFile], found: Iterable[FileStatus]
+) -> Iterator[tuple[CommittedFile | None, FileStatus | None]]:
+    """Both, which are in order of path, side by side; None where one has no such path."""
+    ours, theirs = iter(committed), iter(found)
+    file, status = next(ours, None), next(theirs, None)
+    while file is not None or status is not None:
+        if status is None or (file is not None and file.path < status.path):
+            yield file, None
+            file = next(ours, None)
+        elif file is None or status.path < file.path:
+            yield None, status
+            status = next(theirs, None)
+        else:
+            yield file, status
+            file, status = next(ours, None), next(theirs, None)
+
+
 def _compare(
-    run: JobRun, committed: dict[str, CommittedFile], found: dict[str, FileStatus]
-) -> tuple[list[Finding], set[str]]:
-    """What is wrong with the committed files, and the paths to which they were moved."""
-    by_identity = {file.identity: file.path for file in committed.values() if file.identity}
-    strays = {status.identity: path for path, status in found.items() if status.identity and path not in committed}
+    run: JobRun, summary: Summary, committed: Sequence[CommittedFile], found: Sequence[FileStatus]
+) -> Verification:
+    """What is wrong with the committed files, and what came since. Only what is wrong is held; where that was moved, or
+    what is there instead, is looked up by identity in a second pass."""
+    missing: list[CommittedFile] = []
+    changed: list[tuple[str, str, Mismatch]] = []
+    for file, status in _side_by_side(committed, found):
+        if file is not None and status is None:
+            missing.append(file)
+        elif file is not None and status is not None:
+            mismatch = run.hooks.validate_file(run.store, FileStatus(file.path, file.length, file.identity), status)
+            if mismatch is not None:
+                changed.append((file.path, status.identity, mismatch))
+    wanted = {file.identity for file in missing if file.identity}
+    strays: dict[str, str] = {}
+    doubted = {identity for _, identity, _ in changed if identity}
+    by_identity: dict[str, str] = {}
+    for file, status in _side_by_side(committed, found) if wanted or doubted else ():
+        if file is None and status is not None and status.identity in wanted:
+            strays[status.identity] = status.path
+        if file is not None and file.identity in doubted:
+            by_identity[file.identity] = file.path
     findings: list[Finding] = []
     moved_to: set[str] = set()
-    for path, file in committed.items():
-        status = found.get(path)
-        if status is None:
-            stray = strays.get(file.identity)
-            findings.append(Finding("moved", path, f"now at {stray}") if stray else Finding("missing", path))
-            moved_to |= {stray} if stray else set()
-            continue
-        mismatch = run.hooks.validate_file(run.store, FileStatus(path, file.length, file.identity), status)
-        if mismatch is None:
-            continue
-        other = by_identity.get(status.identity)
+    for file in missing:
+        stray = strays.get(file.identity)
+        findings.append(Finding("moved", file.path, f"now at {stray}") if stray else Finding("missing", file.path))
+        moved_to |= {stray} if stray else set()
+    for path, identity, mismatch in changed:
+        other = by_identity.get(identity)
         if other is not None and other != path:
             findings.append(Finding("swapped", path, f"holds what was committed as {other}"))
         else:
             findings.append(Finding("changed", path, f"committed {mismatch.expected}; found {mismatch.found}"))
-    return findings, moved_to
+    is_extra = _extra(summary, committed)
+    others = 0
+    for file, status in _side_by_side(committed, found):
+        if file is None and status is not None and status.path not in moved_to:
+            if is_extra(status.path):
+                findings.append(Finding("extra", status.path))
+            else:
+                others += 1
+    return Verification(summary, len(committed), others, sorted(findings, key=lambda each: each.path))
 
 
-def _extra(summary: Summary, committed: dict[str, CommittedFile], found: dict[str, FileStatus]) -> list[str]:
-    """What came since, where the commit replaced all that was there. Hidden files it has left alone (`survey`): they
-    are not the table's, and may have been there before."""
+def _extra(summary: Summary, committed: Iterable[CommittedFile]) -> Callable[[str], bool]:
+    """Which of the files that are not the commit's came since, where it replaced all that was there. Hidden files it
+    has left alone (`survey`): they are not the table's, and may have been there before."""
     policy = summary.lockgate.policy if summary.lockgate else ""
-    others = found.keys() - committed.keys()
     if policy == "replace":
-        return sorted(path for path in others if not is_hidden(path))
+        return lambda path: not is_hidden(path)
     if policy == "replace-partitions":
-        leaves = {parent_of(path) for path in committed}
-        return sorted(path for path in others if parent_of(path) in leaves and not is_hidden(path.rpartition("/")[2]))
-    return []
+        leaves = {parent_of(file.path) for file in committed}
+        return lambda path: parent_of(path) in leaves and not is_hidden(path.rpartition("/")[2])
+    return lambda path: False

@@ -8,6 +8,7 @@ up. Past the commit point there is nothing to answer: the job is done.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 
 from lockgate.engine.job.cleanup import clean_up_if_possible
 from lockgate.engine.job.reports import report_failure
@@ -17,7 +18,6 @@ from lockgate.engine.record.replaced_lists import read_replaced
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, CommitFenced, JobNotFound, LockgateError, OutcomeUnknown, StoreError
-from lockgate.model.files import FileStatus
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
@@ -169,7 +169,7 @@ async def recorded_plan(run: JobRun, record: CommitRecord) -> CommitPlan:
     if not record.set_aside_digest:
         return plan
     replaced = await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)
-    return plan.replacing([FileStatus(a.path, a.length, a.identity) for a in replaced.files])
+    return dataclasses.replace(plan, set_aside=replaced.files)
 
 
 def _undo_first(run: JobRun) -> str:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from lockgate.engine.record.nested import refuse_jobs_beside, refuse_jobs_inside
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.sorting import Sorter
 from lockgate.engine.run.spool import MemorySpool
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import DestinationConflict, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import SUCCESS, is_reserved
 from lockgate.model.plan import CommitPlan, Survey
+from lockgate.model.spooled import windows
+
+AT_ONCE = 10_000
+"""So many of the files that a survey has found are held."""
 
 
 async def resolve(run: JobRun, plan: CommitPlan) -> CommitPlan:
@@ -48,41 +53,58 @@ async def refuse_early(run: JobRun) -> None:
         run.hooks.resolve_conflicts(empty, run.options, await survey(run, empty, Survey.ANY_FILE))
 
 
-async def survey(run: JobRun, plan: CommitPlan, scope: Survey) -> list[FileStatus]:
+async def survey(run: JobRun, plan: CommitPlan, scope: Survey) -> Sequence[FileStatus]:
     """The destination's files in `scope`, in order of path, without reserved paths. Hidden files are left alone,
-    unless the plan writes one of their names."""
-    found: list[FileStatus] = []
+    unless the plan writes one of their names. However many they are, a window of them is held at a time."""
+    found = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
     if scope is Survey.LEAF_DIRECTORIES:
         await refuse_jobs_beside(run, plan.leaf_directories)
         for directory in [*plan.leaf_directories, *([""] if plan.writes_to_root else [])]:
             async for page in run.store.list_directory(directory):
                 if directory:
                     await refuse_jobs_inside(run, page)
-                found += _files(page)
+                found.add(_files(page))
     elif scope is Survey.CHOSEN_DIRECTORIES:
         chosen = run.options.replace_below
         await refuse_jobs_beside(run, [*plan.leaf_directories, *chosen])
         for directory in chosen:
             async for page in run.store.list_tree(directory):
                 await refuse_jobs_inside(run, page)
-                found += _files(page)
+                found.add(_files(page))
     else:
         # Hidden pages too: a job inside stages its files where no reader looks.
         async for page in list_visible(run, hidden=True):
             await refuse_jobs_inside(run, page)
-            found += page
+            found.add(page)
             if scope is Survey.ANY_FILE and not all(is_hidden(status.path) for status in page):
                 break
+    return found.collected(_without_hidden(run, plan, scope, _each_once(found.in_order())))
+
+
+def _each_once(found: Iterable[FileStatus]) -> Iterator[FileStatus]:
+    """What was listed, in order of path, without what was listed before: directories may be inside one another."""
+    last: FileStatus | None = None
+    for status in found:
+        if last is not None and last.path != status.path:
+            yield last
+        last = status
+    if last is not None:
+        yield last
+
+
+def _without_hidden(run: JobRun, plan: CommitPlan, scope: Survey, found: Iterable[FileStatus]) -> Iterator[FileStatus]:
+    """Those that readers see, and those whose names the plan writes."""
+    for window in windows(found, AT_ONCE):
+        hidden = {status.path for status in window if is_hidden(_shown_by(run, status.path, scope))}
+        kept = hidden - plan.writes_any_of(hidden) if hidden else hidden
+        yield from (status for status in window if status.path not in kept)
+
+
+def _shown_by(run: JobRun, path: str, scope: Survey) -> str:
+    """What of a path tells whether it is hidden."""
     if scope is Survey.CHOSEN_DIRECTORIES:
-        hidden = [status.path for status in found if is_hidden(_below_chosen(status.path, run.options.replace_below))]
-    else:
-        hidden = [status.path for status in found if is_hidden(_below_leaf(status.path, scope))]
-    if hidden:
-        kept = set(hidden) - set(plan.writes_any_of(hidden))
-        found = [status for status in found if status.path not in kept]
-    found = list({status.path: status for status in found}.values())  # directories may be inside one another
-    found.sort(key=lambda status: status.path)
-    return found
+        return _below_chosen(path, run.options.replace_below)
+    return _below_leaf(path, scope)
 
 
 def is_hidden(path: str) -> bool:

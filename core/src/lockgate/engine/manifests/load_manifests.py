@@ -109,7 +109,7 @@ async def load_plan(run: JobRun, pins: Sequence[Pin], *, deferred: bool = False)
         DuplicateTarget: two tasks write one path.
     """
     run.counters |= {"manifests_loaded": 0, "manifest_bytes": 0}  # a job that is planned again counts each once
-    builder = PlanBuilder(DiskSpool(run.options.memory_bytes_max), run.options.conflict)
+    builder = PlanBuilder(DiskSpool(run.options.memory_bytes_max), run.options.conflict, run.spool)
     below = {
         attempt: await below_root_of(run, run.layout.at_attempt(attempt))
         for attempt in sorted({pin.job_attempt for pin in pins})

@@ -9,19 +9,22 @@ it after its job was over.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Set
+from collections.abc import Iterable, Iterator, Sequence, Set
+
+from msgspec import Struct
 
 from lockgate.engine.record.record_log import holders_of, is_begun_anew, read_record
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.sorting import Sorter
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import OutcomeUnknown
-from lockgate.model.files import FileStatus
 from lockgate.model.layout import BOOKKEEPING, REPLACED, JobLayout, ordinal_in, parse_replaced_directory, replaced_nonce
+from lockgate.model.numbers import Numbers
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import digest_of
-from lockgate.model.replaced import KeptList, ReplacedFiles, decode_replaced, encode_replaced
+from lockgate.model.replaced import KeptList, ReplacedFiles, SetAside, decode_replaced, encode_replaced
 from lockgate.model.summary import CommittedFile, encode_file_list
 
 LIST_BYTES_MAX = 1 << 40
@@ -32,6 +35,11 @@ async def write_replaced(run: JobRun, plan: CommitPlan, nonce: str) -> str:
     layout, store = run.layout, run.store
     committed = (CommittedFile(e.target, e.length, e.identity) for batch in plan.batches() for e in batch)
     replacing = encode_file_list(committed)
+    replacing_digest = digest_of(replacing)
+    if Capability.REAL_DIRECTORIES in store.capabilities:
+        await store.make_directories([layout.replaced_files(nonce)])
+    await store.write_file(layout.replacing_files(nonce), replacing)
+    del replacing  # each list may be the longest thing of a commit
     content = encode_replaced(
         ReplacedFiles(
             layout.job_id,
@@ -39,15 +47,12 @@ async def write_replaced(run: JobRun, plan: CommitPlan, nonce: str) -> str:
             layout.prefix,
             plan.policy,
             plan.set_aside,
-            digest_of(replacing),
+            replacing_digest,
             plan.missing_directories,
             run.runtime.wall(),
             protocol=run.options.protocol,
         )
     )
-    if Capability.REAL_DIRECTORIES in store.capabilities:
-        await store.make_directories([layout.replaced_files(nonce)])
-    await store.write_file(layout.replacing_files(nonce), replacing)
     await store.write_file(layout.replaced_list(nonce), content)
     return digest_of(content)
 
@@ -68,18 +73,55 @@ async def read_replaced(run: JobRun, nonce: str, digest: str) -> ReplacedFiles:
             next_step="nothing was touched: bring the list back from a backup, if the store keeps any; without it, "
             f"what was replaced is still below {aside}, in files without their names",
         )
-    return decode_replaced(content, name=run.url(path))
+    return decode_replaced(content, name=run.url(path), spools=run.spool)
 
 
-async def waiting_files(run: JobRun, nonce: str) -> dict[int, FileStatus]:
-    """What is set aside now, by its number."""
-    found: dict[int, FileStatus] = {}
+class WaitingFile(Struct, frozen=True, gc=False, array_like=True):
+    """A file that is set aside: its number, where it waits, its length and its identity there."""
+
+    number: int
+    path: str
+    length: int
+    identity: str
+
+
+class Waiting:
+    """What is set aside now. A bit each says which; the rest is spooled, in order of the numbers."""
+
+    def __init__(self, numbers: Numbers, files: Sequence[WaitingFile]) -> None:
+        self._numbers = numbers
+        self._files = files
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._numbers
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def of(self, files: Iterable[SetAside]) -> Iterator[tuple[SetAside, WaitingFile]]:
+        """What waits of this list, in its order."""
+        numbered = enumerate(files)
+        for waiting in self._files:
+            for number, aside in numbered:
+                if number == waiting.number:
+                    yield aside, waiting
+                    break
+
+
+async def waiting_files(run: JobRun, nonce: str) -> Waiting:
+    """What is set aside now."""
+    numbers = Numbers()
+    found = Sorter[WaitingFile](run.spool, WaitingFile, lambda waiting: waiting.number)
     async for page in run.store.list_directory(run.layout.replaced_files(nonce)):
-        for status in page:
-            number = ordinal_in(status.path)
-            if number is not None:
-                found[number] = status
-    return found
+        some = [
+            WaitingFile(number, status.path, status.length, status.identity)
+            for status in page
+            if (number := ordinal_in(status.path)) is not None
+        ]
+        found.add(some)
+        for waiting in some:
+            numbers.add(waiting.number)
+    return Waiting(numbers, found.collected(found.in_order()))
 
 
 async def lists_written(run: JobRun) -> list[str]:
@@ -96,8 +138,9 @@ async def lists_in_force(run: JobRun) -> list[str]:
 
 
 async def _waits(run: JobRun, nonce: str) -> bool:
-    if await waiting_files(run, nonce):
-        return True
+    async for page in run.store.list_directory(run.layout.replaced_files(nonce)):
+        if any(ordinal_in(status.path) is not None for status in page):
+            return True
     (returning,) = await run.store.stat_files([run.layout.summary_returning(nonce)])
     return returning is not None
 
@@ -183,7 +226,7 @@ async def kept_lists(run: JobRun, job_id: str, *, in_force: bool = True) -> list
         path = layout.replaced_list(nonce)
         (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
         if content is not None:
-            replaced = decode_replaced(content, name=run.url(path))
+            replaced = decode_replaced(content, name=run.url(path), spools=run.spool)
             of_attempt = JobLayout(job_id, replaced.job_attempt, replaced.prefix)
             found.append(KeptList(of_attempt, nonce, replaced, digest_of(content)))
     return sorted(found, key=lambda kept: kept.replaced.created)

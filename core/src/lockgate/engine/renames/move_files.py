@@ -7,18 +7,21 @@ identity, a directory that exists is no failure.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Container, Iterator
+from itertools import islice
 
 from lockgate.engine.record.ended_jobs import remember_last
 from lockgate.engine.record.record_log import fenced, read_record
-from lockgate.engine.record.replaced_lists import waiting_files
+from lockgate.engine.record.replaced_lists import WaitingFile, waiting_files
 from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
-from lockgate.engine.renames.replaced_files import Numbered, set_aside
+from lockgate.engine.renames.replaced_files import set_aside
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import WEAKENING, Capability
 from lockgate.model.errors import CommitFailed, FileChanged
 from lockgate.model.files import FileStatus, Rename, Renamed
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry
+from lockgate.model.numbers import Numbers
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.replaced import SetAside
@@ -33,39 +36,51 @@ async def move_files(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: 
     """
     # Where a rename is two acts, what waits may still stand in its old place as well: the store ends that rename.
     at_once = not run.store.capabilities & WEAKENING
-    done = await waiting_files(run, aside_nonce) if again and plan.set_aside and at_once else {}
-    pending = [(number, aside) for number, aside in enumerate(plan.set_aside) if number not in done]
-    for number, aside in pending:
+    done = await waiting_files(run, aside_nonce) if again and plan.set_aside and at_once else ()
+    total = len(plan.set_aside) - len(done)
+    needed = set(plan.directories)
+
+    def pending() -> Iterator[tuple[int, SetAside]]:
+        # Each time read anew: the list is never held whole.
+        return (each for each in enumerate(plan.set_aside) if each[0] not in done)
+
+    def replaced() -> Iterator[tuple[int, SetAside]]:
+        return (each for each in pending() if _is_of_the_rest(needed, each[1].path))
+
+    first = [each for each in pending() if not _is_of_the_rest(needed, each[1].path)]
+    for number, aside in first:
         if aside.path == SUCCESS:
             await _set_aside_summary(run, aside_nonce, number, aside)
-    blocking, replaced = _split(plan, pending)
-    await set_aside(run, aside_nonce, blocking)
+    await set_aside(run, aside_nonce, [each for each in first if each[1].path != SUCCESS], total)
     emptied = plan.directories_in_the_way() if Capability.REAL_DIRECTORIES in run.store.capabilities else []
     if run.options.replace_order == "old-first":
-        await set_aside(run, aside_nonce, replaced)
+        await set_aside(run, aside_nonce, replaced(), total)
         await run.store.delete_empty_directories(emptied)
         await _make_directories(run, plan)
         await _rename_files(run, plan)
     else:
         # One name can only be one file's, or a directory's: what is there has to go before the file comes.
-        same, inside = plan.writes_any_of(aside.path for _, aside in replaced), set(emptied)
-        first = {number for number, aside in replaced if aside.path in same or parent_of(aside.path) in inside}
-        await set_aside(run, aside_nonce, [each for each in replaced if each[0] in first])
+        inside = set(emptied)
+        same = plan.writes_each(aside.path for _, aside in replaced())
+        early = Numbers(
+            number
+            for (number, aside), is_same in zip(replaced(), same, strict=True)
+            if is_same or parent_of(aside.path) in inside
+        )
+        await set_aside(run, aside_nonce, (each for each in replaced() if each[0] in early), total)
         await run.store.delete_empty_directories(emptied)
         await _make_directories(run, plan)
         await _rename_files(run, plan)
-        await set_aside(run, aside_nonce, [each for each in replaced if each[0] not in first])
+        await set_aside(run, aside_nonce, (each for each in replaced() if each[0] not in early), total)
     if plan.set_aside and Capability.PINNED_SOURCE not in run.store.capabilities:
         await _refuse_if_changed(run, plan, aside_nonce)
     if run.options.validate_output:
         await validate(run, plan)
 
 
-def _split(plan: CommitPlan, pending: Numbered) -> tuple[Numbered, Numbered]:
-    needed = set(plan.directories)
-    files = [each for each in pending if each[1].path != SUCCESS]
-    blocking = [each for each in files if each[1].path in needed]
-    return blocking, [each for each in files if each[1].path not in needed]
+def _is_of_the_rest(needed: Container[str], path: str) -> bool:
+    """Whether a file is set aside neither as the old `_SUCCESS` nor because it stands where a directory must be."""
+    return path != SUCCESS and path not in needed
 
 
 async def _refuse_if_changed(run: JobRun, plan: CommitPlan, nonce: str) -> None:
@@ -77,20 +92,21 @@ async def _refuse_if_changed(run: JobRun, plan: CommitPlan, nonce: str) -> None:
         FileChanged: somebody has changed a file since; it waits where the others do, and comes back with them.
     """
     waiting = await waiting_files(run, nonce)
-    changed = [
+    changed = (
         aside.path
-        for number, aside in enumerate(plan.set_aside)
-        if number in waiting and aside.path != SUCCESS and not _is_as_seen(run, aside, waiting[number])
-    ]
-    if changed:
+        for aside, found in waiting.of(plan.set_aside)
+        if aside.path != SUCCESS and not _is_as_seen(run, aside, found)
+    )
+    if shown := list(islice(changed, 5)):
         raise FileChanged(
-            f"{len(changed)} files that the job replaces were changed by somebody after the commit was planned",
-            where="\n".join(run.url(path) for path in changed[:5]),
+            f"{len(shown) + sum(1 for _ in changed)} files that the job replaces were changed by somebody after the "
+            "commit was planned",
+            where="\n".join(run.url(path) for path in shown),
             next_step="they come back as they are now when the job is undone; run it again if they are to be replaced",
         )
 
 
-def _is_as_seen(run: JobRun, aside: SetAside, found: FileStatus) -> bool:
+def _is_as_seen(run: JobRun, aside: SetAside, found: WaitingFile) -> bool:
     if not aside.identity or not found.identity:
         return aside.length == found.length
     return run.store.same_identity(aside.identity, found.identity)

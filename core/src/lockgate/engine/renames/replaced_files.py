@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from lockgate.engine.record.replaced_lists import waiting_files
 from lockgate.engine.renames.rename_files import rename_all
@@ -13,27 +14,33 @@ from lockgate.model.errors import CommitFailed
 from lockgate.model.files import Rename
 from lockgate.model.layout import SUCCESS
 from lockgate.model.replaced import SetAside
+from lockgate.model.spooled import windows
+from lockgate.model.urls import parent_of
 
 ROUNDS = 16
 """How often the place of the replaced files is emptied against somebody who fills it."""
 
-Numbered = Sequence[tuple[int, SetAside]]
+BATCH = 10_000
+"""So many files are renamed by one call."""
+
+Numbered = Iterable[tuple[int, SetAside]]
 """Files to set aside, each with its place in the list."""
 
 
-async def set_aside(run: JobRun, nonce: str, files: Numbered) -> None:
-    """Set files aside. Nobody but this job renames to where they wait: what is there already has been set aside,
-    though a new file may have taken its old place since."""
-    if not files:
+async def set_aside(run: JobRun, nonce: str, files: Numbered, total: int) -> None:
+    """Set files aside, of which there are `total` at most. Nobody but this job renames to where they wait: what is
+    there already has been set aside, though a new file may have taken its old place since."""
+    batches = windows(files, BATCH)
+    first = next(batches, None)
+    if first is None:
         return
     with run.stage("set_aside"):
         layout = run.layout
-        progress = run.progress(len(files))
-        for start in range(0, len(files), 10_000):
-            batch = files[start : start + 10_000]
+        progress = run.progress(total)
+        for batch in chain([first], batches):
             renames = [Rename(a.path, layout.replaced_file(nonce, n), a.length, a.identity) for n, a in batch]
             await rename_all(run, renames, progress, own_target=True)
-        run.count("files_set_aside", len(files))
+            run.count("files_set_aside", len(batch))
 
 
 async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside]) -> None:
@@ -46,27 +53,28 @@ async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside]) -> None
     layout, store = run.layout, run.store
     for _ in range(ROUNDS):
         waiting = await waiting_files(run, nonce)
-        renames = [
-            Rename(status.path, files[number].path, status.length, status.identity)
-            for number, status in sorted(waiting.items())
-            if files[number].path != SUCCESS
-        ]
-        if renames:
-            parents = sorted({rename.target.rpartition("/")[0] for rename in renames} - {""})
-            undo = command("recover", run.store.url, layout.job_id, "--undo")
-            taken = f"somebody else has written this file since: move it away, then {undo}"
-            for made in await store.make_directories(parents):
+        places = {parent_of(aside.path) for aside, _ in waiting.of(files) if aside.path != SUCCESS}
+        undo = command("recover", run.store.url, layout.job_id, "--undo")
+        taken = f"somebody else has written this file since: move it away, then {undo}"
+        if places:
+            for made in await store.make_directories(sorted(places - {""})):
                 if made.state == "blocked":
                     raise CommitFailed(
                         "a file stands where a directory was whose files must come back",
                         where=run.url(made.blocked),
                         next_step=taken,
                     )
+        data = (
+            Rename(found.path, aside.path, found.length, found.identity)
+            for aside, found in waiting.of(files)
+            if aside.path != SUCCESS
+        )
+        for renames in windows(data, BATCH):
             await rename_all(run, renames, no_progress, where_taken=taken)
             run.count("files_brought_back", len(renames))
-        if len(renames) < len(waiting):
-            summaries = [status.path for number, status in waiting.items() if files[number].path == SUCCESS]
-            await store.rename_files([Rename(summaries[0], layout.summary_returning(nonce))])
+        summary = next((found.path for aside, found in waiting.of(files) if aside.path == SUCCESS), "")
+        if summary:
+            await store.rename_files([Rename(summary, layout.summary_returning(nonce))])
         if all(await store.delete_empty_directories([layout.replaced_files(nonce)])):
             return
     raise CommitFailed(

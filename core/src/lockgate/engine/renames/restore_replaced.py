@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from lockgate.engine.record.replaced_lists import LIST_BYTES_MAX, waiting_files
 from lockgate.engine.renames.replaced_files import bring_back
@@ -18,14 +17,17 @@ from lockgate.engine.renames.roll_back import (
     missing_of,
     renew_versions,
     return_what_is_not_ours,
-    stayed_of,
+    stayed_among,
     withdraw,
 )
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import LockgateError
+from lockgate.model.hashes import PathHashes, may_hold
 from lockgate.model.manifest import Entry
+from lockgate.model.plan import WINDOW
 from lockgate.model.replaced import KeptList
+from lockgate.model.spooled import windows
 from lockgate.model.summary import CommittedFile, FileList, decode_file_list
 from lockgate.model.undone import Undone
 
@@ -43,23 +45,25 @@ async def _restore(run: JobRun, kept: KeptList) -> Undone:
     files, nonce = kept.replaced.files, kept.nonce
     with run.stage("roll_back"):
         waiting = await waiting_files(run, nonce)
-        # A file of that name was never moved, or has come back: what stands there is not the job's. But it may be the
-        # job's, where somebody has deleted the replaced one: the list says which file was there before.
-        old = await stayed_of(run, files, came_back=waiting)
+        listed = PathHashes(aside.path for aside in files).in_order()
         if Capability.REAL_DIRECTORIES in run.store.capabilities:
             await run.store.make_directories([run.layout.withdrawn_without_record(nonce)])
-        numbered = enumerate(await _new_files(run, kept))
-        while batch := list(islice(numbered, 1_000)):
-            places = [
-                (
-                    Entry("", file.path, file.length, file.identity),
-                    run.layout.withdrawn_file_without_record(nonce, number),
-                )
-                for number, file in batch
-                if file.path not in old
-            ]
-            left += await withdraw(run, places)
-            left += await return_what_is_not_ours(run, places)
+        for window in windows(enumerate(await _new_files(run, kept)), WINDOW):
+            same = {file.path for _, file in window if may_hold(listed, file.path)}
+            # A file of that name was never moved, or has come back: what stands there is not the job's. But it may be
+            # the job's, where somebody has deleted the replaced one: the list says which file was there before.
+            old = await stayed_among(run, files, same, came_back=waiting) if same else set()
+            for batch in windows(window, 1_000):
+                places = [
+                    (
+                        Entry("", file.path, file.length, file.identity),
+                        run.layout.withdrawn_file_without_record(nonce, number),
+                    )
+                    for number, file in batch
+                    if file.path not in old
+                ]
+                left += await withdraw(run, places)
+                left += await return_what_is_not_ours(run, places)
         await run.store.delete_empty_directories(
             sorted(kept.replaced.made_directories, key=lambda path: (-path.count("/"), path))
         )

@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Container, Sequence
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.record.replaced_lists import waiting_files
 from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
-from lockgate.engine.renames.replaced_files import bring_back
+from lockgate.engine.renames.replaced_files import BATCH, bring_back
 from lockgate.engine.renames.staged_files import is_unique
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
@@ -33,9 +33,11 @@ from lockgate.model.errors import CommitFailed
 from lockgate.model.files import Deleted, FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
 from lockgate.model.layout import SUCCESS, ordinal_in
 from lockgate.model.manifest import Entry
+from lockgate.model.numbers import Numbers
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
 from lockgate.model.replaced import SetAside
+from lockgate.model.spooled import windows
 from lockgate.model.undone import Undone
 
 
@@ -50,7 +52,8 @@ async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Und
         await delete_sources(run, record)
         unmoved = await _numbers_in(run, run.layout.unmoved)
         if Capability.RENAME_BY_COPY in run.store.capabilities:
-            unmoved -= await _copied(run, plan, unmoved)
+            for number in await _copied(run, plan, unmoved):
+                unmoved.discard(number)
         left = await _take_out(run, plan, record, unmoved=unmoved)
         # A directory that was made may stand where a file that was set aside must come back.
         made = sorted(record.made_directories, key=lambda path: (-path.count("/"), path))
@@ -70,24 +73,33 @@ async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Und
 
 async def missing_of(run: JobRun, files: Sequence[SetAside], *, came_back: Container[int]) -> list[str]:
     """Those of the replaced files that have neither come back nor stayed; another file in their place is none."""
-    stayed = await stayed_of(run, files, came_back=came_back)
-    gone = (aside.path for number, aside in enumerate(files) if number not in came_back and aside.path != SUCCESS)
-    return [path for path in gone if path not in stayed]
+    missing: list[str] = []
+    gone = (a for number, a in enumerate(files) if number not in came_back and a.path != SUCCESS)
+    for some in windows(gone, 1_000):
+        stayed = await _stayed_of(run, some)
+        missing += [aside.path for aside in some if aside.path not in stayed]
+    return missing
 
 
-async def stayed_of(run: JobRun, files: Sequence[SetAside], *, came_back: Container[int]) -> set[str]:
-    """The paths of those of the replaced files that stand in their old places, but for those that came back."""
+async def stayed_among(
+    run: JobRun, files: Sequence[SetAside], paths: Container[str], *, came_back: Container[int]
+) -> set[str]:
+    """The paths of those of the replaced files that stand in their old places, but for those that came back; only of
+    those that are among `paths`."""
     stayed: set[str] = set()
-    asked = [aside for number, aside in enumerate(files) if number not in came_back]
-    for start in range(0, len(asked), 1_000):
-        some = asked[start : start + 1_000]
-        found = await run.store.stat_files([aside.path for aside in some])
-        stayed |= {
-            aside.path
-            for aside, status in zip(some, found, strict=True)
-            if is_ours(run, Entry("", aside.path, aside.length, aside.identity), status)
-        }
+    asked = (a for number, a in enumerate(files) if a.path in paths and number not in came_back)
+    for some in windows(asked, 1_000):
+        stayed |= await _stayed_of(run, some)
     return stayed
+
+
+async def _stayed_of(run: JobRun, files: Sequence[SetAside]) -> set[str]:
+    found = await run.store.stat_files([aside.path for aside in files])
+    return {
+        aside.path
+        for aside, status in zip(files, found, strict=True)
+        if is_ours(run, Entry("", aside.path, aside.length, aside.identity), status)
+    }
 
 
 async def _refuse_if_taken_over(run: JobRun, record: CommitRecord) -> None:
@@ -166,11 +178,13 @@ async def _copied(run: JobRun, plan: CommitPlan, unmoved: Container[int]) -> fro
     return frozenset(found)
 
 
-async def _numbers_in(run: JobRun, directory: str) -> frozenset[int]:
-    found: set[int] = set()
+async def _numbers_in(run: JobRun, directory: str) -> Numbers:
+    found = Numbers()
     async for page in run.store.list_directory(directory):
-        found.update(number for status in page if (number := ordinal_in(status.path)) is not None)
-    return frozenset(found)
+        for status in page:
+            if (number := ordinal_in(status.path)) is not None:
+                found.add(number)
+    return found
 
 
 async def delete_sources(run: JobRun, record: CommitRecord) -> None:
@@ -277,9 +291,9 @@ async def renew_versions(run: JobRun, nonce: str, files: Sequence[SetAside]) -> 
     if Capability.REAL_DIRECTORIES in run.store.capabilities:
         return
     # `_SUCCESS` by itself and first, as when it was set aside.
-    numbered = list(enumerate(files))
-    await _renew_versions(run, nonce, [each for each in numbered if each[1].path == SUCCESS])
-    await _renew_versions(run, nonce, [each for each in numbered if each[1].path != SUCCESS])
+    await _renew_versions(run, nonce, [each for each in enumerate(files) if each[1].path == SUCCESS])
+    for some in windows((each for each in enumerate(files) if each[1].path != SUCCESS), BATCH):
+        await _renew_versions(run, nonce, some)
 
 
 async def _renew_versions(run: JobRun, nonce: str, waiting: Sequence[tuple[int, SetAside]]) -> None:

@@ -11,9 +11,11 @@ from lockgate.engine.run.hooks import Hooks
 from lockgate.engine.run.logs import get_log
 from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.runtime import Event, Runtime
+from lockgate.engine.run.spool import DiskSpool
 from lockgate.engine.run.store import Store
 from lockgate.model.layout import JobLayout
 from lockgate.model.options import JobOptions
+from lockgate.model.spooled import Spool
 from lockgate.model.statistics import Gathered, Statistics
 from lockgate.model.urls import Below
 
@@ -39,6 +41,10 @@ HADOOP_STAGES = {
     "abort_task": "task_stage_abort_task",
 }
 """Our stages that are Hadoop's too, under the names of its `ManifestCommitterStatisticNames`."""
+
+
+SPOOLS_AT_ONCE = 8
+"""A run has no more spools than this beside that of its plan's entries."""
 
 
 @dataclass
@@ -87,6 +93,11 @@ class JobRun:
     def url(self, relative: str) -> str:
         """The URL of a relative path, for errors and logs."""
         return str(self.store.url.child(relative))
+
+    def spool(self) -> Spool:
+        """A new spool for what a listing shows. Some of them are there at once, beside the entries of the plan, so each
+        has a part of what the option allows for these."""
+        return DiskSpool(self.options.memory_bytes_max // SPOOLS_AT_ONCE)
 
     def count(self, name: str, by: int = 1) -> None:
         """Add to a counter of the summary."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import struct
+from array import array
 from collections.abc import Iterator
 from tempfile import SpooledTemporaryFile, gettempdir
 
 from lockgate.model.errors import LockgateError
-
-_LENGTH = struct.Struct("<Q")
 
 
 class MemorySpool:
@@ -25,6 +23,12 @@ class MemorySpool:
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._chunks)
 
+    def __getitem__(self, number: int) -> bytes:
+        return self._chunks[number]
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
 
 class DiskSpool:
     """A `Spool` that moves to a local temporary file once it holds more than `memory_bytes_max`.
@@ -34,7 +38,7 @@ class DiskSpool:
 
     def __init__(self, memory_bytes_max: int) -> None:
         self._file = SpooledTemporaryFile(max_size=memory_bytes_max)  # noqa: SIM115  # lives as long as the plan
-        self._end = 0
+        self._ends = array("q", [0])
 
     def append(self, chunk: bytes) -> None:
         """Add a chunk at the end.
@@ -43,21 +47,24 @@ class DiskSpool:
             LockgateError: the temporary directory is full.
         """
         with _told():
-            self._file.seek(self._end)
-            self._file.write(_LENGTH.pack(len(chunk)))
+            self._file.seek(self._ends[-1])
             self._file.write(chunk)
-            self._end += _LENGTH.size + len(chunk)
+            self._ends.append(self._ends[-1] + len(chunk))
 
     def __iter__(self) -> Iterator[bytes]:
+        # Two readers may be interleaved, so each keeps its own place.
         at = 0
-        while at < self._end:
-            # Two readers may be interleaved, so each keeps its own place.
-            with _told():
-                self._file.seek(at)
-                (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
-                chunk = self._file.read(length)
-            at += _LENGTH.size + length
-            yield chunk
+        while at < len(self):
+            yield self[at]
+            at += 1
+
+    def __getitem__(self, number: int) -> bytes:
+        with _told():
+            self._file.seek(self._ends[number])
+            return self._file.read(self._ends[number + 1] - self._ends[number])
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
 
 
 @contextlib.contextmanager

@@ -33,12 +33,17 @@ from lockgate.model.files import Deleted, FileStatus, Unknown
 from lockgate.model.layout import SUCCESS
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
+from lockgate.model.replaced import SetAside
+from lockgate.model.spooled import windows
 from lockgate.model.summary import Summary, encode_summary
 from lockgate.model.uploads import Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
 from lockgate.protocols.deferred.uploads import completed_in, upload_of
 
 RETRY_SECONDS = 0.1
 """The wait before uploads are completed again whose answer did not come; it doubles with every further time, to 5 s."""
+
+REPLACED_AT_ONCE = 10_000
+"""So many of the files that are replaced are deleted by one call."""
 
 ANNOUNCE_TRIES = 16
 """How often `_SUCCESS` is written at most, while other jobs write theirs."""
@@ -54,7 +59,7 @@ async def meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
     for batch in plan.batches():
         refuse_names(run, batch)
     plan = dataclasses.replace(await resolve(run, plan), missing_directories=())
-    same = plan.writes_any_of([aside.path for aside in plan.set_aside])
+    same = plan.writes_any_of(aside.path for aside in plan.set_aside)
     if same:
         raise DestinationConflict(
             f"{len(same)} files would be replaced by files of the same names, which this protocol cannot undo",
@@ -167,8 +172,10 @@ async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -
             summary = _noted(summary, "nobody can tell: somebody deleted the list of what was to be replaced")
         if replaced:
             await _withdraw_old_success(run)
-            outcomes = await run.store.delete_if_same(replaced)
-            stay = [each.path for each, done in zip(replaced, outcomes, strict=True) if done is Deleted.CHANGED]
+            stay: list[str] = []
+            for some in windows((FileStatus(a.path, a.length, a.identity) for a in replaced), REPLACED_AT_ONCE):
+                outcomes = await run.store.delete_if_same(some)
+                stay += [each.path for each, done in zip(some, outcomes, strict=True) if done is Deleted.CHANGED]
             summary = _tell(run, stay, summary)
         if run.options.mark_success and summary is not None:
             await _announce(run, summary)
@@ -189,16 +196,15 @@ def _noted(summary: Summary | None, told: str) -> Summary | None:
     return msgspec.structs.replace(summary, diagnostics={**summary.diagnostics, STAYED: told})
 
 
-async def _replaced(run: JobRun, record: CommitRecord) -> list[FileStatus] | None:
+async def _replaced(run: JobRun, record: CommitRecord) -> Sequence[SetAside] | None:
     """What the job replaces; None where somebody has deleted the list of it."""
     if not record.set_aside_digest:
         return []
     try:
-        listed = await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)
+        return (await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)).files
     except OutcomeUnknown:
         # It goes once all that it lists is gone, after the note of the job's end; but of a transaction before it.
         return [] if run.options.txn_id else None
-    return [FileStatus(aside.path, aside.length, aside.identity) for aside in listed.files]
 
 
 async def _is_over(run: JobRun) -> bool:

@@ -7,7 +7,7 @@ then is deleted, each file only if it carries the upload's mark, and is the one 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
@@ -25,6 +25,7 @@ from lockgate.model.layout import MANIFEST_SUFFIX, SUCCESS, JobLayout, is_waitin
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin
+from lockgate.model.spooled import windows
 from lockgate.model.undone import Undone
 from lockgate.model.uploads import BegunUpload, GivenUp, Upload
 from lockgate.protocols.deferred.task_commit import is_manifest
@@ -59,14 +60,12 @@ async def refuse_if_committed(run: JobRun, plan: CommitPlan) -> None:
 
 
 async def _replaced_that_are_gone(run: JobRun, plan: CommitPlan) -> list[str]:
-    return await _gone(run, [aside.path for aside in plan.set_aside])
+    return await _gone(run, (aside.path for aside in plan.set_aside))
 
 
-async def _gone(run: JobRun, replaced: Sequence[str]) -> list[str]:
-    replaced = [path for path in replaced if path != SUCCESS]
+async def _gone(run: JobRun, replaced: Iterable[str]) -> list[str]:
     gone: list[str] = []
-    for start in range(0, len(replaced), 1_000):
-        some = replaced[start : start + 1_000]
+    for some in windows((path for path in replaced if path != SUCCESS), 1_000):
         gone += [path for path, status in zip(some, await run.store.stat_files(some), strict=True) if status is None]
     return gone
 
@@ -195,7 +194,7 @@ async def _why_in_doubt(run: JobRun, found: _Found) -> str:
         elif waiting:
             why = "its summary was saved"
     lists = await kept_lists(run, run.layout.job_id, in_force=False)
-    if any([await _gone(run, [aside.path for aside in kept.replaced.files]) for kept in lists]):
+    if any([await _gone(run, (aside.path for aside in kept.replaced.files)) for kept in lists]):
         why = "what they replace is gone"
     return why or ("they are all there" if all(found.tasks.values()) else "")
 

@@ -36,7 +36,7 @@ async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
         DuplicateTarget: two tasks write one path.
     """
     run.counters |= {"manifests_loaded": 0, "manifest_bytes": 0}  # a job that is planned again counts each once
-    builder = PlanBuilder(DiskSpool(run.options.memory_bytes_max), run.options.conflict)
+    builder = PlanBuilder(DiskSpool(run.options.memory_bytes_max), run.options.conflict, run.spool)
     progress = run.progress(len(pins))
     window = run.options.files_read_at_once
     for start in range(0, len(pins), window):
