@@ -25,6 +25,7 @@ LONG = "ü" * 128  # 256 bytes
         (ABFS, "\N{PARTY POPPER}" * 512, "1024 characters"),
         (ABFS, "p=a\x1fb/f", "control character"),
         (ABFS, "p=a\x81b/f", "control character"),
+        (ABFS, "p=a\\b/f", "backslash"),
         (ABFS, "p=a./f", "dot"),
         (ABFS, "p=a/f.", "dot"),
     ],

@@ -315,3 +315,18 @@ def test_a_job_whose_record_is_lost(
     job = table.job(on_failure="leave")
     receipts = [table.task(job, {"a": b"1", "p=1/b": b"2"}), table.task(job, {"c": b"3"}, task=1)]
     scenario(job, receipts, table.read, monkeypatch)
+
+
+def test_what_a_snapshot_keeps_is_left_and_named_and_stops_nobody(
+    flat_table: RemoteTable, flat: ContainerClient
+) -> None:
+    """The service deletes no blob that has snapshots, unless they are to go with it; backups make them."""
+    flat_table.write({"p=1/old": b"old", "p=1/other": b"other"})
+    (old,) = [each.name for each in flat.list_blobs() if "/old" in each.name]
+    flat.get_blob_client(old).create_snapshot()
+    summary = flat_table.write({"p=1/new": b"new"}, conflict="replace")
+    assert old.endswith(summary.diagnostics["replaced_files_that_stay"])
+    assert flat_table.read() == {"p=1/new": b"new", "p=1/old": b"old"}
+    assert flat_table.left_over() == []
+    flat_table.write({"p=1/newer": b"newer"}, conflict="replace-partitions")
+    assert flat_table.read() == {"p=1/newer": b"newer", "p=1/old": b"old"}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import lockgate
+import msgspec
 import pytest
 from job_scenarios import (
     SCENARIOS,
@@ -17,7 +19,11 @@ from job_scenarios import (
 )
 from lockgate import recover
 from lockgate.errors import CommitFailed
+from lockgate.model.files import Deleted
+from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
+from lockgate.model.uploads import Upload
+from lockgate.plugins.registry import registry_for
 from lockgate_lab.dialects import S3
 from lockgate_lab.fault_kinds import FaultRates, FaultSizes
 from lockgate_lab.fault_proxy import FaultProxyLab
@@ -104,3 +110,35 @@ def test_who_cannot_even_say_that_it_failed_is_told_to_undo_before_it_runs_again
     table.write({"new": b"again"})
     assert recover(table.url, options=table.job_options()) == {}
     assert table.read() == {"old": b"old", "new": b"again"}
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+def test_a_doubtful_deletion_is_not_repeated_over_the_same_bytes_of_somebody_else(bucket: Any) -> None:
+    """The first try may have deleted ours, and somebody has written there since: the etag is of the content."""
+    with FaultProxyLab(bucket.store["endpoint_url"], dialect=S3) as proxy:
+        options = JobOptions(store={**bucket.store, "endpoint_url": proxy.url})
+        store = registry_for((), ()).open_store(bucket.url("t"), options)
+        output = store.open_deferred("f", "theirs", "")
+        output.stream.write(b"same")
+        status = output.close()
+        asyncio.run(store.complete_uploads([Upload("f", "theirs", status.upload, status.length, status.identity)]))
+        (theirs,) = asyncio.run(store.stat_files(["f"]))
+        assert theirs is not None
+        ours = msgspec.structs.replace(theirs, proof="ours")
+        for file, outcome in ((ours, Deleted.CHANGED), (theirs, Deleted.DELETED)):
+            proxy.control.fault("error-before", "DeleteObject", times=1, status=500)
+            assert asyncio.run(store.delete_if_same([file])) == [outcome]
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+def test_undoable_beside_an_object_that_nobody_here_may_look_at(table: RemoteTable, bucket: Any) -> None:
+    """As of a rival who encrypts with a key of their own: HEAD is answered with 400 or 403."""
+    with proxied(table) as (proxy, through):
+        job = through.job()
+        receipt = through.task(job, {"p=1/f": b"f", "p=1/g": b"g", "p=1/h": b"h"})
+        bucket.client.put_object(Bucket=bucket.name, Key="t/p=1/g", Body=b"rival")
+        proxy.control.fault("error-before", "HeadObject", target="*p=1/g", times=10_000, status=403)
+        with pytest.raises(CommitFailed, match="p=1/g"):
+            job.commit([receipt])
+    assert table.read() == {"p=1/g": b"rival"}
+    assert bucket.uploads() == []
