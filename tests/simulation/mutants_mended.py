@@ -21,7 +21,7 @@ from lockgate.model.numbers import Numbers
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.protocols.manifest import inspect_staged, publish
-from mutants import FAILING, REPLACING, _all, _crowd, _false, _nothing, _policy, _true, mutant
+from mutants import FAILING, REPLACING, _all, _crowd, _false, _nothing, _policy, mutant
 from simworld.faults import CRASHES, Kind
 from simworld.features import Feature
 from simworld.scenario import AttemptPlan, Person, Scenario, Stranger, Visitor, changed, options
@@ -244,6 +244,10 @@ def _on(*stores: str) -> Any:
 
 async def _no_names(*arguments: Any) -> list[str]:
     return []
+
+
+async def _none(*arguments: Any) -> set[str]:
+    return set()
 
 
 @mutant(
@@ -810,7 +814,7 @@ def recovery_looks_only_for_what_is_gone() -> Iterator[None]:
 def lists_of_a_lost_record_go_at_once() -> Iterator[None]:
     """Who ends the job deletes the list of a driver that sleeps; what that sets aside when it wakes is garbage."""
     with (
-        patch.object(replaced_lists, "_may_go", _true),
+        patch.object(replaced_lists, "_not_over", _none),
         patch.object(collect_garbage, "_driver_may_wake", _false),
     ):
         yield

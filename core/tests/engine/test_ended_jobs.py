@@ -11,8 +11,12 @@ import pytest
 from faulty_store import Stop, make_faulty
 from lockgate import Job, JobOptions, collect_garbage, commit, jobs, plan, recover
 from lockgate.api.destination import last_summary
+from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.job.setup import setup_job
 from lockgate.errors import CommitFailed, FileMissing, JobNotFound, LockgateError, OutcomeUnknown
+from lockgate.model.layout import JobLayout
+from lockgate.model.phases import Phase
+from lockgate.model.record import CommitRecord, Ground, Holder, Predecessor, encode_record
 
 
 def attempt_at(table, number: int, **options: object) -> Job:
@@ -284,3 +288,30 @@ def test_fenced_a_job_of_whose_commit_only_its_success_told(table, another: str,
         with pytest.raises(JobNotFound, match="has committed already"):
             twin.setup()
     assert table.read() == before
+
+
+@pytest.mark.parametrize("phase", [Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK, Phase.COMMITTED])
+def test_a_version_that_a_driver_has_created_after_the_end_of_its_job_is_in_nobodys_way(table, phase: Phase) -> None:
+    """It follows a version that is gone. Jobs that replace were refused because of it, and the job was told crashed."""
+    done = table.write({"p=1/a": b"a"})
+    late = CommitRecord(
+        done.job_id,
+        0,
+        3,
+        phase,
+        Holder("0123456789abcdef", since=1.0),
+        1.0,
+        ground=Ground((), everything=True, exclusive=True),
+        follows=Predecessor(2, "0123456789abcdef"),
+    )
+    place = table.root / JobLayout(done.job_id).commit_record(3)
+    place.parent.mkdir(parents=True)
+    place.write_bytes(encode_record(late))
+    options = JobOptions(alive_seconds=0)
+    states = {state.status for state in jobs(str(table.root), options) if state.job_id == done.job_id}
+    assert JobStatus.LEFT_BEHIND in states and JobStatus.CRASHED not in states
+    table.write({"p=1/b": b"b"}, conflict="replace")
+    assert table.read() == {"p=1/b": b"b"}
+    collect_garbage(str(table.root), options=options)
+    assert not place.exists()
+    assert table.read() == {"p=1/b": b"b"}

@@ -160,7 +160,7 @@ class LocalStore(Store):
                     wrong.append(f"{self._path(parent)}: no permission to write there")
             try:
                 guard.check(rename.source)
-                found = os.lstat(f"{self._root}/{rename.source}")
+                found = os.lstat(self._path(rename.source))
             except AccessDenied as error:
                 wrong.append(f"{self._path(rename.source)}: {error}")
                 continue

@@ -173,17 +173,13 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         )
     last_seen = max(newest, record.updated if record else 0.0)
     status = _status(run, record, marker, last_seen, tasks_seen)
-    if status is JobStatus.CRASHED and record is not None and await _is_of_a_late_driver(run, layout, record):
+    if status is JobStatus.CRASHED and record is not None and not await has_predecessor(run, record, layout):
+        # What a driver has created that woke up when its job was over.
         status = JobStatus.LEFT_BEHIND
     if record is not None:
         driver = _name(run, record.holder)
     phase = record.phase if record else None
     return JobState(layout, status, phase, record, last_seen, len(tasks), driver, tasks_seen=tasks_seen)
-
-
-async def _is_of_a_late_driver(run: JobRun, layout: JobLayout, record: CommitRecord) -> bool:
-    """Whether a version stands alone that a driver has created which woke up when its job was over."""
-    return not await has_predecessor(dataclasses.replace(run, layout=layout), record)
 
 
 def _tasks_in(page: Sequence[FileStatus], suffix: str) -> set[str]:

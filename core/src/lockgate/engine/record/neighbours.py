@@ -174,7 +174,7 @@ async def _in_the_way(run: JobRun, layout: JobLayout, mine: CommitRecord) -> Com
         return None
     if not mine.ground.meets(theirs.ground):
         return None
-    if not await has_predecessor(dataclasses.replace(run, layout=layout), theirs):
+    if not await has_predecessor(run, theirs, layout):
         return None  # what a driver has created that woke up when its job was over: nobody goes by it
     if theirs.phase is Phase.COMMITTED and await _has_concluded(run, layout, theirs):
         return None

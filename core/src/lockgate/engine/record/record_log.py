@@ -138,9 +138,10 @@ _AS_ONE_ACT = frozenset({Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_D
 """Where a job's directory goes with all its records at once."""
 
 
-async def has_predecessor(run: JobRun, record: CommitRecord) -> bool:
-    """Whether the version before this one is there: only the cleanup of a job that is over deletes it."""
-    return record.follows is None or await _read(run, run.layout, record.follows.sequence) is not None
+async def has_predecessor(run: JobRun, record: CommitRecord, layout: JobLayout | None = None) -> bool:
+    """Whether the version before this one is there: only the cleanup of a job that is over deletes it. Of `layout`'s
+    job, or of this."""
+    return record.follows is None or await _read(run, layout or run.layout, record.follows.sequence) is not None
 
 
 def is_begun_anew(record: CommitRecord | None) -> bool:

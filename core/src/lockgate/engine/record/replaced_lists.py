@@ -158,12 +158,11 @@ async def let_go_of_replaced(run: JobRun, *, committed: bool) -> None:
     # The list of somebody who begins this id anew comes after their record: so what is there now, and is looked at
     # before the record, is not theirs if that has ended, however long this one sleeps before it deletes.
     found = await list_all(store, layout.replaced)
-    if not committed:
-        if await lists_in_force(run):
+    if not committed and (nonces := {n for status in found if (n := replaced_nonce(status.path)) is not None}):
+        if any([await _waits(run, nonce) for nonce in sorted(nonces)]):
             raise still_set_aside(run)
-        nonces = {nonce for status in found if (nonce := replaced_nonce(status.path)) is not None}
-        if nonces and not await _may_go(run, nonces):
-            return
+        stay = tuple(await _not_over(run, nonces))
+        found = [each for each in found if not each.path.rpartition("/")[2].lstrip("_").startswith(stay)]
     lists = sorted(status.path for status in found if not status.is_directory)
     if lists:
         await store.delete_files(lists)
@@ -172,17 +171,17 @@ async def let_go_of_replaced(run: JobRun, *, committed: bool) -> None:
     await store.delete_empty_directories([layout.replaced, REPLACED, BOOKKEEPING])
 
 
-async def _may_go(run: JobRun, nonces: Set[str]) -> bool:
-    """Whether these lists are of drivers whose job is over. Not where somebody has begun the id anew. Nor where a list
-    is of a driver that no version of the record knows, so that its own record was lost: that driver may be asleep, and
-    set files aside when it wakes. Where directories are real it cannot, once its place is gone; elsewhere its list
-    stays, for whoever brings them back, until gc finds it old."""
+async def _not_over(run: JobRun, nonces: Set[str]) -> Set[str]:
+    """Those of these lists that are not known to be of drivers whose job is over. All, where somebody has begun the id
+    anew. Else those of drivers that no version of the record knows, so that their own record was lost: such a driver
+    may be asleep, and set files aside when it wakes. Where directories are real it cannot, once its place is gone;
+    elsewhere its list stays, for whoever brings them back, until gc finds it old."""
     record = await read_record(run)
     if is_begun_anew(record):
-        return False
+        return nonces
     if Capability.REAL_DIRECTORIES in run.store.capabilities:
-        return True
-    return not nonces - (await holders_of(run, record) if record else set())
+        return set()
+    return nonces - (await holders_of(run, record) if record else set())
 
 
 async def delete_lists(run: JobRun) -> None:

@@ -108,20 +108,17 @@ async def _look(run: JobRun, paths: Sequence[str]) -> tuple[list[FileStatus | No
     except StoreUnavailable:
         raise
     except StoreError as error:
-        run.log.info("files are looked at one by one", error=str(error))
-    found: list[FileStatus | None] = []
-    refused: list[str] = []
-    for path in paths:
-        try:
-            found += await run.store.stat_files([path])
-        except StoreUnavailable:
-            raise
-        except StoreError:
-            found.append(None)
-            refused.append(path)
-    if len(refused) == len(paths) > 1:  # then it is not the files
-        await run.store.stat_files(paths)
-    return found, refused
+        if len(paths) == 1:
+            run.log.info("a file may not be looked at", path=run.url(paths[0]), error=str(error))
+            return [None], [*paths]
+        refusal = error
+    # By halves, so that the others take few calls.
+    half = len(paths) // 2
+    first, second = await _look(run, paths[:half]), await _look(run, paths[half:])
+    refused = [*first[1], *second[1]]
+    if len(refused) == len(paths):  # then it is not the files
+        raise refusal
+    return [*first[0], *second[0]], refused
 
 
 async def _take_out(run: JobRun, ours: Sequence[FileStatus]) -> list[str]:
