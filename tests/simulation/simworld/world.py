@@ -563,6 +563,7 @@ class World:
                     staged[target] = store.write_output(path, content, label)
                     continue
                 await turn()
+                await run.protocol.set_up_file(run, target)
                 store.writes = label
                 output = run.protocol.open_file(run, ordinal, target, nonce)
                 output.stream.write(content)

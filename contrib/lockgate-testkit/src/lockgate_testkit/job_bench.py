@@ -180,6 +180,7 @@ class Attempt:
         await self.run.protocol.set_up_task(self.run)
         for path, content in files.items():
             name = self.named(path)
+            await self.run.protocol.set_up_file(self.run, name)
             self._written[name] = await asyncio.to_thread(functools.partial(self._write, name, content))
         return self
 

@@ -440,6 +440,7 @@ class TaskAttempt:
         self._opens = run = self._opens or self._run()
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
         try:
+            IO_LOOP.run(run.protocol.set_up_file(run, path))
             output = run.protocol.open_file(run, ordinal, path, self._nonce)
         except FileMissing as error:
             if self._is_set_up:

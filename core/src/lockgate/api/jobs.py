@@ -24,6 +24,7 @@ from lockgate.engine.job.job_abort import abort_job
 from lockgate.engine.job.job_commit import plan_job
 from lockgate.engine.record.ended_jobs import is_record_lost, read_end
 from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.own_protocol import by_protocol
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.recorded_options import as_chosen, chosen_by
 from lockgate.engine.record.replaced_lists import still_set_aside
@@ -68,9 +69,11 @@ def commit(
     force: bool = False,
     told: Collection[str] | None = None,
 ) -> Summary:
-    """Commit a job whose tasks have committed: Lockgate's, or one of Hadoop's manifest committer, or of S3A's magic
-    committer. Without receipts, all the manifests that are found, of every attempt at the job the newest of each task:
-    then the job must show no sign of life, or `force` must say that it is over.
+    """Commit a job whose tasks have committed: Lockgate's, or one of Hadoop's manifest committer, of S3A's magic
+    committer, or, with the option `protocol` v1, of Hadoop's FileOutputCommitter.
+
+    Without receipts, all the manifests that are found, of every attempt at the job the newest of each task: then the
+    job must show no sign of life, or `force` must say that it is over.
 
     The conflict policy, the transaction id and the other options that a job chose at its setup are used, whatever the
     environment says. `told` are the names of those in `options` that were expressly given and must not contradict
@@ -90,6 +93,8 @@ def commit(
                 job = await by_the_stores_clock(job)
                 await _refuse_if_at_work(job, harm="what its tasks commit from now on would be left out")
             await _refuse_unfinished(job, force=force)
+        if job.layout.prefix != OURS:
+            await job.protocol.take_over(job, to_commit=True)
         return job
 
     job = IO_LOOP.run(found())
@@ -135,6 +140,8 @@ def abort(url: Location, job_id: str, options: JobOptions | None = None, *, forc
             await _refuse_if_at_work(
                 await by_the_stores_clock(job), harm="what its tasks have written would be deleted"
             )
+        if job.layout.prefix != OURS and await read_record(job) is None:
+            await by_protocol(job, job.layout.found_protocol).protocol.take_over(job, to_commit=False)
         await abort_job(job)
 
     IO_LOOP.run(work())
@@ -306,6 +313,7 @@ async def _refuse_unfinished(run: JobRun, *, force: bool) -> None:
     if force:
         return
     begun = {task for status in await list_all(run.store, run.layout.tasks) if (task := task_of(status.path))}
+    begun |= (await run.protocol.tasks_elsewhere(run)).begun
     missing = sorted(begun - committed)
     if missing:
         raise CommitRefused(

@@ -99,6 +99,15 @@ Options = Annotated[
         autocompletion=complete_option,
     ),
 ]
+ProtocolName = Annotated[
+    str | None,
+    typer.Option(
+        "--protocol",
+        metavar="NAME",
+        help="Whose job it is, where its directories do not say: -o protocol=NAME. v1: Hadoop's FileOutputCommitter.",
+        show_default=False,
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done to standard error.")]
 
 
@@ -124,6 +133,10 @@ def _chosen(given: list[str] | None) -> dict[str, str]:
                 next_step="leave one of them out",
             )
     return chosen
+
+
+def _with_protocol(given: list[str] | None, protocol: str | None) -> list[str] | None:
+    return given if protocol is None else [*(given or ()), f"protocol={protocol}"]
 
 
 Found = TypeVar("Found", bound=Sized)
@@ -223,6 +236,7 @@ def plan(
     job_id: JobId,
     latency: Annotated[float, typer.Option(help="Milliseconds one store operation takes.", min=0.0)] = 20.0,
     rate: Annotated[float, typer.Option(help="Operations a second that the store allows; 0: no limit.", min=0.0)] = 0.0,
+    protocol: ProtocolName = None,
     json: Json = False,
     option: Options = None,
     verbose: Verbose = False,
@@ -230,6 +244,8 @@ def plan(
     """Show what a commit would do, and its cost.
 
     Touches nothing."""
+
+    option = _with_protocol(option, protocol)
 
     def work(options: JobOptions) -> Answer:
         made = api.plan(url, job_id, options, told=names_given(_chosen(option)))
@@ -248,13 +264,17 @@ def commit(
     url: Url,
     job_id: JobId,
     force: Annotated[bool, typer.Option("--force", help="The job is surely over: do not look for life.")] = False,
+    protocol: ProtocolName = None,
     json: Json = False,
     option: Options = None,
     verbose: Verbose = False,
 ) -> None:
     """Commit a job that is over.
 
-    Its tasks must have committed: Lockgate's, or those of Hadoop's manifest committer, or of S3A's magic committer."""
+    Its tasks must have committed: Lockgate's, or those of Hadoop's manifest committer, of S3A's magic committer, or,
+    with --protocol v1, of Hadoop's FileOutputCommitter."""
+
+    option = _with_protocol(option, protocol)
 
     def work(options: JobOptions) -> Answer:
         told = names_given(_chosen(option))
@@ -268,6 +288,7 @@ def abort(
     url: Url,
     job_id: JobId,
     force: Annotated[bool, typer.Option("--force", help="The job is to end: do not look for life.")] = False,
+    protocol: ProtocolName = None,
     json: Json = False,
     option: Options = None,
     verbose: Verbose = False,
@@ -275,6 +296,8 @@ def abort(
     """Delete what a job left that has not committed.
 
     It must be over, and its job commit must not have begun to move files."""
+
+    option = _with_protocol(option, protocol)
 
     def work(options: JobOptions) -> Answer:
         api.abort(url, job_id, options, force=force)

@@ -5,7 +5,9 @@ In the table, JOB stands for `_lockgate/jobs/{job_id}` and ATTEMPT for `JOB/{job
 Other committers (Hadoop's and Spark's) delete `_temporary` whole, whoever is at work there, so nothing of ours is. Only
 a job of Hadoop's manifest committer that we commit has its JOB there, as `_temporary/{job_id}` (Hadoop 3.5.0) or
 `_temporary/manifest_{job_id}` (its documentation); and one of S3A's magic committer, as
-`__magic_job-{job_id}/job-{job_id}` (Hadoop `MagicCommitPaths`).
+`__magic_job-{job_id}/job-{job_id}` (Hadoop `MagicCommitPaths`). A job that another program has set up without a
+directory of its own, as Hadoop's `FileOutputCommitter` (`lockgate.model.file_output`), has its JOB as
+`_lockgate/found-{protocol}/{job_id}` once we commit it.
 
 Readers who glob (`**/*.parquet` in DuckDB and Polars) do not skip directories that begin with `_`, so no file of ours
 that holds data, and none that outlives a job, has a name with an extension that is a reader's. Their names begin with
@@ -76,6 +78,9 @@ MAGIC = "__magic_job-"
 MAGIC_PROTOCOL = "magic"
 """The protocol of those jobs."""
 
+FOUND = f"{BOOKKEEPING}/found-"
+"""What the directory begins with in which jobs of other programs have their JOB that have no directory themselves."""
+
 PENDING_SET_SUFFIX = ".pendingset"
 """What the name of a committed task's file ends with there, in the job attempt directory."""
 
@@ -87,10 +92,11 @@ ENDED_SUFFIX = ".ended"
 OUTCOME_SUFFIX = ".outcome"
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
-_ATTEMPT = re.compile(rf"({'|'.join((OURS, *HADOOP))})({_ID.pattern})/([0-9]{{2,4}})")
+_FOUND = re.compile(rf"{FOUND}([a-z0-9-]+)/")
+_ATTEMPT = re.compile(rf"({'|'.join((OURS, *HADOOP, f'{FOUND}[a-z0-9-]+/'))})({_ID.pattern})/([0-9]{{2,4}})")
 _MAGIC_ATTEMPT = re.compile(rf"({MAGIC}({_ID.pattern})/job-)\2/([0-9]{{2,4}})")
 _JOB = re.compile(rf"{OURS}({_ID.pattern})")
-_WORKING = re.compile(rf"(?:{OURS}|{TEMPORARY}/)[^/]+/[0-9]{{2,4}}/tasks/[^/]+(?=/)")
+_WORKING = re.compile(rf"(?:{OURS}|{TEMPORARY}/|{FOUND}[a-z0-9-]+/)[^/]+/[0-9]{{2,4}}/tasks/[^/]+(?=/)")
 _RECORD = re.compile(r"commit(?:-([0-9]{4,}))?\.json")
 
 
@@ -278,6 +284,8 @@ class JobLayout:
     @property
     def found_protocol(self) -> str:
         """The protocol of this job where nothing of ours says which, as of one that another program has set up."""
+        if found := _FOUND.fullmatch(self.prefix):
+            return found[1]
         return MAGIC_PROTOCOL if self.prefix.startswith(MAGIC) else FOUND_PROTOCOL
 
     def pending_set(self, task_id: str) -> str:
@@ -346,6 +354,17 @@ def magic_job(directory: str) -> str | None:
 def magic_layout(job_id: str, job_attempt: int = 0) -> JobLayout:
     """The layout of a job of S3A's magic committer."""
     return JobLayout(job_id, job_attempt, f"{MAGIC}{job_id}/job-")
+
+
+def found_directory(protocol: str) -> str:
+    """Where the jobs that other programs have set up without a directory, and that this protocol commits, have their
+    own."""
+    return f"{FOUND}{protocol}"
+
+
+def found_layout(protocol: str, job_id: str, job_attempt: int = 0) -> JobLayout:
+    """The layout of such a job."""
+    return JobLayout(job_id, job_attempt, f"{found_directory(protocol)}/")
 
 
 def parse_job_directory(path: str) -> JobLayout | None:

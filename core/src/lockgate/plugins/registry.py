@@ -37,6 +37,7 @@ BUILT_IN = (
     "lockgate.plugins.builtin.job_cleanup",
     "lockgate.plugins.builtin.manifest_protocol",
     "lockgate.plugins.builtin.deferred_protocol",
+    "lockgate.plugins.builtin.v1_protocol",
 )
 """Registered before the entry points; the local store is an entry point of this distribution like any store."""
 

@@ -17,6 +17,7 @@ from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept
 from lockgate.engine.record.signs_of_life import drivers_own, why_at_work
 from lockgate.engine.record.summaries import published_summary, read_summary
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError
 from lockgate.model.files import FileStatus
@@ -95,6 +96,7 @@ async def list_jobs(run: JobRun) -> list[JobState]:
     known = {state.job_id for state in lost}
     found = [state for state in found if state.job_id not in known]
     finished = await _finished(run, {state.job_id for state in [*found, *lost]})
+    seen = {state.job_id for state in [*found, *lost]}
     others = [
         JobState(
             JobLayout(other.job_id),
@@ -104,6 +106,7 @@ async def list_jobs(run: JobRun) -> list[JobState]:
             elsewhere=other.directory,
         )
         for other in await list_other_jobs(run)
+        if other.job_id not in seen
     ]
     return sorted([*found, *lost, *finished, *others], key=lambda state: -state.last_seen)
 
@@ -165,6 +168,9 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         raise
     except LockgateError as error:
         marker, problem = None, problem or str(error)
+    elsewhere = await _tasks_elsewhere(run, layout, marker)
+    tasks |= elsewhere.committed
+    newest, tasks_seen = max(newest, elsewhere.last_seen), max(tasks_seen, elsewhere.last_seen)
     driver = _name(run, Holder("", marker.host, marker.process, marker.user)) if marker else ""
     newest = max(newest, marker.created if marker else 0.0)
     if problem:
@@ -180,6 +186,14 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         driver = _name(run, record.holder)
     phase = record.phase if record else None
     return JobState(layout, status, phase, record, last_seen, len(tasks), driver, tasks_seen=tasks_seen)
+
+
+async def _tasks_elsewhere(run: JobRun, layout: JobLayout, marker: JobMarker | None) -> TasksElsewhere:
+    named = layout.found_protocol if marker is None else marker.options.get("protocol", layout.found_protocol)
+    protocol = run.hooks.protocols().get(named)  # of one that is not here, whoever has it can tell
+    if protocol is None:
+        return TasksElsewhere()
+    return await protocol.tasks_elsewhere(dataclasses.replace(run, layout=layout))
 
 
 def _tasks_in(page: Sequence[FileStatus], suffix: str) -> set[str]:

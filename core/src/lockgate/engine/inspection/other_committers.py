@@ -1,13 +1,6 @@
-"""Jobs of Hadoop's `FileOutputCommitter`, version 1 and 2: seen, never touched.
+"""Jobs of Hadoop's `FileOutputCommitter`, version 1 and 2, that Hadoop has set up: seen, not touched.
 
-Its paths (Hadoop `FileOutputCommitter`, `getJobAttemptPath` and those after it), relative to the destination:
-
-    _temporary/{application attempt}/_temporary/{task attempt id}/     a task attempt at work
-    _temporary/{application attempt}/{task id}/                        a task that has committed, version 1 only
-
-The job's id is in neither, but in the ids of its tasks: `attempt_202411211721_0003_m_000001_0` is of the job
-`job_202411211721_0003` (Hadoop `TaskAttemptID`, `JobID`). Several jobs may share one application attempt, since Spark
-numbers them all 0.
+Their paths are in `lockgate.model.file_output`. Jobs of ours by these protocols are left out.
 """
 
 from __future__ import annotations
@@ -16,20 +9,21 @@ import re
 from dataclasses import dataclass
 
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.layout import TEMPORARY
-
-_ATTEMPT_DIRECTORY = re.compile(rf"{TEMPORARY}/[0-9]+")
-_TASK = re.compile(r"(attempt|task)_([A-Za-z0-9]+_[0-9]{4,})_[a-zA-Z]_[0-9]{6,}(?:_[0-9]+)?")
+from lockgate.engine.run.store import list_all
+from lockgate.model.file_output import job_ids_of, parse_job_attempt, parse_task, parse_task_attempt
+from lockgate.model.layout import JOBS, TEMPORARY
 
 
 @dataclass
 class OtherJob:
-    """One job of another committer. `directory` is the application attempt's, which it may share."""
+    """One job of another committer. `directory` is the application attempt's, which it may share; `job_attempt` its
+    number, where tasks of the job are known."""
 
     job_id: str
     directory: str
     last_seen: float = 0.0
     tasks_committed: int = 0
+    job_attempt: int | None = None
 
 
 async def list_other_jobs(run: JobRun) -> list[OtherJob]:
@@ -37,9 +31,19 @@ async def list_other_jobs(run: JobRun) -> list[OtherJob]:
     found: list[OtherJob] = []
     async for page in run.store.list_directory(TEMPORARY):
         for status in page:
-            if status.is_directory and _ATTEMPT_DIRECTORY.fullmatch(status.path):
+            if status.is_directory and parse_job_attempt(status.path) is not None:
                 found += await _jobs_in(run, status.path, status.modified)
-    return found
+    if not found:
+        return []
+    ours = {status.path.rpartition("/")[2] for status in await list_all(run.store, JOBS)}
+    newest: dict[str, OtherJob] = {}
+    for job in found:
+        if job.job_attempt is not None and ours.intersection(job_ids_of(job.job_id.removeprefix("job_"))):
+            continue
+        known = newest.get(job.job_id)
+        if known is None or (known.job_attempt or 0) < (job.job_attempt or 0):
+            newest[job.job_id] = job
+    return list(newest.values())
 
 
 async def _jobs_in(run: JobRun, directory: str, modified: float) -> list[OtherJob]:
@@ -49,14 +53,16 @@ async def _jobs_in(run: JobRun, directory: str, modified: float) -> list[OtherJo
         async for page in run.store.list_directory(place):
             for status in page:
                 name = status.path.rpartition("/")[2]
-                match = _TASK.fullmatch(name)
-                if match is None:
+                task = parse_task(name)
+                owner = task or parse_task_attempt(name)
+                if owner is None:
                     # A job of Hadoop's manifest committer could be named by a number too: its attempts are numbers.
                     is_other &= not re.fullmatch(r"[0-9]{2,4}", name)
                     continue
-                job = jobs.setdefault(match[2], OtherJob(f"job_{match[2]}", directory))
+                number = parse_job_attempt(directory)
+                job = jobs.setdefault(owner.job, OtherJob(f"job_{owner.job}", directory, job_attempt=number))
                 job.last_seen = max(job.last_seen, status.modified)
-                job.tasks_committed += match[1] == "task"
+                job.tasks_committed += task is not None
     if not jobs and is_other:
         # Set up, and no task at work yet; or its tasks went into the destination at once (version 2).
         return [OtherJob(f"unknown-{directory.rpartition('/')[2]}", directory, modified)]

@@ -68,7 +68,7 @@ async def _pins_of_attempt(run: JobRun) -> list[Pin]:
     if aborted:
         for pin in found:
             if await _owner(run, pin) in aborted:
-                raise _unmatched(run, pin)
+                raise unmatched(run, pin)
     return sorted(found, key=lambda pin: pin.task_id)
 
 
@@ -88,7 +88,7 @@ async def refuse_aborted(run: JobRun, pins: Sequence[Pin]) -> None:
         aborted = await aborted_in(run, attempt)
         for pin in pins:
             if pin.job_attempt == attempt and pin.task_attempt_id in aborted:
-                raise _unmatched(run, pin)
+                raise unmatched(run, pin)
 
 
 async def aborted_in(run: JobRun, job_attempt: int) -> set[str]:
@@ -123,7 +123,8 @@ async def load_plan(run: JobRun, pins: Sequence[Pin], *, deferred: bool = False)
         contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
         run.statistics.took("op_load_manifest", run.runtime.tick() - began, len(paths))
         for pin, path, content in zip(some, paths, contents, strict=True):
-            _add(run, builder, pin, below[pin.job_attempt], deferred, *await _pinned(run, pin, path, content))
+            where, pinned = await _pinned(run, pin, path, content)
+            add_manifest(run, builder, pin, below[pin.job_attempt], deferred=deferred, path=where, content=pinned)
         progress(len(some))
     return builder.plan()
 
@@ -139,7 +140,14 @@ async def below_root_of(run: JobRun, layout: JobLayout) -> Below:
     return Below(run.store.url, also=parse_url(marker.root, encoded=True))
 
 
-def _add(run: JobRun, builder: PlanBuilder, pin: Pin, below: Below, deferred: bool, path: str, content: bytes) -> None:
+def add_manifest(
+    run: JobRun, builder: PlanBuilder, pin: Pin, below: Below, *, deferred: bool, path: str, content: bytes
+) -> None:
+    """Add a pinned manifest, read at `path`, to a plan.
+
+    Raises:
+        ManifestInvalid: it is not acceptable.
+    """
     name = run.url(path)
     if len(content) > run.options.manifest_bytes_max:
         raise ManifestInvalid(
@@ -179,14 +187,15 @@ async def _pinned(run: JobRun, pin: Pin, path: str, content: bytes | None) -> tu
                 (found,) = await run.store.read_files([other], bytes_max=run.options.manifest_bytes_max)
                 if found is not None and digest_of(found) == pin.digest:
                     return other, found
-    raise _unmatched(run, pin)
+    raise unmatched(run, pin)
 
 
 def _layout(run: JobRun, pin: Pin) -> JobLayout:
     return run.layout.at_attempt(pin.job_attempt)
 
 
-def _unmatched(run: JobRun, pin: Pin) -> ReceiptUnmatched:
+def unmatched(run: JobRun, pin: Pin) -> ReceiptUnmatched:
+    """The error where what a pin stands for is not there, or was aborted."""
     return ReceiptUnmatched(
         f"the manifest of {pin.task_attempt_id or pin.task_id} is not there, or its attempt was aborted",
         where=run.url(_layout(run, pin).manifest(pin.task_id)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import FileMissing
 from lockgate.model.layout import BOOKKEEPING
 
 DIFFERENCE_MAX = 60.0
@@ -23,10 +24,18 @@ async def by_the_stores_clock(run: JobRun) -> JobRun:
         StoreError: no file could be written.
     """
     probe = f"{BOOKKEEPING}/probe-{run.runtime.nonce()}"
-    await run.store.write_file(probe, b"{}")
+    made = False
+    try:
+        await run.store.write_file(probe, b"{}")
+    except FileMissing:  # a job of another program's, where nothing of ours is yet
+        made = True
+        await run.store.make_directories([BOOKKEEPING])
+        await run.store.write_file(probe, b"{}")
     (status,) = await run.store.stat_files([probe])
     now = run.runtime.wall()
     await run.store.delete_files([probe])
+    if made:
+        await run.store.delete_empty_directories([BOOKKEEPING])
     ahead = now - status.modified if status is not None and status.modified else 0.0
     if abs(ahead) <= DIFFERENCE_MAX:
         return run

@@ -9,11 +9,11 @@ In the order of a job's life:
 | the engine | asks |
 | --- | --- |
 | sets the job up | `set_up_job` |
-| runs a task attempt | `set_up_task`, `open_file`, then `send_files` and `commit_task`, or `abort_task` |
+| runs a task attempt | `set_up_task`, `set_up_file`, `open_file`, then `send_files`, `commit_task`, or `abort_task` |
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
 | has committed | `conclude`, `release` |
 | undoes it | `revoke`, `undo`, `discard` |
-| looks for jobs | `jobs_of_others` |
+| looks for jobs | `jobs_of_others`, `tasks_elsewhere`; before it commits one, `take_over` |
 | recovers it | `may_go_on`, `is_waiting`, `is_revoked`, `has_performed`, `has_pending`, `restore` |
 """
 
@@ -65,6 +65,16 @@ ATTRIBUTE_MEANING: Mapping[str, str] = {
 """What each attribute says, where it is true."""
 
 
+@dataclass(frozen=True)
+class TasksElsewhere:
+    """The ids of tasks that have committed, and of those that have begun; and when any of them was last seen at work,
+    in seconds since 1970."""
+
+    committed: frozenset[str] = frozenset()
+    begun: frozenset[str] = frozenset()
+    last_seen: float = 0.0
+
+
 class Protocol(ABC):
     """A commit protocol. Subclassed once a protocol; one object serves all jobs.
 
@@ -82,6 +92,9 @@ class Protocol(ABC):
     """What to do on a store that lacks one."""
     attributes: ClassVar[Attributes]
     """What it promises."""
+    unsafe: ClassVar[str] = ""
+    """What a job may lose by this protocol, in one line: then it is refused unless the option `accept_unsafe` says that
+    this is known, and the job's summary says it. Empty: nothing."""
     commits_by_success: ClassVar[bool] = True
     """Whether the commit point of a job that leaves a `_SUCCESS` is that: `publish`. Else it is the version of the
     record that says `committed`, as of every job that leaves none; `publish` and `revoke` are not called, and
@@ -99,6 +112,14 @@ class Protocol(ABC):
 
         Raises:
             JobNotFound: the job is not set up, or over, as far as the store shows it.
+        """
+
+    async def set_up_file(self, run: JobRun, path: str) -> None:  # noqa: B027  # most need nothing
+        """Make what `open_file` needs of the same path: called right before it. The default needs nothing.
+
+        Raises:
+            FileMissing: the job is over, or the task attempt not set up.
+            StoreError: it cannot be made.
         """
 
     @abstractmethod
@@ -171,6 +192,23 @@ class Protocol(ABC):
             StoreError: the store does not answer.
         """
         return []
+
+    async def take_over(self, run: JobRun, *, to_commit: bool) -> None:  # noqa: B027  # most find all that they need
+        """Make what the record of a job needs that another program has set up: called before somebody commits it, or
+        aborts it. The default needs nothing.
+
+        Raises:
+            CommitRefused: what is there is not acceptable.
+            StoreError: it cannot be made.
+        """
+
+    async def tasks_elsewhere(self, run: JobRun) -> TasksElsewhere:
+        """What the store shows of a job's tasks outside the job's own directory. The default shows nothing.
+
+        Raises:
+            StoreError: the store does not answer.
+        """
+        return TasksElsewhere()
 
     # The job's plan.
 

@@ -131,6 +131,9 @@ class Store(ABC):
     async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
         """Rename files, each on its own, and answer for each, in order. Never raises for a single file.
 
+        Where `ATOMIC_DIRECTORY_RENAME` is declared, a source may be a directory, named without length or identity: it
+        is renamed with all that is in it as one act, never over anything that is there.
+
         A file whose `replace` is false is never renamed over an existing one. `Unknown` is answered whenever the
         request may have reached the store and its answer did not arrive.
 

@@ -3,6 +3,8 @@ goes on with a job."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lockgate.engine.job.conflicts import old_summary
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.renames.move_files import validate
@@ -17,13 +19,21 @@ from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 
 
-async def refuse_unless_staged(run: JobRun, plan: CommitPlan) -> None:
+def _as_named(entry: Entry) -> Entry:
+    return entry
+
+
+async def refuse_unless_staged(
+    run: JobRun, plan: CommitPlan, where_it_is: Callable[[Entry], Entry] = _as_named
+) -> None:
     """Make sure that what the manifests name is there, and that its targets have names that this store takes.
+    `where_it_is` gives an entry with the source at which it is to be looked for, where that is not the manifest's.
 
     Raises:
         ManifestInvalid: it is not, or they have not.
     """
-    for batch in plan.batches():
+    for named in plan.batches():
+        batch = [where_it_is(entry) for entry in named]
         refuse_names(run, batch)
         wrong = await run.store.preflight([Rename(e.source, e.target, e.length, e.identity) for e in batch])
         doubtful = [] if wrong else [entry for entry in batch if not is_unique(run, entry)]

@@ -1,0 +1,149 @@
+"""A task attempt's working directory, in Hadoop's place: below `_temporary/{job attempt}/_temporary`.
+
+Files have the names there that they will have in the destination, as Hadoop has them, so that whoever commits the job
+needs nothing but the directory. It is made by `set_up_task` alone: an attempt whose directory is gone, since its job is
+over, does not bring it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lockgate.engine.record.marker import read_marker
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import OutputFile
+from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, UsageError
+from lockgate.model.file_output import FileOutputLayout, job_ids_of, job_part, parse_task, parse_task_attempt
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import is_unfinished
+from lockgate.model.urls import parent_of
+
+
+def places_of(run: JobRun, job_attempt: int | None = None) -> FileOutputLayout:
+    """Hadoop's paths of this job, at its own attempt unless another is named.
+
+    Raises:
+        OptionError: Hadoop's names cannot hold the job's id.
+    """
+    attempt = run.layout.job_attempt if job_attempt is None else job_attempt
+    return FileOutputLayout(job_part(run.layout.job_id), attempt)
+
+
+def working_directory(run: JobRun, task_attempt_id: str) -> str:
+    """The working directory of a task attempt."""
+    return places_of(run).task_attempt(task_attempt_id)
+
+
+async def refuse_equal_ids(run: JobRun) -> None:
+    """Make sure that no other job at work in this job attempt's directory has tasks of the same names: nobody could
+    tell whose they are. Asked before the job has a marker; one that is set up again has.
+
+    Raises:
+        UsageError: one has.
+    """
+    if await read_marker(run) is not None:
+        return
+    places = places_of(run)
+    for directory in (places.attempt_directory, places.pending):
+        async for page in run.store.list_directory(directory):
+            for status in page:
+                name = status.path.rpartition("/")[2]
+                found = parse_task(name) or parse_task_attempt(name)
+                if found is not None and found.job == places.job:
+                    raise UsageError(
+                        f"another job has tasks of the names that job {run.layout.job_id} would give its own: "
+                        f"{' or '.join(job_ids_of(places.job))}",
+                        where=run.url(status.path),
+                        next_step="give every job an id of its own: leave job_id out and one is made",
+                    )
+
+
+async def set_up_task(run: JobRun) -> None:
+    """Make the attempt's directory.
+
+    Raises:
+        JobNotFound: the job is not set up, or over.
+    """
+    if await read_marker(run) is None:
+        raise over(run)
+    try:
+        # Not within `_temporary`: a job beside this one deletes that at its end, if it is empty.
+        await run.store.make_directories([working_directory(run, run.task_attempt_id)])
+    except FileMissing as error:
+        raise over(run) from error
+
+
+async def set_up_file(run: JobRun, path: str) -> None:
+    """Make the directory of a file, within the attempt's.
+
+    Raises:
+        FileMissing: that is gone.
+    """
+    directory = working_directory(run, run.task_attempt_id)
+    if parent := parent_of(path):
+        await run.store.make_directories([f"{directory}/{parent}"], within=directory)
+
+
+def open_file(run: JobRun, path: str) -> OutputFile:
+    """Open a file under the name that it will have.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    return run.store.open_output(f"{working_directory(run, run.task_attempt_id)}/{path}")
+
+
+async def output_in(run: JobRun, directory: str) -> dict[str, FileStatus]:
+    """What a task attempt has written, by its path in the destination, in order. Without the checksums that Hadoop's
+    local filesystem keeps beside each file (`ChecksumFileSystem`: `.NAME.crc`), and without what a store has not
+    finished.
+
+    Raises:
+        StoreError: it cannot be listed.
+    """
+    found: dict[str, FileStatus] = {}
+    async for page in run.store.list_tree(directory):
+        found |= {status.path[len(directory) + 1 :]: status for status in page if not is_unfinished(status.path)}
+    return {path: found[path] for path in sorted(found) if not _is_checksum(path, found)}
+
+
+def _is_checksum(path: str, beside: Mapping[str, FileStatus]) -> bool:
+    directory, _, name = path.rpartition("/")
+    if not (name.startswith(".") and name.endswith(".crc")):
+        return False
+    of = name[1 : -len(".crc")]
+    return (f"{directory}/{of}" if directory else of) in beside
+
+
+async def written_by(
+    run: JobRun, directory: str, written: Mapping[str, FileStatus] | None, *, scan: bool
+) -> dict[str, FileStatus]:
+    """The files of a task attempt that commits: all that is in its directory. What is there and was given up, so that
+    the attempt does not count it, is deleted; with `scan`, or `written` None, everything counts.
+
+    Raises:
+        CommitFailed: a file that it has written is gone, or has another length.
+    """
+    found = await output_in(run, directory)
+    if written is None:
+        return found
+    gone = [path for path, status in written.items() if path not in found or found[path].length != status.length]
+    if gone:
+        raise CommitFailed(
+            "a file that this task attempt wrote is gone, or was changed",
+            where=run.url(f"{directory}/{gone[0]}"),
+            next_step="the attempt was aborted, or its job is over; let the task be tried again",
+        )
+    given_up = [] if scan else [status.path for path, status in found.items() if path not in written]
+    if given_up:
+        await run.store.delete_files(given_up)
+    return found if scan else {path: status for path, status in found.items() if path in written}
+
+
+def over(run: JobRun) -> JobNotFound:
+    """The error of a task attempt whose job is not there."""
+    return JobNotFound(
+        f"job {run.layout.job_id} is not at work: it is not set up, or over",
+        where=run.url(run.layout.attempt_directory),
+        next_step="call setup() on the job before its tasks start; nothing of this attempt is committed",
+    )

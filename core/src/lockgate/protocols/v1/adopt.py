@@ -1,0 +1,81 @@
+"""The job commit's first act: the directories of the pinned tasks go to the job's own, one rename each.
+
+In `_temporary` a late attempt may delete or replace them at any moment, and the commit of any job of Hadoop's merges or
+deletes them. In the job's own directory nobody but who holds the job touches them, and from there on v1 commits as the
+manifest protocol does: file by file, in a way that can be taken back. (Hadoop renames whole directories into the
+destination where they are new, which nobody can take back one by one.) Repeated, it moves what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import CommitFailed, OutcomeUnknown
+from lockgate.model.files import NotRenamed, Refusal, Rename, Renamed
+from lockgate.model.manifest import Entry
+from lockgate.model.receipt import Pin
+from lockgate.protocols.file_output.attempts import places_of
+
+TRIES = 3
+
+
+async def waiting(run: JobRun, pins: Sequence[Pin]) -> dict[str, str]:
+    """The directories that are still to be adopted, by where they will be."""
+    ends = {
+        run.layout.at_attempt(pin.job_attempt).task_directory(pin.task_attempt_id): places_of(
+            run, pin.job_attempt
+        ).task(pin.task_id)
+        for pin in pins
+    }
+    adopted = await run.store.stat_files(list(ends))
+    left = {end: source for (end, source), there in zip(ends.items(), adopted, strict=True) if there is None}
+    there = await run.store.stat_files(list(left.values()))
+    return {end: source for (end, source), status in zip(left.items(), there, strict=True) if status is not None}
+
+
+async def adopt(run: JobRun, pins: Sequence[Pin]) -> None:
+    """Move what is still to be moved. What is nowhere is not missed here: its files are, later.
+
+    Raises:
+        CommitFailed: the store refuses a rename.
+        OutcomeUnknown: nobody can tell yet what a rename did.
+    """
+    with run.stage("adopt_tasks"):
+        for left in reversed(range(TRIES)):
+            ends = await waiting(run, pins)
+            if not ends:
+                return
+            if Capability.REAL_DIRECTORIES in run.store.capabilities:
+                attempts = sorted({pin.job_attempt for pin in pins})
+                tasks = [run.layout.at_attempt(attempt).tasks for attempt in attempts]
+                await run.store.make_directories(tasks, within=run.layout.job_directory)
+            outcomes = await run.store.rename_files([Rename(source, end) for end, source in ends.items()])
+            harmless = (Refusal.SOURCE_MISSING, Refusal.TARGET_EXISTS)
+            refused = [o for o in outcomes if isinstance(o, NotRenamed) and o.reason not in harmless]
+            unknown = [o for o in outcomes if not isinstance(o, NotRenamed | Renamed)]
+            if not refused and not unknown:
+                return
+            if left:
+                continue
+            where = "\n".join(run.url(source) for source in list(ends.values())[:5])
+            if unknown:
+                raise OutcomeUnknown(
+                    f"cannot tell whether the directories of committed tasks were renamed: {unknown[0]}",
+                    where=where,
+                    next_step="nothing was cleaned up; `lockgate recover` goes on from there",
+                )
+            raise CommitFailed(
+                f"the directory of a committed task could not be renamed: {refused[0]}",
+                where=where,
+                next_step="mend what the store says of it, and run the job again",
+            )
+
+
+def where_it_is(entry: Entry, ends: dict[str, str]) -> Entry:
+    """The entry with its source where it still is, before its task's directory was adopted. `ends` from `waiting`."""
+    path = entry.target
+    end = entry.source[: -len(path) - 1]
+    source = ends.get(end)
+    return entry if source is None else Entry(f"{source}/{path}", path, entry.length, entry.identity)

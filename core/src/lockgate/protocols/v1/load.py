@@ -1,0 +1,157 @@
+"""From the directories of committed tasks to pins, receipts and the plan."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from lockgate.engine.manifests.load_manifests import aborted_in, add_manifest, below_root_of, unmatched
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.spool import DiskSpool
+from lockgate.model.capabilities import Capability
+from lockgate.model.manifest import decode_manifest
+from lockgate.model.plan import CommitPlan, PlanBuilder
+from lockgate.model.receipt import Pin, Receipt
+from lockgate.model.record import digest_of
+from lockgate.protocols.file_output.job_directories import attempts_found, directories_of
+from lockgate.protocols.v1.match import committed_content
+
+
+async def find_pins(run: JobRun) -> list[Pin]:
+    """A pin for every task that has committed, digests not yet known. A driver finds those of its own attempt at the
+    job; somebody from outside also those of earlier attempts, the newest of each task.
+
+    Raises:
+        ManifestInvalid: something is among them that is no committed task's.
+    """
+    return await _pins_of(run, [run.layout.job_attempt] if run.marker else await _attempts(run, -1))
+
+
+async def _attempts(run: JobRun, before: int) -> list[int]:
+    """The attempts at the job up to its own, or only those before it."""
+    newest = run.layout.job_attempt if before < 0 else before - 1
+    return [number for number in await attempts_found(run) if number <= newest]
+
+
+async def _pins_of(run: JobRun, attempts: Sequence[int]) -> list[Pin]:
+    found: dict[str, Pin] = {}
+    for number in attempts:
+        directories = await directories_of(run, number, strictly=True)
+        found |= {task: Pin(task, job_attempt=number) for task in directories.tasks}
+    return sorted(found.values(), key=lambda pin: pin.task_id)
+
+
+async def committed_tasks(run: JobRun) -> list[Receipt]:
+    """The receipts of the tasks that committed in earlier attempts at this job, in order of task; the newest of each.
+    What Hadoop's `recoverTask` moves to the next attempt is committed from where it is.
+
+    Raises:
+        ManifestInvalid: what is there is not acceptable.
+    """
+    receipts: list[Receipt] = []
+    for pin in await _pins_of(run, await _attempts(run, run.layout.job_attempt)):
+        content = await committed_content(at(run, pin), pin.task_id)
+        if content is None:
+            continue
+        layout = run.layout.at_attempt(pin.job_attempt)
+        manifest = decode_manifest(content[0], layout, await below_root_of(run, layout), name=run.url(layout.manifests))
+        if manifest.task_attempt_id in await aborted_in(run, pin.job_attempt):
+            continue
+        await keep(run, pin.job_attempt, content[0], pin.task_id)
+        receipts.append(
+            Receipt(
+                layout.job_id,
+                pin.task_id,
+                manifest.task_attempt_id,
+                digest_of(content[0]),
+                len(manifest.files),
+                manifest.bytes_total,
+                manifest.counters,
+                pin.job_attempt,
+            )
+        )
+    return receipts
+
+
+async def keep(run: JobRun, job_attempt: int, content: bytes, task_id: str) -> None:
+    """Save the manifest of a committed task in the job's own directory: from then on it says what the task has
+    committed, whatever becomes of its files."""
+    layout = run.layout.at_attempt(job_attempt)
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        await run.store.make_directories([layout.manifests, layout.tasks], within=run.layout.job_directory)
+    await run.store.write_file(layout.manifest(task_id), content)
+
+
+async def keep_all(run: JobRun) -> None:
+    """Save the manifests of all tasks that have committed, for a job that another program has set up.
+
+    Raises:
+        ManifestInvalid: something is there that is no committed task's.
+    """
+    for pin in await find_pins(run):
+        content = await committed_content(at(run, pin), pin.task_id)
+        if content is not None:
+            await keep(run, pin.job_attempt, content[0], pin.task_id)
+
+
+async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
+    """The plan of the pinned tasks, not yet met with the destination.
+
+    Raises:
+        ManifestInvalid: what a task has committed is not acceptable.
+        ReceiptUnmatched: it is not there, or its attempt was aborted.
+        DuplicateTarget: two tasks write one path.
+    """
+    run.counters |= {"manifests_loaded": 0, "manifest_bytes": 0}  # a job that is planned again counts each once
+    builder = PlanBuilder(DiskSpool(run.options.memory_bytes_max), run.options.conflict, run.spool)
+    below = {
+        attempt: await below_root_of(run, run.layout.at_attempt(attempt))
+        for attempt in sorted({pin.job_attempt for pin in pins})
+    }
+    progress = run.progress(len(pins))
+    window = run.options.files_read_at_once
+    for start in range(0, len(pins), window):
+        some = pins[start : start + window]
+        for pin, (path, content) in zip(some, await _contents(run, some), strict=True):
+            add_manifest(run, builder, pin, below[pin.job_attempt], deferred=False, path=path, content=content)
+        progress(len(some))
+    plan = builder.plan()
+    for attempt in below:
+        aborted = await aborted_in(run, attempt) if any(not pin.digest for pin in pins) else set()
+        for pin in plan.pins:
+            if pin.job_attempt == attempt and pin.task_attempt_id in aborted:
+                raise unmatched(run, pin)
+    return plan
+
+
+async def _contents(run: JobRun, pins: Sequence[Pin]) -> list[tuple[str, bytes]]:
+    """The manifest of each pin, with where it was read: saved by its attempt, or kept, or made of what is there."""
+    layouts = [run.layout.at_attempt(pin.job_attempt) for pin in pins]
+    places = [
+        layout.manifest_temporary(pin.task_attempt_id) if pin.task_attempt_id else layout.manifest(pin.task_id)
+        for layout, pin in zip(layouts, pins, strict=True)
+    ]
+    first = await run.store.read_files(places, bytes_max=run.options.manifest_bytes_max)
+    found: list[tuple[str, bytes]] = []
+    for pin, layout, path, content in zip(pins, layouts, places, first, strict=True):
+        if content is not None and pin.digest and digest_of(content) == pin.digest:
+            found.append((path, content))
+            continue
+        found.append(await _other_content(run, pin, layout.manifest(pin.task_id)))
+    return found
+
+
+async def _other_content(run: JobRun, pin: Pin, kept: str) -> tuple[str, bytes]:
+    if pin.digest:
+        (content,) = await run.store.read_files([kept], bytes_max=run.options.manifest_bytes_max)
+        if content is not None and digest_of(content) == pin.digest:
+            return kept, content
+    there = await committed_content(at(run, pin), pin.task_id)
+    if there is None or (pin.digest and digest_of(there[0]) != pin.digest):
+        raise unmatched(run, pin)
+    return kept, there[0]
+
+
+def at(run: JobRun, pin: Pin) -> JobRun:
+    """The run at the attempt at the job in which a pinned task has committed."""
+    return dataclasses.replace(run, layout=run.layout.at_attempt(pin.job_attempt))

@@ -1,0 +1,107 @@
+"""Which task attempt a committed task's directory is of: its name does not say, its files do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import ManifestInvalid
+from lockgate.model.file_output import found_attempt_id
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import MANIFEST_SUFFIX, TEMPORARY_SUFFIX
+from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
+from lockgate.model.urls import Below
+from lockgate.protocols.file_output.attempts import output_in, places_of
+
+
+async def stands_at(run: JobRun, content: bytes, task_id: str) -> TaskManifest | None:
+    """The manifest in `content`, if what it names has been committed: the task's directory has just its files, or they
+    are where the job commit takes them. None: it is not so, or no manifest of this job.
+
+    Raises:
+        StoreError: the store does not answer.
+    """
+    layout, places = run.layout, places_of(run)
+    try:
+        manifest = decode_manifest(content, layout, await below_root_of(run, layout), name="")
+    except ManifestInvalid:
+        return None
+    for directory in (places.task(task_id), layout.task_directory(manifest.task_attempt_id)):
+        (there,) = await run.store.stat_files([directory])
+        if there is not None and is_of(run, manifest, list((await output_in(run, directory)).items())):
+            return manifest
+    return None
+
+
+def is_of(run: JobRun, manifest: TaskManifest, found: Sequence[tuple[str, FileStatus]]) -> bool:
+    """Whether these files, by their paths in the destination, are just those of a manifest."""
+    named = {entry.target: entry for entry in manifest.files}
+    return len(named) == len(found) and all(
+        (entry := named.get(path)) is not None
+        and entry.length == status.length
+        and run.store.same_identity(entry.identity, status.identity)
+        for path, status in found
+    )
+
+
+async def owner_of_task(run: JobRun, task_id: str) -> str:
+    """The attempt whose manifest names just what the task's directory holds; empty where there is none."""
+    found = await committed_content(run, task_id)
+    return "" if found is None or found[1] == found_attempt_id(task_id) else found[1]
+
+
+async def committed_content(run: JobRun, task_id: str) -> tuple[bytes, str] | None:
+    """The manifest of what a task's directory holds, and its attempt: the one that the attempt saved, or, of a task
+    that Hadoop has committed, one that is made of the files that are there. None: there is no such directory.
+
+    Raises:
+        ManifestInvalid: what stands there is no directory.
+    """
+    directory = places_of(run).task(task_id)
+    (there,) = await run.store.stat_files([directory])
+    if there is None:
+        return None
+    if not there.is_directory:
+        raise ManifestInvalid(
+            f"what has the name of {task_id}'s directory is a file",
+            where=run.url(directory),
+            next_step="nothing was moved; find out who wrote it, and move it away",
+        )
+    found = list((await output_in(run, directory)).items())
+    below = await below_root_of(run, run.layout)
+    for path in await _saved_of(run, task_id):
+        (content,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
+        try:
+            manifest = None if content is None else decode_manifest(content, run.layout, below, name=run.url(path))
+        except ManifestInvalid:
+            continue
+        if content is not None and manifest is not None and is_of(run, manifest, found):
+            return content, manifest.task_attempt_id
+    return _made_of(run, task_id, found, below), found_attempt_id(task_id)
+
+
+async def _saved_of(run: JobRun, task_id: str) -> list[str]:
+    """The manifests that attempts of a task have saved, the newest first, as near as their numbers tell."""
+    of_task = f"attempt_{task_id.removeprefix('task_')}_"
+    ending = f"{MANIFEST_SUFFIX}{TEMPORARY_SUFFIX}"
+    paths: list[str] = []
+    async for page in run.store.list_directory(run.layout.manifests):
+        names = ((status.path, status.path.rpartition("/")[2]) for status in page)
+        paths += [path for path, name in names if name.startswith(of_task) and name.endswith(ending)]
+    return sorted(paths, key=lambda path: (len(path), path), reverse=True)
+
+
+def _made_of(run: JobRun, task_id: str, found: Sequence[tuple[str, FileStatus]], below: Below) -> bytes:
+    attempt_id = found_attempt_id(task_id)
+    adopted = run.layout.task_directory(attempt_id)
+    return encode_manifest(
+        TaskManifest(
+            run.layout.job_id,
+            run.layout.job_attempt,
+            task_id,
+            attempt_id,
+            [Entry(f"{adopted}/{path}", path, status.length, status.identity) for path, status in found],
+        ),
+        below,
+    )

@@ -1,0 +1,168 @@
+"""The protocol as the engine asks it: what differs from `manifest`, until the tasks' directories are adopted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from lockgate.engine.inspection.other_committers import list_other_jobs
+from lockgate.engine.job.conflicts import meet_directories, resolve
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.protocol import TasksElsewhere
+from lockgate.engine.run.store import OutputFile, list_all
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import OptionError
+from lockgate.model.file_output import job_part
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import JobLayout, TaskAttempt, found_directory, found_layout, parse_attempt_directory
+from lockgate.model.plan import CommitPlan
+from lockgate.model.receipt import Pin, Receipt
+from lockgate.model.record import CommitRecord
+from lockgate.model.undone import Undone
+from lockgate.protocols.file_output import attempts, job_directories
+from lockgate.protocols.manifest import ManifestProtocol
+from lockgate.protocols.manifest.inspect_staged import (
+    refuse_if_staged_changed,
+    refuse_unless_staged,
+    with_old_summary_set_aside,
+)
+from lockgate.protocols.v1 import load, task_commit
+from lockgate.protocols.v1.adopt import adopt, waiting, where_it_is
+
+
+class V1Protocol(ManifestProtocol):
+    """Commits tasks by a rename of their directory, and the job by a rename a file."""
+
+    name = "v1"
+    description = "Hadoop's FileOutputCommitter, algorithm 1: a task's directory is renamed, the job commit merges them"
+    needs: ClassVar[frozenset[Capability]] = ManifestProtocol.needs | {
+        Capability.ATOMIC_DIRECTORY_RENAME,
+        Capability.REAL_DIRECTORIES,
+    }
+    alternative = "leave protocol out: manifest and deferred need no directory that is renamed as one act"
+
+    # A job and its task attempts.
+
+    async def set_up_job(self, run: JobRun) -> None:
+        """Its own directories; Hadoop's are made by its tasks."""
+        await attempts.refuse_equal_ids(run)
+        await super().set_up_job(run)
+
+    async def set_up_task(self, run: JobRun) -> None:
+        """The attempt's directory below `_temporary`."""
+        await attempts.set_up_task(run)
+
+    async def set_up_file(self, run: JobRun, path: str) -> None:
+        """The directories of its path."""
+        await attempts.set_up_file(run, path)
+
+    def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
+        """A file in the attempt's directory, under its own name: readers that skip no `_` directories see it."""
+        return attempts.open_file(run, path)
+
+    def working_directory(self, run: JobRun) -> str:
+        """The attempt's directory, as Hadoop's `getWorkPath`."""
+        return run.url(attempts.working_directory(run, run.task_attempt_id))
+
+    async def commit_task(
+        self,
+        run: JobRun,
+        attempt: TaskAttempt,
+        written: Mapping[str, FileStatus] | None,
+        counters: Mapping[str, int],
+        *,
+        scan: bool = False,
+    ) -> Receipt:
+        """The directory's rename."""
+        return await task_commit.commit_task(run, attempt, written, counters, scan=scan)
+
+    async def abort_task(
+        self, run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None = None
+    ) -> None:
+        """A tombstone, then its directories go."""
+        await task_commit.abort_task(run, attempt)
+
+    # Jobs that Hadoop has set up.
+
+    async def jobs_of_others(self, run: JobRun) -> list[JobLayout]:
+        """Those whose commit here has begun; and, for who asks for this protocol, all that have tasks in `_temporary`:
+        nothing there says by which algorithm they are committed."""
+        found: dict[str, JobLayout] = {}
+        for job in await list_all(run.store, found_directory(self.name)):
+            layouts = [parse_attempt_directory(status.path) for status in await list_all(run.store, job.path)]
+            newest = max((each.job_attempt for each in layouts if each is not None), default=0)
+            job_id = job.path.rpartition("/")[2]
+            found[job_id] = found_layout(self.name, job_id, newest)
+        if run.options.protocol != self.name or run.marker:
+            return list(found.values())
+        for other in await list_other_jobs(run):
+            if other.job_attempt is not None and other.job_id not in found:
+                found[other.job_id] = found_layout(self.name, other.job_id, other.job_attempt)
+        return list(found.values())
+
+    async def take_over(self, run: JobRun, *, to_commit: bool) -> None:
+        """The job's own directory, and the manifests of its tasks there."""
+        await super().set_up_job(run)
+        if to_commit:
+            await load.keep_all(run)
+
+    async def tasks_elsewhere(self, run: JobRun) -> TasksElsewhere:
+        """By the directories below `_temporary`."""
+        try:
+            job_part(run.layout.job_id)
+        except OptionError:
+            return TasksElsewhere()
+        return await job_directories.tasks_elsewhere(run)
+
+    # The job's plan.
+
+    async def find_pins(self, run: JobRun) -> list[Pin]:
+        """By the directories of committed tasks."""
+        return await load.find_pins(run)
+
+    async def committed_tasks(self, run: JobRun) -> list[Receipt]:
+        """By those of earlier attempts at the job, Hadoop's too."""
+        return await load.committed_tasks(run)
+
+    async def load_plan(self, run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
+        """By the manifests that their attempts have saved; of a task of Hadoop's by its files."""
+        return await load.load_plan(run, pins)
+
+    async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
+        """As `manifest`, with each task's files where they are yet."""
+        ends = await waiting(run, plan.pins)
+        await refuse_unless_staged(run, plan, lambda entry: where_it_is(entry, ends))
+        return await with_old_summary_set_aside(run, await meet_directories(run, await resolve(run, plan)))
+
+    # The job's commit, and its undoing.
+
+    async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
+        """The tasks' directories are adopted, looked at once more, and then it is `manifest`'s."""
+        await adopt(run, plan.pins)
+        if again:
+            await refuse_if_staged_changed(run, plan)
+        else:
+            await refuse_unless_staged(run, plan)
+        await super().perform(run, plan, aside, again=again)
+
+    async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
+        """What is not adopted yet is, so that it is known for not moved; then it is `manifest`'s."""
+        await adopt(run, plan.pins)
+        return await super().undo(run, plan, record)
+
+    async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
+        """The directories below `_temporary` too."""
+        await job_directories.delete_of_job(run)
+        return await super().discard(run, record)
+
+    async def release(self, run: JobRun) -> None:
+        """The job's directories below `_temporary`, and nobody else's."""
+        await job_directories.delete_of_job(run)
+
+    async def has_performed(self, run: JobRun, plan: CommitPlan) -> bool:
+        """As `manifest`, and only if every directory is adopted: files are moved after that."""
+        return not await waiting(run, plan.pins) and await super().has_performed(run, plan)
+
+    async def has_pending(self, run: JobRun, plan: CommitPlan) -> bool:
+        """As `manifest`, or a directory is not adopted."""
+        return bool(await waiting(run, plan.pins)) or await super().has_pending(run, plan)

@@ -1,0 +1,163 @@
+"""Task commit: one rename of the attempt's directory to the task's. Task abort.
+
+A manifest of the same files is saved first, in the job's own directory, for the receipt to pin: it names them where the
+job commit will take the directory (`adopt`). It commits nothing by itself. What the directory's rename says counts:
+
+- The attempt dies before the rename: its manifest is one that no task's directory matches.
+- It dies after: the directory is there, and its files are those of its manifest, by length and identity, which the
+  rename of a directory keeps.
+- Two attempts of one task: Hadoop's second deletes what the first has committed. Here it moves that to where the job
+  commit would take it, so that the one counts whose receipt the driver holds. Between the two renames the task has no
+  directory: a driver that goes by what it finds could miss it, as Hadoop's could.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury
+from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.run.delete_trees import delete_trees
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import CommitFailed, FileMissing
+from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
+from lockgate.model.layout import TaskAttempt
+from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
+from lockgate.model.receipt import Receipt
+from lockgate.model.record import digest_of
+from lockgate.protocols.file_output.attempts import over, places_of, written_by
+from lockgate.protocols.v1.match import owner_of_task, stands_at
+
+TRIES = 6
+RETRY_SECONDS = 0.1
+
+
+async def commit_task(
+    run: JobRun,
+    attempt: TaskAttempt,
+    written: Mapping[str, FileStatus] | None,
+    counters: Mapping[str, int],
+    *,
+    scan: bool = False,
+) -> Receipt:
+    """Commit the attempt, and return its receipt. Repeated, it is the same.
+
+    Raises:
+        JobNotFound: the job is over.
+        CommitFenced: another attempt has committed, and its job is being committed with it.
+        CommitFailed: the directory could not be renamed.
+    """
+    with run.stage("commit_task"):
+        places, layout = places_of(run), run.layout
+        working = places.task_attempt(attempt.task_attempt_id)
+        saved = layout.manifest_temporary(attempt.task_attempt_id)
+        (directory,) = await run.store.stat_files([working])
+        if directory is None:
+            return await _committed_before(run, attempt, counters)
+        if await read_marker(run) is None:
+            raise over(run)
+        files = await written_by(run, working, written, scan=scan)
+        adopted = layout.task_directory(attempt.task_attempt_id)
+        manifest = TaskManifest(
+            layout.job_id,
+            layout.job_attempt,
+            attempt.task_id,
+            attempt.task_attempt_id,
+            [Entry(f"{adopted}/{path}", path, status.length, status.identity) for path, status in files.items()],
+            counters=counters,
+        )
+        content = encode_manifest(manifest, run.below)
+        try:
+            await run.store.write_file(saved, content)
+        except FileMissing as error:
+            raise over(run) from error
+        await _rename(run, attempt, working, content)
+        return _receipt(run, attempt, manifest, content, counters)
+
+
+async def _committed_before(run: JobRun, attempt: TaskAttempt, counters: Mapping[str, int]) -> Receipt:
+    saved = run.layout.manifest_temporary(attempt.task_attempt_id)
+    (content,) = await run.store.read_files([saved], bytes_max=run.options.manifest_bytes_max)
+    manifest = None if content is None else await stands_at(run, content, attempt.task_id)
+    if content is None or manifest is None:
+        raise over(run)
+    return _receipt(run, attempt, manifest, content, counters)
+
+
+def _receipt(
+    run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, content: bytes, counters: Mapping[str, int]
+) -> Receipt:
+    return Receipt(
+        run.layout.job_id,
+        attempt.task_id,
+        attempt.task_attempt_id,
+        digest_of(content),
+        len(manifest.files),
+        manifest.bytes_total,
+        counters,
+        run.layout.job_attempt,
+    )
+
+
+async def _rename(run: JobRun, attempt: TaskAttempt, working: str, content: bytes) -> None:
+    target = places_of(run).task(attempt.task_id)
+    wait = RETRY_SECONDS
+    for left in reversed(range(TRIES)):
+        (outcome,) = await run.store.rename_files([Rename(working, target)])
+        if isinstance(outcome, Renamed):
+            return
+        if isinstance(outcome, NotRenamed) and outcome.reason is Refusal.TARGET_EXISTS:
+            await _displace_rival(run, attempt, target)
+            continue
+        (still,) = await run.store.stat_files([working])
+        if still is None:
+            if await stands_at(run, content, attempt.task_id) is not None:
+                return
+            raise over(run)
+        if left:
+            await asyncio.sleep(wait * (0.5 + run.runtime.random.random()))
+            wait *= 2
+    raise CommitFailed(
+        f"the directory of {attempt.task_attempt_id} could not be renamed: {outcome}",
+        where=f"{run.url(working)}\n{run.url(target)}",
+        next_step="let the task be tried again; nothing of this attempt is committed",
+    )
+
+
+async def _displace_rival(run: JobRun, attempt: TaskAttempt, committed: str) -> None:
+    """Move what another attempt has committed to where the job commit would take it.
+
+    Raises:
+        CommitFenced: the job is being committed, perhaps with it.
+    """
+    record = await read_record(run)
+    if record is not None and record.phase in HOLDS_ITS_PINS:
+        raise fenced(run, record)
+    rival = await owner_of_task(run, attempt.task_id)
+    run.count("rival_manifests_displaced")
+    run.log.info("a rival attempt committed earlier", rival=rival)
+    aside = run.layout.task_directory(rival or f"displaced-{run.runtime.nonce()[:8]}")
+    (outcome,) = await run.store.rename_files([Rename(committed, aside)])
+    if isinstance(outcome, NotRenamed) and outcome.reason is Refusal.TARGET_EXISTS:
+        # The attempt's own, of an earlier run of it: only a receipt could tell the two apart.
+        aside = run.layout.task_directory(f"displaced-{run.runtime.nonce()[:8]}")
+        await run.store.rename_files([Rename(committed, aside)])
+
+
+async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
+    """Delete what the attempt wrote, and what it has committed, if the task's directory is its own. Its tombstone
+    comes first.
+
+    Raises:
+        CommitFenced: a job commit that has not ended has pinned the attempt.
+    """
+    with run.stage("abort_task"):
+        places = places_of(run)
+        await bury(run, attempt)
+        gone = [places.task_attempt(attempt.task_attempt_id), run.layout.task_directory(attempt.task_attempt_id)]
+        if await owner_of_task(run, attempt.task_id) == attempt.task_attempt_id:
+            gone.append(places.task(attempt.task_id))
+        await delete_trees(run, gone)
+        await run.store.delete_files([run.layout.manifest_temporary(attempt.task_attempt_id)])
