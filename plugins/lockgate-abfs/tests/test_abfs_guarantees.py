@@ -1,5 +1,5 @@
-"""The deferred protocol's guarantees on Azure: on Azurite, which has no hierarchical namespace, and on the lab's
-account, which has one."""
+"""The guarantees of the protocols deferred and v1 on Azure: on Azurite, which has no hierarchical namespace, and
+on the lab's account, which has one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from lockgate.engine.run.store import Store
+from lockgate.plugins.builtin.v1_protocol import V1
 from lockgate.protocols.deferred import DeferredProtocol
 from lockgate_testkit import ProtocolContract
 
@@ -27,6 +28,17 @@ class TestDeferredOnHierarchicalAccounts(ProtocolContract):
 
     protocol = DeferredProtocol()
     moments_max = 6
+
+    @pytest.fixture
+    def lockgate_store_factory(self, hierarchical_stores: Callable[[str], Store]) -> Callable[[str], Store]:
+        return hierarchical_stores
+
+
+class TestV1OnHierarchicalAccounts(ProtocolContract):
+    """Where a directory is renamed as one act."""
+
+    protocol = V1
+    moments_max = 3
 
     @pytest.fixture
     def lockgate_store_factory(self, hierarchical_stores: Callable[[str], Store]) -> Callable[[str], Store]:

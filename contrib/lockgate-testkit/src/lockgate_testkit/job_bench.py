@@ -87,6 +87,14 @@ class JobBench:
         finally:
             await run.store.close()
 
+    async def abort(self, job_id: str) -> None:
+        """What an operator does who does not want the job, and knows nothing of its protocol."""
+        run = self._run(JobLayout(job_id), go_on, "", {"protocol": "manifest"})
+        try:
+            await abort_job(run)
+        finally:
+            await run.store.close()
+
     def _run(
         self, layout: JobLayout, before: Before, marker: str, options: Mapping[str, Any], *, looks_too: bool = False
     ) -> JobRun:

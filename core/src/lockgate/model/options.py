@@ -62,6 +62,7 @@ class OptionFields(TypedDict, total=False):
     each means."""
 
     protocol: str
+    accept_unsafe: bool
     conflict: Literal["append", "fail", "fail-partitions", "replace", "replace-partitions", "replace-below"] | str
     replace_below: tuple[str, ...]
     replace_order: Literal["old-first", "new-first"]
@@ -131,6 +132,9 @@ class JobOptions:
         AUTO_PROTOCOL,
         "the commit protocol: `auto` takes `manifest` where files can be renamed, else `deferred` where uploads can be "
         "completed later; or one by its name, as `lockgate plugins` lists them",
+    )
+    accept_unsafe: bool = _option(
+        False, "use a protocol that says of itself that it is unsafe: what a job may lose by it, its summary tells"
     )
     conflict: Literal["append", "fail", "fail-partitions", "replace", "replace-partitions", "replace-below"] | str = (
         _option(

@@ -48,7 +48,8 @@ class LockgateSummary(Struct, frozen=True, omit_defaults=True):
     """What only Lockgate tells. Times in seconds, sizes in bytes.
 
     `attempts` is how many task attempts the commit is made of; `weaker` names capabilities that weaken a
-    guarantee and that the commit relied on; `extra` holds each value that a task's manifest had under a name of its own
+    guarantee and that the commit relied on; `unsafe` says what the protocol does not promise, where it calls itself
+    unsafe; `extra` holds each value that a task's manifest had under a name of its own
     (Hadoop's `extraData`), at most a hundred a name; `error` is set in the report of a failed job.
     """
 
@@ -64,6 +65,7 @@ class LockgateSummary(Struct, frozen=True, omit_defaults=True):
     replaced: int = 0
     renames_recovered: int = 0
     weaker: Sequence[str] = ()
+    unsafe: str = ""
     stage_seconds: Mapping[str, float] = field(default_factory=dict)
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
     error: str = ""

@@ -19,7 +19,7 @@ from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.runtime import Event
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import WEAKENING, Capability, require
-from lockgate.model.errors import OptionError, PluginError
+from lockgate.model.errors import CapabilityMissing, OptionError, PluginError
 from lockgate.model.files import FileStatus, Mismatch, Rename, RenameOutcome, Unknown
 from lockgate.model.options import AUTO_PROTOCOL, JobOptions
 from lockgate.model.plan import CommitPlan, Survey
@@ -38,6 +38,7 @@ BUILT_IN = (
     "lockgate.plugins.builtin.manifest_protocol",
     "lockgate.plugins.builtin.deferred_protocol",
     "lockgate.plugins.builtin.v1_protocol",
+    "lockgate.plugins.builtin.v2_protocol",
 )
 """Registered before the entry points; the local store is an entry point of this distribution like any store."""
 
@@ -327,6 +328,12 @@ class PluginRegistry:
             store=str(store.url),
             alternative=store.alternative or protocol.alternative,
         )
+        if protocol.unsafe and not options.accept_unsafe:
+            raise CapabilityMissing(
+                f"the {protocol.name} protocol is unsafe: {protocol.unsafe}",
+                where=str(store.url),
+                next_step=f"{protocol.alternative}; or accept it: accept_unsafe=true",
+            )
         return store
 
     # The engine's `Hooks`:

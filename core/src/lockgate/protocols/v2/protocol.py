@@ -1,0 +1,154 @@
+"""The protocol as the engine asks it: what differs from `manifest`, since files are in place before the job commits."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import ClassVar
+
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.protocol import Attributes, TasksElsewhere
+from lockgate.engine.run.store import OutputFile
+from lockgate.model.errors import OptionError, ReceiptUnmatched
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX, TEMPORARY_SUFFIX, TaskAttempt
+from lockgate.model.plan import CommitPlan
+from lockgate.model.receipt import Receipt
+from lockgate.model.record import CommitRecord
+from lockgate.model.undone import Undone
+from lockgate.protocols.file_output import attempts, job_directories
+from lockgate.protocols.manifest import ManifestProtocol
+from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
+from lockgate.protocols.v2 import task_commit
+from lockgate.protocols.v2.visible import take_out_all
+
+POLICIES = ("append", "fail")
+"""What can be kept by tasks that write before their job commits: both leave alone what they find."""
+
+
+class V2Protocol(ManifestProtocol):
+    """Commits tasks by a rename a file into the destination, and the job by its `_SUCCESS`."""
+
+    name = "v2"
+    description = "Hadoop's FileOutputCommitter, algorithm 2: each task commit moves its files into the destination"
+    alternative = "leave protocol out: manifest needs no more of a store, and shows nothing before the job commits"
+    unsafe: ClassVar[str] = (
+        "readers see a task's files as soon as it commits, and some of them while it does; a task attempt that is cut "
+        "off may add files after its job has committed"
+    )
+    attributes: ClassVar[Attributes] = Attributes(
+        task_commit_atomic=False,
+        task_commit_repeatable=False,
+        uncommitted_invisible=True,
+        committed_invisible=False,
+        recoverable=True,
+        holds_through_partition=False,
+    )
+
+    # A job and its task attempts.
+
+    async def set_up_job(self, run: JobRun) -> None:
+        """Refused with a policy that would have to be kept before there is a job commit to keep it."""
+        options = run.options
+        if options.conflict not in POLICIES or options.delete_target_files:
+            named = (
+                "delete_target_files" if options.conflict in POLICIES else f"the conflict policy {options.conflict!r}"
+            )
+            raise OptionError(
+                f"{named} cannot be kept by the protocol v2: its tasks would replace data that nobody could bring back "
+                "if the job fails",
+                where=run.url(""),
+                next_step=f"choose {' or '.join(POLICIES)}; or another protocol",
+            )
+        await attempts.refuse_equal_ids(run)
+        await super().set_up_job(run)
+
+    async def set_up_task(self, run: JobRun) -> None:
+        """The attempt's directory below `_temporary`."""
+        await attempts.set_up_task(run)
+
+    async def set_up_file(self, run: JobRun, path: str) -> None:
+        """The directories of its path."""
+        await attempts.set_up_file(run, path)
+
+    def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
+        """A file in the attempt's directory, under its own name."""
+        return attempts.open_file(run, path)
+
+    def working_directory(self, run: JobRun) -> str:
+        """The attempt's directory, as Hadoop's `getWorkPath`."""
+        return run.url(attempts.working_directory(run, run.task_attempt_id))
+
+    async def commit_task(
+        self,
+        run: JobRun,
+        attempt: TaskAttempt,
+        written: Mapping[str, FileStatus] | None,
+        counters: Mapping[str, int],
+        *,
+        scan: bool = False,
+    ) -> Receipt:
+        """An intent, a rename a file, a manifest."""
+        return await task_commit.commit_task(run, attempt, written, counters, scan=scan)
+
+    async def abort_task(
+        self, run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None = None
+    ) -> None:
+        """A tombstone; what it has moved is taken out."""
+        await task_commit.abort_task(run, attempt)
+
+    async def tasks_elsewhere(self, run: JobRun) -> TasksElsewhere:
+        """By the directories below `_temporary`."""
+        return await job_directories.tasks_elsewhere(run)
+
+    # The job's commit, and its undoing.
+
+    async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
+        """The conflict policy was kept by the tasks. Everything is in place, and no task commit was interrupted."""
+        await _refuse_interrupted(run)
+        await refuse_if_taken_away(run, plan)
+        return dataclasses.replace(plan, missing_directories=())
+
+    async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
+        """What attempts have moved that are not committed is taken out; all else is in place."""
+        await take_out_all(run, {pin.digest for pin in plan.pins})
+        await refuse_if_taken_away(run, plan)
+
+    async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
+        """Every file of every task attempt is taken out, each by its identity."""
+        return await self.discard(run, record)
+
+    async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
+        """The same, once the directories are gone from which attempts could move more."""
+        await job_directories.delete_of_job(run)
+        await super().discard(run, record)
+        left = await take_out_all(run)
+        await run.store.delete_files([run.layout.file_list])
+        return Undone(left=left)
+
+    async def release(self, run: JobRun) -> None:
+        """The job's directories below `_temporary`, and nobody else's."""
+        await job_directories.delete_of_job(run)
+
+    async def has_performed(self, run: JobRun, plan: CommitPlan) -> bool:
+        """Nothing of it shows by the files: they were in place before."""
+        return False
+
+    async def has_pending(self, run: JobRun, plan: CommitPlan) -> bool:
+        """Nor this."""
+        return False
+
+
+async def _refuse_interrupted(run: JobRun) -> None:
+    ending = f"{MANIFEST_SUFFIX}{TEMPORARY_SUFFIX}"
+    names: set[str] = set()
+    async for page in run.store.list_directory(run.layout.manifests):
+        names |= {status.path.rpartition("/")[2] for status in page}
+    aborted = {name.removesuffix(ABORTED_SUFFIX) for name in names if name.endswith(ABORTED_SUFFIX)}
+    begun = {name.removesuffix(ending) for name in names if name.endswith(ending)} - aborted
+    if begun:
+        raise ReceiptUnmatched(
+            f"the commit of {', '.join(sorted(begun)[:5])} was interrupted, or is under way: its files may be in place",
+            where=run.url(run.layout.manifests),
+            next_step="abort those task attempts, which takes their files out, and commit again; or abort the job",
+        )

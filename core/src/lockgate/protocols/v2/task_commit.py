@@ -1,0 +1,205 @@
+"""Task commit, which is no one act: an intent, a rename a file into the destination, and the manifest. Task abort.
+
+The intent is the manifest at the attempt's temporary path, written before the first file moves; with its rename to the
+task's path the attempt has committed. An intent that stays says that an attempt was interrupted, or is at work:
+
+- The job commit refuses it, since nobody can tell readers what of it they see. Who aborts that attempt takes its files
+  out, by their identity, and then the job may go on.
+- Another attempt of that task is refused while it is there, and once the task has committed: its files would be beside
+  the first one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, owner_of
+from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.renames.rename_files import rename_all
+from lockgate.engine.run.delete_trees import delete_trees
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import no_progress
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import CommitFailed, FileExists, FileMissing, LockgateError, ManifestInvalid
+from lockgate.model.files import FileStatus, Rename
+from lockgate.model.layout import MANIFEST_SUFFIX, TEMPORARY_SUFFIX, TaskAttempt, is_reserved
+from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
+from lockgate.model.receipt import Receipt
+from lockgate.model.record import digest_of
+from lockgate.model.urls import parent_of
+from lockgate.protocols.file_output.attempts import over, places_of, written_by
+from lockgate.protocols.v2.visible import take_out
+
+
+async def commit_task(
+    run: JobRun,
+    attempt: TaskAttempt,
+    written: Mapping[str, FileStatus] | None,
+    counters: Mapping[str, int],
+    *,
+    scan: bool = False,
+) -> Receipt:
+    """Move the attempt's files into the destination, and return its receipt.
+
+    Raises:
+        JobNotFound: the job is over.
+        CommitFenced: the job is being committed.
+        CommitFailed: it could not be done, or another attempt has committed, or was interrupted. What this one has
+            moved was taken out again, unless that failed too, which the text says.
+    """
+    with run.stage("commit_task"):
+        layout, working = run.layout, places_of(run).task_attempt(attempt.task_attempt_id)
+        if await read_marker(run) is None:
+            raise over(run)
+        record = await read_record(run)
+        if record is not None and record.phase in HOLDS_ITS_PINS:
+            raise fenced(run, record)
+        if (done := await _committed_before(run, attempt)) is not None:
+            return _receipt(run, attempt, *done, counters)
+        await _refuse_rivals(run, attempt)
+        if Capability.REAL_DIRECTORIES in run.store.capabilities and not any(await run.store.stat_files([working])):
+            raise over(run)
+        files = await written_by(run, working, written, scan=scan)
+        _refuse_reserved(run, files)
+        nowhere = layout.task_directory(attempt.task_attempt_id)
+        manifest = TaskManifest(
+            layout.job_id,
+            layout.job_attempt,
+            attempt.task_id,
+            attempt.task_attempt_id,
+            # Where they would be staged if they were: a manifest names no other place.
+            [Entry(f"{nowhere}/{path}", path, status.length, status.identity) for path, status in files.items()],
+            counters=counters,
+        )
+        content = encode_manifest(manifest, run.below)
+        intent = layout.manifest_temporary(attempt.task_attempt_id)
+        try:
+            saved = await run.store.create_file(intent, content)
+        except FileMissing as error:
+            raise over(run) from error
+        except FileExists as error:
+            raise _interrupted(run, intent) from error
+        try:
+            await _move(run, working, files)
+            end = Rename(intent, layout.manifest(attempt.task_id), len(content), saved.identity)
+            await rename_all(run, [end], no_progress, where_taken="another attempt of the task has committed")
+        except LockgateError as error:
+            await _give_back(run, attempt, manifest, intent, error)
+            raise
+        await delete_trees(run, [working])
+        return _receipt(run, attempt, manifest, content, counters)
+
+
+async def _move(run: JobRun, working: str, files: Mapping[str, FileStatus]) -> None:
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        parents = sorted({parent_of(path) for path in files} - {""})
+        for path, outcome in zip(parents, await run.store.make_directories(parents), strict=True):
+            if outcome.state == "blocked":
+                raise CommitFailed(
+                    "a file stands where a directory must be",
+                    where=run.url(outcome.blocked or path),
+                    next_step="move it away, or write elsewhere; then let the task be tried again",
+                )
+    renames = [Rename(f"{working}/{path}", path, s.length, s.identity) for path, s in files.items()]
+    await rename_all(
+        run, renames, no_progress, make_parents=True, where_taken="give the files other names: v2 writes over none"
+    )
+
+
+async def _give_back(
+    run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, intent: str, error: LockgateError
+) -> None:
+    try:
+        await take_out(run, [manifest])
+        await run.store.delete_files([intent])
+    except LockgateError as second:
+        raise CommitFailed(
+            f"the task commit failed ({error.what}), and what it has moved could not be taken out: {second.what}",
+            where=run.url(intent),
+            next_step="abort this task attempt, or the job: until then the job cannot commit",
+        ) from error
+
+
+def _refuse_reserved(run: JobRun, files: Mapping[str, FileStatus]) -> None:
+    reserved = [path for path in files if is_reserved(path)]
+    if reserved:
+        raise ManifestInvalid(
+            "a file has a name that committers keep for themselves",
+            where=run.url(reserved[0]),
+            next_step="nothing was moved; give it another name",
+        )
+
+
+async def _committed_before(run: JobRun, attempt: TaskAttempt) -> tuple[TaskManifest, bytes] | None:
+    path = run.layout.manifest(attempt.task_id)
+    (content,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
+    if content is None:
+        return None
+    if (owner := owner_of(content)) != attempt.task_attempt_id:
+        raise CommitFailed(
+            f"{attempt.task_id} has committed already, by {owner}: its files are in place",
+            where=run.url(path),
+            next_step="nothing of this attempt was moved; keep the other's receipt, or abort that attempt first",
+        )
+    return decode_manifest(content, run.layout, await below_root_of(run, run.layout), name=run.url(path)), content
+
+
+async def _refuse_rivals(run: JobRun, attempt: TaskAttempt) -> None:
+    of_task = f"attempt_{attempt.task_id.removeprefix('task_')}_"
+    for path in await intents(run):
+        if path.rpartition("/")[2].startswith(of_task):
+            raise _interrupted(run, path)
+
+
+def _interrupted(run: JobRun, intent: str) -> CommitFailed:
+    return CommitFailed(
+        "the commit of an attempt of this task was interrupted, or is under way: files of it may be in place",
+        where=run.url(intent),
+        next_step="abort that attempt, which takes them out; or abort the job and run it again",
+    )
+
+
+async def intents(run: JobRun) -> list[str]:
+    """The intents of task attempts that are there."""
+    ending = f"{MANIFEST_SUFFIX}{TEMPORARY_SUFFIX}"
+    paths: list[str] = []
+    async for page in run.store.list_directory(run.layout.manifests):
+        paths += [status.path for status in page if status.path.endswith(ending)]
+    return sorted(paths)
+
+
+async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
+    """Take out what the attempt has moved, and delete the rest. Its tombstone comes first.
+
+    Raises:
+        CommitFenced: a job commit that has not ended has pinned the attempt.
+        CommitFailed: a file of it could not be taken out.
+    """
+    with run.stage("abort_task"):
+        await bury(run, attempt)
+        working = places_of(run).task_attempt(attempt.task_attempt_id)
+        # First what it could still move.
+        await delete_trees(run, [working])
+        saved = [run.layout.manifest_temporary(attempt.task_attempt_id), run.layout.manifest(attempt.task_id)]
+        contents = await run.store.read_files(saved, bytes_max=run.options.manifest_bytes_max)
+        own = [(p, c) for p, c in zip(saved, contents, strict=True) if c and owner_of(c) == attempt.task_attempt_id]
+        below = await below_root_of(run, run.layout)
+        await take_out(run, [decode_manifest(c, run.layout, below, name=run.url(path)) for path, c in own])
+        await run.store.delete_files([path for path, _ in own])
+
+
+def _receipt(
+    run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, content: bytes, counters: Mapping[str, int]
+) -> Receipt:
+    return Receipt(
+        run.layout.job_id,
+        attempt.task_id,
+        attempt.task_attempt_id,
+        digest_of(content),
+        len(manifest.files),
+        manifest.bytes_total,
+        counters,
+        run.layout.job_attempt,
+    )
