@@ -172,6 +172,19 @@ class Disk:
         self.files[target] = moved
         self.observer.saw_move(actor, source, target, moved, old)
 
+    def move_directory(self, actor: str, source: str, target: str) -> None:
+        """Rename a directory, which is at a new path with all that is in it."""
+        check_relative(target)
+        inside = [source, *(path for path in self.directories if path.startswith(f"{source}/"))]
+        for path in sorted(inside):
+            self.directories[target + path[len(source) :]] = self.directories[path]
+        for path in self.below(source):
+            self.move(actor, path, target + path[len(source) :])
+        for path in inside:
+            del self.directories[path]
+        self.touch(source)
+        self.touch(target)
+
     def copy(self, actor: str, source: str, target: str, proof: str) -> None:
         """Make a file's copy, which says of itself how it came about."""
         check_relative(target)

@@ -102,15 +102,24 @@ class StoreProfile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        StoreProfile("disk", _BASE | {Capability.REAL_DIRECTORIES, Capability.UNIQUE_IDENTITY}, remote=False),
+        StoreProfile(
+            "disk",
+            _BASE | {Capability.REAL_DIRECTORIES, Capability.UNIQUE_IDENTITY, Capability.ATOMIC_DIRECTORY_RENAME},
+            remote=False,
+        ),
         StoreProfile(
             "tree",
             _BASE
-            | {Capability.UNIQUE_IDENTITY}
+            | {Capability.UNIQUE_IDENTITY, Capability.ATOMIC_DIRECTORY_RENAME}
             | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE, Capability.PINNED_SOURCE},
             data_makes_directories=True,
         ),
-        StoreProfile("hdfs", _BASE | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE}),
+        StoreProfile(
+            "hdfs",
+            _BASE
+            | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE}
+            | {Capability.ATOMIC_DIRECTORY_RENAME},
+        ),
         StoreProfile("flat", _BASE | {Capability.PINNED_SOURCE}, identity_kind="content+version"),
     )
 }
@@ -424,6 +433,8 @@ class SimulatedStore(Store):
     def _rename(self, rename: Rename) -> RenameOutcome:
         disk = self._disk
         source = disk.files.get(rename.source)
+        if source is None and rename.source in disk.directories:
+            return self._rename_directory(rename)
         if source is None:
             return NotRenamed(Refusal.SOURCE_MISSING)
         if not disk.has_parent(rename.target):
@@ -439,6 +450,17 @@ class SimulatedStore(Store):
             return NotRenamed(Refusal.TARGET_EXISTS)
         disk.move(self.actor.name, rename.source, rename.target)
         return RENAMED if self.ether.profile.real_directories else Renamed(disk.files[rename.target].identity)
+
+    def _rename_directory(self, rename: Rename) -> RenameOutcome:
+        disk = self._disk
+        if Capability.ATOMIC_DIRECTORY_RENAME not in self.capabilities:
+            return NotRenamed(Refusal.FAILED, "this store renames no directories")
+        if not disk.has_parent(rename.target):
+            return NotRenamed(Refusal.PARENT_MISSING)
+        if rename.target in disk.directories or rename.target in disk.files:
+            return NotRenamed(Refusal.TARGET_EXISTS)
+        disk.move_directory(self.actor.name, rename.source, rename.target)
+        return RENAMED
 
     async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
         fault = await self._begin("delete", paths, len(paths))

@@ -553,13 +553,14 @@ class World:
             if tag:  # as front ends name files
                 files = {f"{target}{tag}": content for target, content in files.items()}
                 self.judges.attempts[actor.name] = (job.run, plan.task, name.task_attempt_id, files)
+            working = run.protocol.working_directory(run).removeprefix(run.url("")).strip("/")
             for ordinal, (target, content) in enumerate(files.items()):
                 label = Written(job.run, name.task_attempt_id, target)
                 if plan.scans:
-                    path = f"{layout.task_directory(name.task_attempt_id)}/{target}"
+                    path = f"{working}/{target}"
                     if self.ether.profile.real_directories:
                         parent = path.rpartition("/")[0]
-                        await store.make_directories([parent], within=layout.task_directory(name.task_attempt_id))
+                        await store.make_directories([parent], within=working)
                     staged[target] = store.write_output(path, content, label)
                     continue
                 await turn()
@@ -568,7 +569,7 @@ class World:
                 output = run.protocol.open_file(run, ordinal, target, nonce)
                 output.stream.write(content)
                 staged[target] = output.close()
-            await self._linger(plan, run, store, layout.task_directory(name.task_attempt_id), tag, nonce)
+            await self._linger(plan, run, store, working, tag, nonce)
             if plan.fails:
                 await run.protocol.abort_task(run, name, staged)
                 failed.add((plan.task, plan.attempt))

@@ -118,6 +118,17 @@ def parse_job_attempt(path: str) -> int | None:
     return None if match is None else int(match[1])
 
 
+def displaced_attempt_id(task_id: str, nonce: str) -> str:
+    """What an attempt is called whose output of this task is displaced by another's, and that nobody knows."""
+    return f"attempt_{task_id.removeprefix('task_')}_x{nonce[:8]}"
+
+
+def task_of_attempt(task_attempt_id: str) -> str | None:
+    """The task of an attempt by its name, those above included; None: that is no attempt's."""
+    match = re.fullmatch(r"attempt_(.+)_[^_]+", task_attempt_id)
+    return None if match is None else f"task_{match[1]}"
+
+
 def found_attempt_id(task_id: str) -> str:
     """What an attempt is called that committed this task, and that nobody knows."""
     return f"attempt_{task_id.removeprefix('task_')}_{FOUND}"

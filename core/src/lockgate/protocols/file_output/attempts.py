@@ -104,7 +104,13 @@ async def output_in(run: JobRun, directory: str) -> dict[str, FileStatus]:
     found: dict[str, FileStatus] = {}
     async for page in run.store.list_tree(directory):
         found |= {status.path[len(directory) + 1 :]: status for status in page if not is_unfinished(status.path)}
-    return {path: found[path] for path in sorted(found) if not _is_checksum(path, found)}
+    output = {path: found[path] for path in sorted(found) if not _is_checksum(path, found)}
+    # A listing may show less than a look.
+    unknown = [status.path for status in output.values() if not status.identity]
+    for status in await run.store.stat_files(unknown) if unknown else ():
+        if status is not None:
+            output[status.path[len(directory) + 1 :]] = status
+    return output
 
 
 def _is_checksum(path: str, beside: Mapping[str, FileStatus]) -> bool:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lockgate.engine.manifests.load_manifests import aborted_in, add_manifest, below_root_of, unmatched
+from lockgate.engine.record.marker import check_marker
+from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.model.capabilities import Capability
+from lockgate.model.file_output import task_of_attempt
+from lockgate.model.layout import MANIFEST_SUFFIX, TEMPORARY_SUFFIX
 from lockgate.model.manifest import decode_manifest
+from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan, PlanBuilder
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import digest_of
@@ -23,6 +28,7 @@ async def find_pins(run: JobRun) -> list[Pin]:
 
     Raises:
         ManifestInvalid: something is among them that is no committed task's.
+        ReceiptUnmatched: a task may have committed whose directory is gone.
     """
     return await _pins_of(run, [run.layout.job_attempt] if run.marker else await _attempts(run, -1))
 
@@ -38,7 +44,35 @@ async def _pins_of(run: JobRun, attempts: Sequence[int]) -> list[Pin]:
     for number in attempts:
         directories = await directories_of(run, number, strictly=True)
         found |= {task: Pin(task, job_attempt=number) for task in directories.tasks}
+        await _refuse_lost(run, number, found)
     return sorted(found.values(), key=lambda pin: pin.task_id)
+
+
+async def _refuse_lost(run: JobRun, job_attempt: int, found: Mapping[str, Pin]) -> None:
+    """Make sure that every task of which an attempt has saved a manifest has its directory: else nobody but who holds
+    receipts can tell whether it has committed.
+
+    Raises:
+        ReceiptUnmatched: one has none. Another program has deleted `_temporary`, or an attempt died in its commit, or
+            the attempt that displaced another's output was aborted.
+        CommitFenced, JobNotFound: somebody else commits the job, or has ended it.
+    """
+    layout = run.layout.at_attempt(job_attempt)
+    ending = f"{MANIFEST_SUFFIX}{TEMPORARY_SUFFIX}"
+    saved: set[str] = set()
+    for directory in (layout.tasks, layout.manifests):
+        async for page in run.store.list_directory(directory):
+            names = [status.path.rpartition("/")[2] for status in page]
+            saved |= {n.removesuffix(ending) for n in names if directory == layout.tasks or n.endswith(ending)}
+    aborted = await aborted_in(run, job_attempt) if saved else set()
+    lost = sorted({task for each in saved - aborted if (task := task_of_attempt(each)) is not None} - set(found))
+    if not lost:
+        return
+    record = await read_record(run)
+    if record is not None and record.phase is not Phase.REFUSED:
+        raise fenced(run, record)
+    await check_marker(run)
+    raise unmatched(run, Pin(lost[0], job_attempt=job_attempt))
 
 
 async def committed_tasks(run: JobRun) -> list[Receipt]:

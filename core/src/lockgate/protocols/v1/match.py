@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.file_output import found_attempt_id
@@ -16,7 +17,7 @@ from lockgate.protocols.file_output.attempts import output_in, places_of
 
 
 async def stands_at(run: JobRun, content: bytes, task_id: str) -> TaskManifest | None:
-    """The manifest in `content`, if what it names has been committed: the task's directory has just its files, or they
+    """The manifest in `content`, if what it names has been committed: the task's directory has its files, or they
     are where the job commit takes them. None: it is not so, or no manifest of this job.
 
     Raises:
@@ -35,19 +36,24 @@ async def stands_at(run: JobRun, content: bytes, task_id: str) -> TaskManifest |
 
 
 def is_of(run: JobRun, manifest: TaskManifest, found: Sequence[tuple[str, FileStatus]]) -> bool:
-    """Whether these files, by their paths in the destination, are just those of a manifest."""
-    named = {entry.target: entry for entry in manifest.files}
-    return len(named) == len(found) and all(
-        (entry := named.get(path)) is not None
+    """Whether the files of a manifest are among these, by their paths in the destination. What is there beside them was
+    written by a thread that went on when its attempt had committed, and never counts; but where there are files, they
+    are none of an attempt that named none."""
+    there = dict(found)
+    return bool(manifest.files or not found) and all(
+        (status := there.get(entry.target)) is not None
         and entry.length == status.length
         and run.store.same_identity(entry.identity, status.identity)
-        for path, status in found
+        for entry in manifest.files
     )
 
 
 async def owner_of_task(run: JobRun, task_id: str) -> str:
-    """The attempt whose manifest names just what the task's directory holds; empty where there is none."""
-    found = await committed_content(run, task_id)
+    """The attempt whose manifest names what the task's directory holds; empty where there is none."""
+    try:
+        found = await committed_content(run, task_id)
+    except ManifestInvalid:
+        return ""
     return "" if found is None or found[1] == found_attempt_id(task_id) else found[1]
 
 
@@ -56,7 +62,7 @@ async def committed_content(run: JobRun, task_id: str) -> tuple[bytes, str] | No
     that Hadoop has committed, one that is made of the files that are there. None: there is no such directory.
 
     Raises:
-        ManifestInvalid: what stands there is no directory.
+        ManifestInvalid: what stands there is no directory; or its files are not as any attempt of ours has left them.
     """
     directory = places_of(run).task(task_id)
     (there,) = await run.store.stat_files([directory])
@@ -70,6 +76,7 @@ async def committed_content(run: JobRun, task_id: str) -> tuple[bytes, str] | No
         )
     found = list((await output_in(run, directory)).items())
     below = await below_root_of(run, run.layout)
+    matching: dict[str, bytes] = {}
     for path in await _saved_of(run, task_id):
         (content,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
         try:
@@ -77,8 +84,29 @@ async def committed_content(run: JobRun, task_id: str) -> tuple[bytes, str] | No
         except ManifestInvalid:
             continue
         if content is not None and manifest is not None and is_of(run, manifest, found):
-            return content, manifest.task_attempt_id
+            matching[manifest.task_attempt_id] = content
+    if matching:
+        owner = (await _not_elsewhere(run, list(matching)) or list(matching))[0]
+        return matching[owner], owner
+    if await read_marker_of(run, run.layout) is not None:
+        raise ManifestInvalid(
+            f"the files of {task_id} are not as any of its attempts has left them",
+            where=run.url(directory),
+            next_step="somebody has changed or deleted them since: run the job again",
+        )
     return _made_of(run, task_id, found, below), found_attempt_id(task_id)
+
+
+async def _not_elsewhere(run: JobRun, attempts: Sequence[str]) -> list[str]:
+    """Those of the attempts whose output is not known to be elsewhere: two may have written files of one length in one
+    moment, which is all that identity is on HDFS."""
+    if len(attempts) == 1:
+        return list(attempts)
+    elsewhere = [
+        *await run.store.stat_files([places_of(run).task_attempt(each) for each in attempts]),
+        *await run.store.stat_files([run.layout.task_directory(each) for each in attempts]),
+    ]
+    return [each for at, each in enumerate(attempts) if not elsewhere[at] and not elsewhere[at + len(attempts)]]
 
 
 async def _saved_of(run: JobRun, task_id: str) -> list[str]:

@@ -22,6 +22,7 @@ from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import CommitFailed, FileMissing
+from lockgate.model.file_output import displaced_attempt_id
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
@@ -138,12 +139,12 @@ async def _displace_rival(run: JobRun, attempt: TaskAttempt, committed: str) -> 
     rival = await owner_of_task(run, attempt.task_id)
     run.count("rival_manifests_displaced")
     run.log.info("a rival attempt committed earlier", rival=rival)
-    aside = run.layout.task_directory(rival or f"displaced-{run.runtime.nonce()[:8]}")
+    unnamed = run.layout.task_directory(displaced_attempt_id(attempt.task_id, run.runtime.nonce()))
+    aside = run.layout.task_directory(rival) if rival else unnamed
     (outcome,) = await run.store.rename_files([Rename(committed, aside)])
     if isinstance(outcome, NotRenamed) and outcome.reason is Refusal.TARGET_EXISTS:
         # The attempt's own, of an earlier run of it: only a receipt could tell the two apart.
-        aside = run.layout.task_directory(f"displaced-{run.runtime.nonce()[:8]}")
-        await run.store.rename_files([Rename(committed, aside)])
+        await run.store.rename_files([Rename(committed, unnamed)])
 
 
 async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
