@@ -12,11 +12,13 @@ from collections.abc import Sequence
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CommitFailed, OutcomeUnknown
-from lockgate.model.files import NotRenamed, Refusal, Rename, Renamed
+from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown
+from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
+from lockgate.model.layout import working_directory_of
 from lockgate.model.manifest import Entry
+from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin
-from lockgate.protocols.file_output.attempts import places_of
+from lockgate.protocols.file_output.attempts import output_in, places_of
 
 TRIES = 3
 
@@ -79,3 +81,33 @@ def where_it_is(entry: Entry, ends: dict[str, str]) -> Entry:
     end = entry.source[: -len(path) - 1]
     source = ends.get(end)
     return entry if source is None else Entry(f"{source}/{path}", path, entry.length, entry.identity)
+
+
+async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:
+    """Make sure that what was adopted is what the pinned attempts have committed: between the look at it and its rename
+    another attempt, or another program, may have put its own in the place. One listing a task; of a file that is not
+    there the rename tells. Stores whose renames refuse a changed source find out by themselves.
+
+    Raises:
+        FileChanged: it is not.
+    """
+    if Capability.PINNED_SOURCE in run.store.capabilities:
+        return
+    for batch in plan.batches():
+        found: dict[str, FileStatus] = {}
+        directories = sorted({working_directory_of(entry.source) for entry in batch})
+        for directory in directories:
+            output = await output_in(run, directory)
+            found |= {status.path: status for status in output.values()}
+        wrong = [
+            entry
+            for entry in batch
+            if (status := found.get(entry.source)) is not None
+            and (entry.length != status.length or entry.identity not in ("", status.identity))
+        ]
+        if wrong:
+            raise FileChanged(
+                f"{len(wrong)} files of committed tasks, or more, are not those that their attempts have committed",
+                where="\n".join(run.url(entry.source) for entry in wrong[:5]),
+                next_step="another attempt, or another program, has put its own in their place: run the job again",
+            )

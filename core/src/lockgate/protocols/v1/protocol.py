@@ -21,13 +21,9 @@ from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
 from lockgate.protocols.file_output import attempts, job_directories
 from lockgate.protocols.manifest import ManifestProtocol
-from lockgate.protocols.manifest.inspect_staged import (
-    refuse_if_staged_changed,
-    refuse_unless_staged,
-    with_old_summary_set_aside,
-)
+from lockgate.protocols.manifest.inspect_staged import refuse_unless_staged, with_old_summary_set_aside
 from lockgate.protocols.v1 import load, task_commit
-from lockgate.protocols.v1.adopt import adopt, waiting, where_it_is
+from lockgate.protocols.v1.adopt import adopt, refuse_if_changed, waiting, where_it_is
 
 
 class V1Protocol(ManifestProtocol):
@@ -139,9 +135,8 @@ class V1Protocol(ManifestProtocol):
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """The tasks' directories are adopted, looked at once more, and then it is `manifest`'s."""
         await adopt(run, plan.pins)
-        if again:
-            await refuse_if_staged_changed(run, plan)
-        else:
+        await refuse_if_changed(run, plan)
+        if not again:
             await refuse_unless_staged(run, plan)
         await super().perform(run, plan, aside, again=again)
 

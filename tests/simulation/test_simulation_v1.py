@@ -1,0 +1,103 @@
+"""Jobs of Hadoop's first algorithm, on stores that rename a directory as one act; and that algorithm with one thing
+wrong at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+from lockgate.plugin import TaskAttempt
+from lockgate.plugins.builtin.v1_protocol import V1
+from lockgate.protocols.v1 import protocol, task_commit
+from simworld.features import ON, Feature, scenario_of
+from simworld.history import render
+from simworld.scenario import Scenario
+from simworld.store import profile_of
+from simworld.world import by_protocol, play
+
+FOUND = (201, 424, 1041, 1571)
+"""Seeds that broke the protocol before it was mended."""
+
+
+def scenarios(seeds: range) -> Iterator[tuple[int, Scenario]]:
+    """Those of the seeds whose store the protocol takes. Its manifests come from listings, which show identities."""
+    for seed in seeds:
+        scenario = scenario_of(seed, ON - {Feature.UPLOADS})
+        if V1.needs <= profile_of(scenario.store).capabilities:
+            scenario = by_protocol(scenario, V1)
+            yield seed, replace(scenario, jobs=tuple(replace(job, shows_identities=True) for job in scenario.jobs))
+
+
+def test_the_guarantees_hold_in_every_history() -> None:
+    committed = 0
+    for first, last in ((0, 250), *((seed, seed + 1) for seed in FOUND)):
+        for seed, scenario in scenarios(range(first, last)):
+            history = play(seed, scenario)
+            assert not history.violations, render(history)
+            committed += history.committed
+    assert committed > 100
+
+
+@contextmanager
+def takes_what_is_there() -> Iterator[None]:
+    """What is adopted is not looked at any more."""
+
+    async def nothing(run, plan):
+        pass
+
+    with patch.object(protocol, "refuse_if_changed", nothing):
+        yield
+
+
+@contextmanager
+def undoes_what_it_has_not_adopted() -> Iterator[None]:
+    """An undoing leaves the tasks' directories where a driver that wakes up finds them."""
+
+    async def nothing(run, pins):
+        pass
+
+    async def release(run):
+        pass
+
+    with (
+        patch.object(V1, "undo", lambda run, plan, record: super(type(V1), V1).undo(run, plan, record)),
+        patch.object(V1, "release", release),
+        patch.object(V1, "discard", lambda run, record: super(type(V1), V1).discard(run, record)),
+    ):
+        yield
+
+
+@contextmanager
+def deletes_a_rivals_output() -> Iterator[None]:
+    """Hadoop's way: what another attempt has committed is deleted, and its receipt is taken all the same."""
+
+    async def delete(run, attempt: TaskAttempt, committed: str) -> None:
+        await run.store.delete_directories([committed])
+
+    async def nothing(run, plan, where=None):
+        pass
+
+    with (
+        patch.object(task_commit, "_displace_rival", delete),
+        patch.object(protocol, "refuse_unless_staged", nothing),
+        patch.object(protocol, "refuse_if_changed", nothing),
+    ):
+        yield
+
+
+MUTANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    each.__name__: each for each in (takes_what_is_there, deletes_a_rivals_output, undoes_what_it_has_not_adopted)
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_found(name: str) -> None:
+    with MUTANTS[name]():
+        for seed, scenario in scenarios(range(3_000)):
+            if play(seed, scenario).violations:
+                print(f"{name}: seed {seed}")
+                return
+    raise AssertionError(f"no history of 3,000 shows what is wrong with {name}")
