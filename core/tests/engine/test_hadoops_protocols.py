@@ -1,0 +1,230 @@
+"""The protocols v1 and v2, from Python: what they refuse, what an interruption leaves, and what is nobody else's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lockgate
+import pytest
+from faulty_store import Stop, make_faulty
+from lockgate import Job, JobOptions, Receipt
+from lockgate.api.jobs import abort, jobs, recover
+from lockgate.engine.inspection.list_jobs import JobStatus
+from lockgate.errors import (
+    CapabilityMissing,
+    CommitFailed,
+    CommitFenced,
+    CommitRefused,
+    JobNotFound,
+    OptionError,
+    ReceiptUnmatched,
+    UsageError,
+)
+from lockgate.model.capabilities import Capability
+from lockgate.stores.local import LocalStore
+
+
+def begun(job: Job, files: dict[str, bytes], task: int = 0, attempt: int = 0):
+    ours = job.task_attempt(task, attempt)
+    ours.setup()
+    for path, content in files.items():
+        with ours.open(path) as file:
+            file.write(content)
+    return ours
+
+
+def done(job: Job, files: dict[str, bytes], task: int = 0, attempt: int = 0) -> Receipt:
+    return begun(job, files, task, attempt).commit()
+
+
+def seen(root: Path) -> dict[str, bytes]:
+    found = {path.relative_to(root).as_posix(): path for path in root.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if not name.startswith("_")}
+
+
+def a_job(root: Path, protocol: str, **options) -> Job:
+    job = Job(root, protocol=protocol, accept_unsafe=protocol == "v2", **options)
+    job.setup()
+    return job
+
+
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+def test_a_job_leaves_its_output_and_nothing_in_temporary(tmp_path: Path, protocol: str) -> None:
+    job = a_job(tmp_path, protocol)
+    receipts = [done(job, {"p=1/a": b"1"}, 0), done(job, {"p=1/b": b"2", "c": b"3"}, 1), done(job, {}, 2)]
+    summary = job.commit(receipts)
+    assert seen(tmp_path) == {"p=1/a": b"1", "p=1/b": b"2", "c": b"3"}
+    assert not (tmp_path / "_temporary").exists()
+    assert summary.lockgate is not None
+    assert summary.lockgate.protocol == protocol
+    assert bool(summary.lockgate.unsafe) is (protocol == "v2")
+    assert lockgate.verify(str(tmp_path)).findings == []
+
+
+def test_v2_asks_for_accept_unsafe_and_says_why(tmp_path: Path) -> None:
+    with pytest.raises(CapabilityMissing, match="as soon as it commits") as refused:
+        Job(tmp_path, protocol="v2")
+    assert "accept_unsafe=true" in refused.value.next_step
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"conflict": policy} for policy in ("replace", "replace-partitions", "fail-partitions")]
+    + [{"delete_target_files": True}],
+    ids=str,
+)
+def test_v2_refuses_by_name_what_its_tasks_could_not_take_back(tmp_path: Path, options: dict) -> None:
+    with pytest.raises(OptionError, match="cannot be kept by the protocol v2"):
+        a_job(tmp_path, "v2", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_v1_is_refused_by_name_where_no_directory_is_renamed_as_one_act(tmp_path: Path, monkeypatch) -> None:
+    less = LocalStore.capabilities.fget
+    without = {Capability.ATOMIC_DIRECTORY_RENAME}
+    monkeypatch.setattr(LocalStore, "capabilities", property(lambda store: less(store) - without))
+    with pytest.raises(CapabilityMissing, match="atomic-directory-rename"):
+        Job(tmp_path, protocol="v1")
+
+
+@pytest.mark.parametrize("job_id", ["with_underscore", "job_1"])
+def test_an_id_that_hadoops_names_cannot_hold_is_refused(tmp_path: Path, job_id: str) -> None:
+    with pytest.raises(OptionError, match="underscore"):
+        a_job(tmp_path, "v1", job_id=job_id)
+    assert seen(tmp_path) == {}
+
+
+def test_two_ids_of_one_name_in_temporary_are_refused(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "v1", job_id="x")
+    receipt = done(job, {"a": b"1"})
+    with pytest.raises(UsageError, match="job_x_0000 or x"):
+        a_job(tmp_path, "v1", job_id="job_x_0000")
+    job.commit([receipt])
+    assert seen(tmp_path) == {"a": b"1"}
+
+
+def test_jobs_that_share_temporary_end_without_each_other(tmp_path: Path) -> None:
+    first, second, third = (a_job(tmp_path, protocol) for protocol in ("v1", "v1", "v2"))
+    one, two, three = done(first, {"a": b"1"}), done(second, {"b": b"2"}), done(third, {"c": b"3"})
+    first.commit([one])
+    third.abort()
+    assert seen(tmp_path) == {"a": b"1"}
+    assert three.files == 1
+    second.commit([two])
+    assert seen(tmp_path) == {"a": b"1", "b": b"2"}
+    assert not (tmp_path / "_temporary").exists()
+
+
+def test_the_next_attempt_keeps_what_tasks_of_the_last_have_committed(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "v1", job_id="again")
+    done(job, {"a": b"1"}, 0)
+    late = begun(job, {"b": b"never"}, 1)
+    following = Job(tmp_path, protocol="v1", job_id="again", job_attempt=1)
+    following.setup()
+    kept = following.committed()
+    assert [receipt.task_id for receipt in kept] == ["task_000000"]
+    following.commit([*kept, done(following, {"b": b"2"}, 1)])
+    assert seen(tmp_path) == {"a": b"1", "b": b"2"}
+    with pytest.raises(JobNotFound):
+        late.commit()
+    assert seen(tmp_path) == {"a": b"1", "b": b"2"}
+
+
+def test_a_commit_without_receipts_is_refused_when_temporary_was_deleted(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "v1")
+    done(job, {"a": b"1"})
+    for path in sorted((tmp_path / "_temporary").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    with pytest.raises(ReceiptUnmatched):
+        job.commit()
+    job.abort()
+
+
+def test_a_file_that_was_changed_after_its_task_has_committed_is_refused(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "v1")
+    receipt = done(job, {"a": b"1"})
+    (staged,) = (tmp_path / "_temporary/0").glob("task_*/a")
+    staged.write_bytes(b"2")
+    with pytest.raises(CommitRefused):
+        job.commit([receipt])
+    assert seen(tmp_path) == {}
+    job.abort()
+
+
+def test_jobs_shows_tasks_that_have_committed_by_v1(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "v1")
+    done(job, {"a": b"1"}, 0)
+    begun(job, {"b": b"2"}, 1)
+    (state,) = jobs(str(tmp_path))
+    assert (state.job_id, state.status, state.tasks_committed) == (job.job_id, JobStatus.RUNNING, 1)
+    with pytest.raises(CommitFenced, match="may be at work"):
+        lockgate.commit(str(tmp_path), job.job_id)
+    job.abort()
+    assert jobs(str(tmp_path)) == []
+
+
+def test_v2_shows_what_a_task_has_committed_and_an_abort_takes_it_out(tmp_path: Path) -> None:
+    (tmp_path / "p=1").mkdir()
+    (tmp_path / "p=1/before").write_bytes(b"0")
+    job = a_job(tmp_path, "v2")
+    done(job, {"p=1/a": b"1", "b": b"2"})
+    assert seen(tmp_path) == {"p=1/before": b"0", "p=1/a": b"1", "b": b"2"}
+    job.abort()
+    assert seen(tmp_path) == {"p=1/before": b"0"}
+
+
+def test_v2_takes_out_what_a_refused_task_commit_has_moved(tmp_path: Path) -> None:
+    (tmp_path / "z").write_bytes(b"theirs")
+    job = a_job(tmp_path, "v2")
+    attempt = begun(job, {"a": b"1", "z": b"ours"})
+    with pytest.raises(CommitFailed, match="target exists"):
+        attempt.commit()
+    assert seen(tmp_path) == {"z": b"theirs"}
+    attempt.abort()
+    job.commit([done(job, {"a": b"1"}, 0, 1)])
+    assert seen(tmp_path) == {"z": b"theirs", "a": b"1"}
+
+
+def test_v2_refuses_to_commit_a_job_whose_task_commit_was_interrupted(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "v2")
+    receipt = done(job, {"a": b"1"}, 0)
+    attempt = begun(job, {"b": b"2"}, 1)
+    store = make_faulty(job)
+    store.fail_at = lambda name, subject: name == "rename_files" and "manifest" in subject[0].source
+    with pytest.raises(Stop):
+        attempt.commit()
+    store.fail_at = lambda name, subject: False
+    assert seen(tmp_path) == {"a": b"1", "b": b"2"}
+    for receipts in ([receipt], None):
+        with pytest.raises(ReceiptUnmatched, match="attempt_000001_0 was interrupted"):
+            job.commit(receipts)
+    with pytest.raises(CommitFailed, match="interrupted"):
+        begun(job, {"b": b"3"}, 1, 1).commit()
+    attempt.abort()
+    job.commit([receipt, done(job, {"b": b"3"}, 1, 2)])
+    assert seen(tmp_path) == {"a": b"1", "b": b"3"}
+
+
+def test_v2_commits_one_attempt_of_a_task(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "v2")
+    receipt = done(job, {"a": b"1"}, 0)
+    with pytest.raises(CommitFailed, match="has committed already, by attempt_000000_0"):
+        done(job, {"other": b"2"}, 0, 1)
+    job.commit([receipt])
+    assert seen(tmp_path) == {"a": b"1"}
+
+
+def test_v2_takes_out_what_a_task_has_committed_whose_receipt_the_driver_does_not_hold(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "v2")
+    receipt = done(job, {"a": b"1"}, 0)
+    done(job, {"b": b"2"}, 1)
+    job.commit([receipt])
+    assert seen(tmp_path) == {"a": b"1"}
+
+
+def test_what_a_v2_job_has_left_is_ended_by_those_who_know_nothing_of_its_protocol(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "v2")
+    done(job, {"a": b"1"}, 0)
+    assert recover(str(tmp_path), job.job_id, options=JobOptions(), force=True)[job.job_id].outcome == "not begun"
+    abort(str(tmp_path), job.job_id, JobOptions(), force=True)
+    assert seen(tmp_path) == {}
