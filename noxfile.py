@@ -213,8 +213,8 @@ def simulation(session: nox.Session) -> None:
 def long(session: nox.Session) -> None:
     """What takes too long for CI: a hundred real kills on each store, one at every system call of a driver and of a
     recoverer on the local one, twenty of a stream, fifty seeds of faults on each store, jobs on MinIO, Hadoop's tests
-    of its Azure connector against our emulator, twenty seeds of values, every pair of crashes in the simulation, and an
-    hour of simulated histories."""
+    of its Azure connector against our emulator, twenty seeds of values, every pair of crashes in the simulation, an
+    hour of simulated histories, and drivers that die on HDFS by the protocol v1."""
     _install(session, *TEST_TOOLS)
     suite = "contrib/lockgate-lab/tests/test_lab_azure_hadoop_suite.py"
     stream = "tests/spark/test_spark_streaming.py"
@@ -229,6 +229,8 @@ def long(session: nox.Session) -> None:
     pairs = "tests/simulation/test_simulation_systematic.py"
     session.run("python", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", pairs, env={"TEST_EVERY_PAIR": "1"})
     session.run("python", "tests/simulation/explore.py", "--seconds", "3600")
+    hdfs = "plugins/lockgate-hdfs/tests/test_hdfs_guarantees.py"
+    session.run("python", "-m", "pytest", "-q", hdfs, env={"TEST_EVERY_GUARANTEE": "1"})
 
 
 def _existing(*patterns: str) -> list[str]:

@@ -30,6 +30,12 @@ class JobKind:
         return "replac" in self.name and bool(self.old)
 
     @property
+    def is_known_by_its_directory(self) -> bool:
+        """Whether all that it stages is in the job's own directory: what v1 leaves in `_temporary` is nobody's that gc
+        knows, once somebody has deleted that."""
+        return self.options.get("protocol") != "v1"
+
+    @property
     def marks_success(self) -> bool:
         """Whether it leaves a summary."""
         return self.options.get("mark_success") != "false"
@@ -63,4 +69,5 @@ KINDS = [
     _kind("replace, listed apart", WITH_OLD_NAMES, conflict="replace", file_list_inline_max="0"),
     _kind("replace, in a transaction", WITH_OLD_NAMES, conflict="replace", txn_id="once"),
     _kind("append, in a transaction", WITH_NEW_NAMES, txn_id="once"),
+    _kind("replace, old names, by v1", WITH_OLD_NAMES, conflict="replace", protocol="v1"),
 ]

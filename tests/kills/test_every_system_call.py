@@ -127,7 +127,7 @@ def test_resumable_when_recovery_is_killed_at_any_system_call(
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.replaces], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.replaces and kind.is_known_by_its_directory], ids=str)
 def test_undoable_when_somebody_has_deleted_the_directories_of_jobs(
     kind: JobKind, drivers: ForkedDrivers, tmp_path: Path, chance: random.Random, every: bool
 ) -> None:
@@ -163,7 +163,7 @@ def test_undoable_when_somebody_has_deleted_the_directories_of_jobs(
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.replaces], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.replaces and kind.is_known_by_its_directory], ids=str)
 def test_undoable_without_the_record_though_that_is_killed_at_any_system_call(
     kind: JobKind, drivers: ForkedDrivers, tmp_path: Path, chance: random.Random, every: bool
 ) -> None:

@@ -34,7 +34,11 @@ LIES: dict[type[HonestStore], tuple[str, ...]] = {
     broken_stores.RenameChecksFirst: ("one_of_many_renames_to_a_target_wins",),
     broken_stores.RenameDeletesFirst: ("a_replaced_file_is_there_at_every_moment",),
     broken_stores.RenameMakesParents: ("a_rename_does_not_make_the_parent",),
-    broken_stores.RenameMovesInto: ("a_rename_does_not_go_into_a_directory",),
+    broken_stores.RenameMovesInto: (
+        "a_rename_does_not_go_into_a_directory",
+        "a_directory_is_renamed_with_all_that_is_in_it",
+        "of_renames_of_directories_to_one_name_one_wins",
+    ),
     broken_stores.BatchMovesInto: ("a_batch_does_not_go_into_directories",),
     broken_stores.RenameLosesItsAnswer: ("a_large_batch_is_renamed_whole",),
     broken_stores.RenameShrugs: ("a_rename_refuses_an_existing_target", "each_rename_of_a_batch_is_answered_for"),

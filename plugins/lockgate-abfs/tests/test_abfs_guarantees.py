@@ -38,7 +38,7 @@ class TestV1OnHierarchicalAccounts(ProtocolContract):
     """Where a directory is renamed as one act."""
 
     protocol = V1
-    moments_max = 3
+    moments_max = 2
 
     @pytest.fixture
     def lockgate_store_factory(self, hierarchical_stores: Callable[[str], Store]) -> Callable[[str], Store]:
