@@ -78,6 +78,8 @@ public final class HadoopInterop {
                         request.get("bytes").asInt());
             case "native_library":
                 return NativeCodeLoader.isNativeCodeLoaded();
+            case "recover_task":
+                return job(request).recoverTask(request.get("task").asInt());
             case "commit_job":
                 return job(request).commit();
             case "read_file":
@@ -173,7 +175,9 @@ public final class HadoopInterop {
     private Object setUp(JsonNode request) throws IOException {
         String jobId = request.get("job_id").asText();
         boolean raw = request.path("raw_file_system").asBoolean(false);
-        jobs.put(jobId, new HadoopJob(request.get("committer").asText(), path(request, "destination"), jobId, raw));
+        int attempt = request.path("job_attempt").asInt(0);
+        String committer = request.get("committer").asText();
+        jobs.put(jobId, new HadoopJob(committer, path(request, "destination"), jobId, raw, attempt));
         return true;
     }
 
@@ -214,12 +218,13 @@ public final class HadoopInterop {
         private final JobContext context;
         private final PathOutputCommitter driver;
 
-        HadoopJob(String kind, Path destination, String jobId, boolean raw) throws IOException {
+        HadoopJob(String kind, Path destination, String jobId, boolean raw, int attempt) throws IOException {
             this.kind = kind;
             this.destination = destination;
             this.configuration = configuration(raw);
             configuration.set("spark.sql.sources.writeJobUUID", jobId);
             configuration.setInt("mapreduce.fileoutputcommitter.algorithm.version", 1);
+            configuration.setInt("mapreduce.job.application.attempt.id", attempt);
             this.fs = destination.getFileSystem(configuration);
             this.mapReduceId = new org.apache.hadoop.mapred.JobID(TRACKER, 1);
             this.context = new JobContextImpl(configuration, mapReduceId);
@@ -309,6 +314,13 @@ public final class HadoopInterop {
             long began = System.nanoTime();
             committer.commitTask(task);
             return (System.nanoTime() - began) / 1e9;
+        }
+
+        /** Take over what the task has committed in the attempt before. */
+        Object recoverTask(int number) throws IOException {
+            TaskAttemptContext task = taskContext(number, 0);
+            committer(task).recoverTask(task);
+            return true;
         }
 
         Object commit() throws IOException {

@@ -65,7 +65,13 @@ class HadoopJvm(JavaProgram):
         return str(self.call("print_success", path=str(path)))
 
     def setup_job(
-        self, destination: Path, job_id: str, committer: Committer = "manifest", *, raw_file_system: bool = False
+        self,
+        destination: Path,
+        job_id: str,
+        committer: Committer = "manifest",
+        *,
+        raw_file_system: bool = False,
+        job_attempt: int = 0,
     ) -> None:
         """Set a job up. Without `raw_file_system` Hadoop's local files have checksum files beside them, its default."""
         self.call(
@@ -74,7 +80,12 @@ class HadoopJvm(JavaProgram):
             job_id=job_id,
             committer=committer,
             raw_file_system=raw_file_system,
+            job_attempt=job_attempt,
         )
+
+    def recover_task(self, job_id: str, task: int) -> None:
+        """Take over what a task has committed in the attempt at the job before (`FileOutputCommitter.recoverTask`)."""
+        self.call("recover_task", job_id=job_id, task=task)
 
     def write_task(
         self, job_id: str, task: int, files: Mapping[str, bytes], *, attempt: int = 0, commit: bool = True

@@ -75,16 +75,30 @@ def test_the_command_line_commits_tasks_that_hadoop_committed_by_v1(hadoop: Hado
 
 def test_hadoop_commits_tasks_that_lockgate_committed_by_v1(hadoop: HadoopJvm, tmp_path: Path) -> None:
     destination = tmp_path / "events"
-    driver = hadoops_job(hadoop, destination, [{"theirs": b"1"}])
-    job = Job(destination, V1, job_id=THEIR_ID, job_attempt=1)
+    hadoop.setup_job(destination, "driver", "v1")
+    job = Job(destination, V1, job_id=THEIR_ID)
     job.setup()
     for task, files in enumerate(TASKS):
         our_task(job, files, task)
-    # Hadoop's driver is of attempt 0, whose directory its tasks, and now ours, are in.
-    for done in (destination / "_temporary/1").glob("task_*"):
-        done.rename(destination / "_temporary/0" / done.name.replace("_m_00000", "_m_00001"))
-    hadoop.commit_job(driver)
+    hadoop.write_task("driver", 7, {"theirs": b"1"})
+    hadoop.commit_job("driver")
     assert read_output(destination) == together(TASKS) | {"theirs": b"1"}
+    job.abort()
+    assert read_output(destination) == together(TASKS) | {"theirs": b"1"}
+
+
+def test_hadoops_next_attempt_recovers_tasks_that_lockgate_committed(hadoop: HadoopJvm, tmp_path: Path) -> None:
+    destination = tmp_path / "events"
+    job = Job(destination, V1, job_id=THEIR_ID)
+    job.setup()
+    our_task(job, TASKS[0], 0)
+    our_task(job, TASKS[1], 1)
+    hadoop.setup_job(destination, "next", "v1", job_attempt=1)
+    hadoop.recover_task("next", 0)
+    hadoop.recover_task("next", 1)
+    hadoop.write_task("next", 2, TASKS[2])
+    hadoop.commit_job("next")
+    assert read_output(destination) == together(TASKS)
 
 
 def test_the_layout_while_a_task_writes_and_when_it_has_committed_is_hadoops(hadoop: HadoopJvm, tmp_path: Path) -> None:

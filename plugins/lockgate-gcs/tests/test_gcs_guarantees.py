@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from lockgate.engine.run.store import Store
 from lockgate.model.options import JobOptions
+from lockgate.plugins.builtin.v2_protocol import V2
 from lockgate.plugins.registry import registry_for
 from lockgate.protocols.deferred import DeferredProtocol
 from lockgate_lab.gcs import GcsLab
@@ -20,6 +21,19 @@ class TestDeferredOnGcs(ProtocolContract):
 
     protocol = DeferredProtocol()
     moments_max = 12
+
+    @pytest.fixture
+    def lockgate_store_factory(self, gcs: GcsLab) -> Callable[[str], Store]:
+        options = JobOptions(store={"endpoint_url": gcs.url})
+        return lambda place: registry_for((), ()).open_store(f"gs://data/{place}", options)
+
+
+@pytest.mark.parametrize("renames_by", ["move"], indirect=True)
+class TestV2OnGcs(ProtocolContract):
+    """Where there are no directories, and identity is the content."""
+
+    protocol = V2
+    moments_max = 3
 
     @pytest.fixture
     def lockgate_store_factory(self, gcs: GcsLab) -> Callable[[str], Store]:
