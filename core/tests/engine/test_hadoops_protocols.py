@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import lockgate
@@ -228,3 +229,35 @@ def test_what_a_v2_job_has_left_is_ended_by_those_who_know_nothing_of_its_protoc
     assert recover(str(tmp_path), job.job_id, options=JobOptions(), force=True)[job.job_id].outcome == "not begun"
     abort(str(tmp_path), job.job_id, JobOptions(), force=True)
     assert seen(tmp_path) == {}
+
+
+def test_gc_deletes_what_a_v1_job_has_left_in_temporary_and_nothing_beside_it(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "v1")
+    done(job, {"a": b"1"}, 0)
+    begun(job, {"b": b"2"}, 1)
+    theirs = tmp_path / "_temporary/0/task_20260101_0001_m_000000/theirs"
+    theirs.parent.mkdir()
+    theirs.write_bytes(b"3")
+    lockgate.collect_garbage(str(tmp_path), options=JobOptions(alive_seconds=0))
+    assert [path for path in (tmp_path / "_temporary").rglob("*") if path.is_file()] == [theirs]
+    assert not (tmp_path / "_lockgate").exists()
+
+
+def test_what_a_v1_job_has_begun_to_commit_survives_a_committer_that_deletes_temporary(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "v1", on_failure="leave")
+    receipts = [done(job, {"a": b"1"}, 0), done(job, {"b": b"2"}, 1)]
+    store = make_faulty(job)
+    moved: list[str] = []
+
+    def fails(name: str, subject) -> bool:
+        if name == "rename_files" and subject[0].target in ("a", "b"):
+            moved.append(subject[0].target)
+        return bool(moved)
+
+    store.fail_at = fails
+    with pytest.raises((CommitFailed, Stop)):
+        job.commit(receipts)
+    assert not list((tmp_path / "_temporary").rglob("task_*"))
+    shutil.rmtree(tmp_path / "_temporary")
+    assert recover(str(tmp_path), job.job_id, force=True)[job.job_id].outcome == "finished"
+    assert seen(tmp_path) == {"a": b"1", "b": b"2"}

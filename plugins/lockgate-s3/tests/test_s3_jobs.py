@@ -116,9 +116,10 @@ def test_a_transaction_takes_effect_once(bucket) -> None:
     assert bucket.uploads() == []
 
 
-def test_a_protocol_of_renames_is_refused_and_told_what_to_take_instead(bucket) -> None:
+@pytest.mark.parametrize("protocol", ["manifest", "v1", "v2"])
+def test_a_protocol_of_renames_is_refused_and_told_what_to_take_instead(bucket, protocol: str) -> None:
     with pytest.raises(CapabilityMissing) as caught:
-        Job(bucket.url(PATH), options(bucket, protocol="manifest")).setup()
+        Job(bucket.url(PATH), options(bucket, protocol=protocol, accept_unsafe=True)).setup()
     assert "protocol=deferred" in caught.value.next_step
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown
@@ -96,9 +97,10 @@ async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:
     for batch in plan.batches():
         found: dict[str, FileStatus] = {}
         directories = sorted({working_directory_of(entry.source) for entry in batch})
-        for directory in directories:
-            output = await output_in(run, directory)
-            found |= {status.path: status for status in output.values()}
+        for start in range(0, len(directories), run.options.files_read_at_once):
+            some = directories[start : start + run.options.files_read_at_once]
+            for output in await together(output_in(run, directory) for directory in some):
+                found |= {status.path: status for status in output.values()}
         wrong = [
             entry
             for entry in batch

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from lockgate.engine.manifests.load_manifests import aborted_in, add_manifest, below_root_of, unmatched
 from lockgate.engine.record.marker import check_marker
 from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.model.capabilities import Capability
@@ -19,7 +20,7 @@ from lockgate.model.plan import CommitPlan, PlanBuilder
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import digest_of
 from lockgate.protocols.file_output.job_directories import attempts_found, directories_of
-from lockgate.protocols.v1.match import committed_content
+from lockgate.protocols.v1.match import Saved, committed_content, saved_by_task
 
 
 async def find_pins(run: JobRun) -> list[Pin]:
@@ -83,8 +84,10 @@ async def committed_tasks(run: JobRun) -> list[Receipt]:
         ManifestInvalid: what is there is not acceptable.
     """
     receipts: list[Receipt] = []
-    for pin in await _pins_of(run, await _attempts(run, run.layout.job_attempt)):
-        content = await committed_content(at(run, pin), pin.task_id)
+    pins = await _pins_of(run, await _attempts(run, run.layout.job_attempt))
+    saved = await _saved(run, pins)
+    for pin in pins:
+        content = await committed_content(at(run, pin), pin.task_id, saved[pin.job_attempt])
         if content is None:
             continue
         layout = run.layout.at_attempt(pin.job_attempt)
@@ -122,8 +125,10 @@ async def keep_all(run: JobRun) -> None:
     Raises:
         ManifestInvalid: something is there that is no committed task's.
     """
-    for pin in await find_pins(run):
-        content = await committed_content(at(run, pin), pin.task_id)
+    pins = await find_pins(run)
+    saved = await _saved(run, pins)
+    for pin in pins:
+        content = await committed_content(at(run, pin), pin.task_id, saved[pin.job_attempt])
         if content is not None:
             await keep(run, pin.job_attempt, content[0], pin.task_id)
 
@@ -142,11 +147,12 @@ async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
         attempt: await below_root_of(run, run.layout.at_attempt(attempt))
         for attempt in sorted({pin.job_attempt for pin in pins})
     }
+    saved = await _saved(run, [pin for pin in pins if not pin.digest])
     progress = run.progress(len(pins))
     window = run.options.files_read_at_once
     for start in range(0, len(pins), window):
         some = pins[start : start + window]
-        for pin, (path, content) in zip(some, await _contents(run, some), strict=True):
+        for pin, (path, content) in zip(some, await _contents(run, some, saved), strict=True):
             add_manifest(run, builder, pin, below[pin.job_attempt], deferred=False, path=path, content=content)
         progress(len(some))
     plan = builder.plan()
@@ -158,7 +164,12 @@ async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
     return plan
 
 
-async def _contents(run: JobRun, pins: Sequence[Pin]) -> list[tuple[str, bytes]]:
+async def _saved(run: JobRun, pins: Sequence[Pin]) -> dict[int, Saved]:
+    """What attempts have saved, by the attempt at the job; of pins whose digest is not known."""
+    return {pin.job_attempt: await saved_by_task(at(run, pin)) for pin in {p.job_attempt: p for p in pins}.values()}
+
+
+async def _contents(run: JobRun, pins: Sequence[Pin], saved: Mapping[int, Saved]) -> list[tuple[str, bytes]]:
     """The manifest of each pin, with where it was read: saved by its attempt, or kept, or made of what is there."""
     layouts = [run.layout.at_attempt(pin.job_attempt) for pin in pins]
     places = [
@@ -166,21 +177,22 @@ async def _contents(run: JobRun, pins: Sequence[Pin]) -> list[tuple[str, bytes]]
         for layout, pin in zip(layouts, pins, strict=True)
     ]
     first = await run.store.read_files(places, bytes_max=run.options.manifest_bytes_max)
-    found: list[tuple[str, bytes]] = []
-    for pin, layout, path, content in zip(pins, layouts, places, first, strict=True):
+
+    async def content_of(pin: Pin, path: str, content: bytes | None) -> tuple[str, bytes]:
         if content is not None and pin.digest and digest_of(content) == pin.digest:
-            found.append((path, content))
-            continue
-        found.append(await _other_content(run, pin, layout.manifest(pin.task_id)))
-    return found
+            return path, content
+        return await _other_content(run, pin, saved.get(pin.job_attempt))
+
+    return await together(content_of(*each) for each in zip(pins, places, first, strict=True))
 
 
-async def _other_content(run: JobRun, pin: Pin, kept: str) -> tuple[str, bytes]:
+async def _other_content(run: JobRun, pin: Pin, saved: Saved | None) -> tuple[str, bytes]:
+    kept = run.layout.at_attempt(pin.job_attempt).manifest(pin.task_id)
     if pin.digest:
         (content,) = await run.store.read_files([kept], bytes_max=run.options.manifest_bytes_max)
         if content is not None and digest_of(content) == pin.digest:
             return kept, content
-    there = await committed_content(at(run, pin), pin.task_id)
+    there = await committed_content(at(run, pin), pin.task_id, saved)
     if there is None or (pin.digest and digest_of(there[0]) != pin.digest):
         raise unmatched(run, pin)
     return kept, there[0]

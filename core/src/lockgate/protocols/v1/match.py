@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import ManifestInvalid
-from lockgate.model.file_output import found_attempt_id
+from lockgate.model.file_output import found_attempt_id, task_of_attempt
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import MANIFEST_SUFFIX, TEMPORARY_SUFFIX
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
@@ -57,9 +57,14 @@ async def owner_of_task(run: JobRun, task_id: str) -> str:
     return "" if found is None or found[1] == found_attempt_id(task_id) else found[1]
 
 
-async def committed_content(run: JobRun, task_id: str) -> tuple[bytes, str] | None:
+Saved = Mapping[str, Sequence[str]]
+"""The paths of the manifests that attempts have saved, by task, the newest first."""
+
+
+async def committed_content(run: JobRun, task_id: str, saved: Saved | None = None) -> tuple[bytes, str] | None:
     """The manifest of what a task's directory holds, and its attempt: the one that the attempt saved, or, of a task
-    that Hadoop has committed, one that is made of the files that are there. None: there is no such directory.
+    that Hadoop has committed, one that is made of the files that are there. None: there is no such directory. `saved`
+    is what `saved_by_task` answers, for who asks of many tasks.
 
     Raises:
         ManifestInvalid: what stands there is no directory; or its files are not as any attempt of ours has left them.
@@ -77,7 +82,7 @@ async def committed_content(run: JobRun, task_id: str) -> tuple[bytes, str] | No
     found = list((await output_in(run, directory)).items())
     below = await below_root_of(run, run.layout)
     matching: dict[str, bytes] = {}
-    for path in await _saved_of(run, task_id):
+    for path in (await saved_by_task(run) if saved is None else saved).get(task_id, ()):
         (content,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
         try:
             manifest = None if content is None else decode_manifest(content, run.layout, below, name=run.url(path))
@@ -109,15 +114,17 @@ async def _not_elsewhere(run: JobRun, attempts: Sequence[str]) -> list[str]:
     return [each for at, each in enumerate(attempts) if not elsewhere[at] and not elsewhere[at + len(attempts)]]
 
 
-async def _saved_of(run: JobRun, task_id: str) -> list[str]:
-    """The manifests that attempts of a task have saved, the newest first, as near as their numbers tell."""
-    of_task = f"attempt_{task_id.removeprefix('task_')}_"
+async def saved_by_task(run: JobRun) -> Saved:
+    """The manifests that task attempts have saved in this attempt at the job. The newest first, as near as their
+    numbers tell."""
     ending = f"{MANIFEST_SUFFIX}{TEMPORARY_SUFFIX}"
-    paths: list[str] = []
+    found: dict[str, list[str]] = {}
     async for page in run.store.list_directory(run.layout.manifests):
-        names = ((status.path, status.path.rpartition("/")[2]) for status in page)
-        paths += [path for path, name in names if name.startswith(of_task) and name.endswith(ending)]
-    return sorted(paths, key=lambda path: (len(path), path), reverse=True)
+        for status in page:
+            name = status.path.rpartition("/")[2]
+            if name.endswith(ending) and (task := task_of_attempt(name.removesuffix(ending))) is not None:
+                found.setdefault(task, []).append(status.path)
+    return {task: sorted(paths, key=lambda path: (len(path), path), reverse=True) for task, paths in found.items()}
 
 
 def _made_of(run: JobRun, task_id: str, found: Sequence[tuple[str, FileStatus]], below: Below) -> bytes:
