@@ -109,6 +109,7 @@ def run_job_under_faults(
     tasks: int = 40,
     writers: int = 8,
     attempts: tuple[int, ...] = (0,),
+    protocol: str = "auto",
 ) -> FaultyRun:
     """Ten files a task, through `table`; then judge by `direct`: complete and exclusive, or nothing visible.
 
@@ -122,7 +123,7 @@ def run_job_under_faults(
     new = {task: _files_of(task, random_of_job) for task in range(tasks)}
     expected = {path: content for files in new.values() for path, content in files.items()}
     try:
-        job = table.job(conflict="replace")
+        job = table.job(conflict="replace", protocol=protocol)
     except LockgateError as error:
         assert direct.read() == old, f"seed {seed}: the setup failed and changed something"
         return FaultyRun(False, 0, str(error))

@@ -34,8 +34,8 @@ def test_a_job_commit_that_stopped_half_way_is_recovered(undo: bool, azure: Azur
     recover_after(abfs_table, stop, lambda: azure.control.call("DELETE", "faults"), undo=undo)
 
 
-def under_faults(lab: AzureLab, seed: int) -> FaultyRun:
-    name = f"seed{seed}"
+def under_faults(lab: AzureLab, seed: int, protocol: str = "auto") -> FaultyRun:
+    name = f"seed{seed}{protocol}"
     lab.on_loop(lambda: lab.account.create(name))
 
     def look() -> dict[str, bytes]:
@@ -50,7 +50,7 @@ def under_faults(lab: AzureLab, seed: int) -> FaultyRun:
     sizes = FaultSizes(delay_ms_max=100, retry_after_s=int(seed % 10 == 0))
     with FaultProxyLab(lab.url, schedule, dialect=AZURE, normalise=without_ids, sizes=sizes) as proxy:
         through = direct.through(url, {"connection_string": connection_string(proxy.url)})
-        return run_job_under_faults(through, direct, seed)
+        return run_job_under_faults(through, direct, seed, protocol=protocol)
 
 
 @pytest.mark.timeout(2700)
@@ -59,6 +59,13 @@ def test_complete_and_exclusive_or_nothing_under_five_percent_of_every_fault() -
     with AzureLab(AzureSettings(check_signatures=True)) as lab:
         runs = run_seeds(seeds_of_faults(8), lambda seed: under_faults(lab, seed))
     assert sum(run.recovered for run in runs) > 0
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.slow
+def test_v1_is_complete_and_exclusive_or_nothing_under_five_percent_of_every_fault() -> None:
+    with AzureLab(AzureSettings(check_signatures=True)) as lab:
+        run_seeds(seeds_of_faults(1), lambda seed: under_faults(lab, seed, "v1"))
 
 
 def test_no_key_is_shown(azure: AzureLab, abfs_table: RemoteTable, caplog: pytest.LogCaptureFixture) -> None:

@@ -97,7 +97,10 @@ def plugins_answer(registry: PluginRegistry) -> Answer:
             for capability in sorted(kind.capabilities):
                 mark = " (!)" if capability in WEAKENING else ""
                 capabilities.append((plugin.name, capability.value + mark, MEANING[capability]))
-    protocols = [(p.name, p.description, ", ".join(sorted(p.needs))) for p in registry.protocols().values()]
+    protocols = [
+        (p.name, f"{p.description}{f'; UNSAFE: {p.unsafe}' if p.unsafe else ''}", ", ".join(sorted(p.needs)))
+        for p in registry.protocols().values()
+    ]
     attributes = [
         (protocol.name, name, "yes" if holds else "no", ATTRIBUTE_MEANING[name])
         for protocol in registry.protocols().values()
@@ -107,7 +110,12 @@ def plugins_answer(registry: PluginRegistry) -> Answer:
         {
             "plugins": document,
             "protocols": [
-                {"name": p.name, "needs": sorted(p.needs), "attributes": dataclasses.asdict(p.attributes)}
+                {
+                    "name": p.name,
+                    "needs": sorted(p.needs),
+                    "attributes": dataclasses.asdict(p.attributes),
+                    "unsafe": p.unsafe,
+                }
                 for p in registry.protocols().values()
             ],
             "policies": registry.policies(),

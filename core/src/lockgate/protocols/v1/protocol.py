@@ -83,6 +83,8 @@ class V1Protocol(ManifestProtocol):
     async def jobs_of_others(self, run: JobRun) -> list[JobLayout]:
         """Those whose commit here has begun; and, for who asks for this protocol, all that have tasks in `_temporary`:
         nothing there says by which algorithm they are committed."""
+        if not self.needs <= run.store.capabilities:
+            return []
         found: dict[str, JobLayout] = {}
         for job in await list_all(run.store, found_directory(self.name)):
             layouts = [parse_attempt_directory(status.path) for status in await list_all(run.store, job.path)]
