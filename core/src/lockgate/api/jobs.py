@@ -401,7 +401,8 @@ async def _at(run: JobRun, job_id: str) -> JobRun:
                 raise UsageError(
                     f"job {job_id} is another committer's",
                     where=run.url(other.directory),
-                    next_step="only its own driver can end it; delete the directory once nobody is at work there",
+                    next_step="its own driver ends it; if it is over, and its tasks committed by the first algorithm "
+                    "of Hadoop's FileOutputCommitter, `lockgate commit` and `abort` do with --protocol v1",
                 ) from error
         if await _has_committed(run, job_id):
             raise JobNotFound(

@@ -52,7 +52,8 @@ STATUS_MEANING: dict[JobStatus, str] = {
     JobStatus.COMMITTED: "the last job that was committed here",
     JobStatus.UNREADABLE: "its commit record, its marker or its list of replaced files cannot be read: another "
     "version's, or damaged",
-    JobStatus.OTHER_COMMITTER: "a job of Hadoop's FileOutputCommitter: only its own driver can end it",
+    JobStatus.OTHER_COMMITTER: "a job of Hadoop's FileOutputCommitter: its own driver ends it; or "
+    "`lockgate commit` with `--protocol v1`, if it is over and its tasks committed by the first algorithm",
     JobStatus.RECORD_LOST: "another program deleted its commit record; what it was to replace is kept: "
     "`lockgate recover` with `--undo` brings that back, with `--finish` it lets the new files stay",
 }
