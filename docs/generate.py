@@ -153,7 +153,7 @@ TO_TYPE = {
     JobStatus.LEFT_BEHIND: "`lockgate gc DESTINATION`",
     JobStatus.COMMITTED: "nothing; `lockgate verify DESTINATION` if in doubt",
     JobStatus.UNREADABLE: "`lockgate jobs DESTINATION` with the version of Lockgate that wrote it",
-    JobStatus.OTHER_COMMITTER: "nothing here; end it where it was started",
+    JobStatus.OTHER_COMMITTER: "end it where it was started, or with `lockgate commit`",
     JobStatus.RECORD_LOST: "`lockgate recover DESTINATION JOB --undo`, or `--finish`",
 }
 """What an operator types about a job of each status."""
