@@ -334,7 +334,7 @@ class JobOptions:
         hadoop: dict[str, Any] = {}
         for source, values, prefixes, strict in (
             ("an argument", python, (OPTION_PREFIX,), True),
-            ("a Spark option", spark_options, (OPTION_PREFIX,), True),
+            ("an option of the write", spark_options, (OPTION_PREFIX,), True),
             ("Spark conf", spark_conf, (SPARK_PREFIX,), False),
             ("an environment variable", environment, (ENVIRONMENT_PREFIX,), False),
         ):
@@ -408,7 +408,8 @@ def _meant(name: str) -> str:
         return f"did you mean {_BY_PLAIN[near[0]]}?"
     return (
         "help(lockgate.JobOptions) lists every name, and the page `Options` of the documentation; what concerns the "
-        "files of a Spark write (format, compression, …) is given with the write itself"
+        "files of a Spark write (partitionBy, compression, …) is no option of a job, and is given with the write itself, "
+        "without a prefix"
     )
 
 

@@ -70,7 +70,12 @@ async def commit_job(run: JobRun, receipts: Sequence[Receipt] | None, admit: Adm
         lost = log.now is not None and not log.is_past_commit_point and not await still_held(log, error)
         if lost and isinstance(error, LockgateError):
             return await _taken_over(run, error)
-        await answer_failure(run, log, error)
+        try:
+            await answer_failure(run, log, error)
+        except CommitFenced:
+            if (published := await committed_summary(run)) is not None:
+                return published
+            raise
         raise
 
 
