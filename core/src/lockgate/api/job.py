@@ -17,6 +17,7 @@ from lockgate.api.interruption import telling_how_it_ended
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination, registry_of
 from lockgate.api.location import Location, absolute
+from lockgate.api.progress_line import showing_progress
 from lockgate.api.sign_of_life import SignOfLife, shown_while
 from lockgate.api.task_file import TaskFile
 from lockgate.api.termination import rolling_back_on_sigterm
@@ -233,10 +234,13 @@ class Job:
 
         KeyboardInterrupt, and SIGTERM unless the application handles it, roll back before they are raised. After the
         commit point there is nothing to roll back: a note of the exception, and a warning in the log, say which it was.
+
+        Where it takes longer than a second, and standard error is a terminal or a notebook's, a line there says how far
+        it is, and goes when it ends; not with `progress=False`.
         """
         run = self._run()
         try:
-            with rolling_back_on_sigterm(), telling_how_it_ended(run):
+            with rolling_back_on_sigterm(), telling_how_it_ended(run), showing_progress(run):
                 summary = IO_LOOP.run(commit_once(run, receipts))
         except CleanupFailed:
             self._end = "committed"

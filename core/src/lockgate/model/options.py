@@ -86,6 +86,7 @@ class OptionFields(TypedDict, total=False):
     memory_bytes_max: int
     file_list_inline_max: int
     durable: bool
+    progress: bool
     requests_per_second_max: int
     patience_seconds: float
     timeout_seconds: float
@@ -244,6 +245,11 @@ class JobOptions:
         1000, "a commit of more files lists them in a companion file of `_SUCCESS`", least=0, unit="files"
     )
     durable: bool = _option(True, "manifests, commit record and `_SUCCESS` survive a power failure, on local disks")
+    progress: bool = _option(
+        True,
+        "while a job commit runs longer than a second, a line on standard error says how far it is, if that is a "
+        "terminal or a notebook's; in Spark, where this is not given, as `spark.ui.showConsoleProgress` says",
+    )
     requests_per_second_max: int = _option(
         0,
         "how many requests a second this process sends to one store account at most, even where the store would take "
@@ -408,8 +414,8 @@ def _meant(name: str) -> str:
         return f"did you mean {_BY_PLAIN[near[0]]}?"
     return (
         "help(lockgate.JobOptions) lists every name, and the page `Options` of the documentation; what concerns the "
-        "files of a Spark write (partitionBy, compression, …) is no option of a job, and is given with the write itself, "
-        "without a prefix"
+        "files of a Spark write (partitionBy, compression, …) is no option of a job: it is given with the write "
+        "itself, without a prefix"
     )
 
 

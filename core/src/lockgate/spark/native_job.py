@@ -19,6 +19,7 @@ from lockgate.model.layout import TaskAttempt
 from lockgate.model.options import OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
 from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named
+from lockgate.spark.driver_terminal import following_spark
 from lockgate.spark.save_policy import KEEPS, NamedPolicy, named_policy
 
 log = get_log()
@@ -47,6 +48,7 @@ class NativeJob(msgspec.Struct):
         """
         spark_conf, of_write = _of_session_and_write(self.settings)
         options = JobOptions.resolve(spark_options=of_write, spark_conf=spark_conf, environment=environment)
+        options = following_spark(options, of_write, spark_conf, environment)
         registry = registry_of(options)
         registry.check_policy(options)
         names = registry.session_options({parse_url(self.url).scheme})
