@@ -73,9 +73,11 @@ async def commit_job(run: JobRun, receipts: Sequence[Receipt] | None, admit: Adm
         try:
             await answer_failure(run, log, error)
         except CommitFenced:
-            if (published := await committed_summary(run)) is not None:
-                return published
-            raise
+            # One that this driver has found to be past its commit point is not over yet: recovery concludes it.
+            published = None if log.is_past_commit_point else await committed_summary(run)
+            if published is None:
+                raise
+            return published
         raise
 
 
