@@ -74,7 +74,7 @@ async def commit_job(run: JobRun, receipts: Sequence[Receipt] | None, admit: Adm
             await answer_failure(run, log, error)
         except CommitFenced:
             # One that this driver has found to be past its commit point is not over yet: recovery concludes it.
-            published = None if log.is_past_commit_point else await committed_summary(run)
+            published = None if log.phase is Phase.COMMITTED else await committed_summary(run)
             if published is None:
                 raise
             return published
