@@ -29,7 +29,7 @@ from simworld.scenario import (
     draw_scenario,
     options_on,
 )
-from simworld.store import BUCKET, COPYING, NAMES, profile_of
+from simworld.store import BUCKET, COPYING, NAMES, VERSIONED, profile_of
 
 
 class Feature(StrEnum):
@@ -47,6 +47,7 @@ class Feature(StrEnum):
     SHAPES = "files where directories were"
     AGAIN = "a job that was undone is run again"
     UPLOADS = "uploads instead of renames"
+    VERSIONS = "a bucket that keeps versions"
     PEOPLE = "people who edit in place"
     FINISHING = "recovery finishes what it can"
 
@@ -322,6 +323,26 @@ def _uploads(scenario: Scenario, random: Random) -> Scenario:
     return replace(scenario, store=BUCKET.name, jobs=tuple(jobs), strangers=())
 
 
+def _versions(scenario: Scenario, random: Random) -> Scenario:
+    """On a bucket that keeps older versions of its objects, where the names of most jobs are those of files that are
+    there, or of other jobs."""
+    if scenario.store != BUCKET.name:
+        scenario = _uploads(scenario, random)
+    chance = random.random
+    jobs = []
+    for job in scenario.jobs:
+        suffix = f"-{job.job_id}" if chance() < 0.8 else "/"
+        attempts = tuple(
+            replace(plan, targets=tuple(target.removesuffix(suffix) for target in plan.targets))
+            for plan in job.attempts
+        )
+        chosen = job.options
+        if chosen.conflict in ("append", "fail", "fail-partitions") and chance() < 0.5:
+            chosen = changed(chosen, conflict=random.choice(("replace", "replace-partitions")))
+        jobs.append(replace(job, options=chosen, attempts=attempts))
+    return replace(scenario, store=VERSIONED.name, jobs=tuple(jobs))
+
+
 def _people(scenario: Scenario, random: Random) -> Scenario:
     """People change, replace and delete files that are there, at moments that matter. (Not where other committers come
     by, who delete records: what then is whose, nobody can tell.)"""
@@ -348,6 +369,11 @@ def scenario_on_a_bucket(seed: int) -> Scenario:
     return _uploads(scenario_of(seed, ON - {Feature.UPLOADS}), Random(f"{Feature.UPLOADS.value} {seed}"))
 
 
+def scenario_with_versions(seed: int) -> Scenario:
+    """The same, taken to a bucket that keeps versions."""
+    return _versions(scenario_on_a_bucket(seed), Random(f"{Feature.VERSIONS.value} {seed}"))
+
+
 _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.EQUAL: (0.3, _equal),
     Feature.STRANGERS: (0.15, _strangers),
@@ -361,5 +387,6 @@ _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.SHAPES: (0.15, _shapes),
     Feature.AGAIN: (0.15, _again),
     Feature.UPLOADS: (0.15, _uploads),
+    Feature.VERSIONS: (0.05, _versions),
     Feature.PEOPLE: (0.15, _people),
 }

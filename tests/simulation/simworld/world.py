@@ -187,6 +187,7 @@ class World:
         identities = "length+time" if scenario.coarse_identities and profile.name == "hdfs" else profile.identity_kind
         disk = Disk(profile.real_directories, identities, self.judges, lambda: EPOCH + loop.now)
         disk.one_pool_a_path = profile.uploads_share_names
+        disk.keeps_versions = profile.keeps_versions
         if faults is None:
             faults = (
                 RandomFaults(

@@ -27,11 +27,12 @@ _found: dict[str, bool] = {}
 async def is_believed(client: StoreClient, calls: Calls) -> bool:
     """Whether an answer that says an upload is completed is proof of it."""
     if calls.base not in _found:
-        _found[calls.base] = _is_aws(calls.base) or await _refuses_what_was_given_up(client, calls)
+        _found[calls.base] = is_aws(calls.base) or await _refuses_what_was_given_up(client, calls)
     return _found[calls.base]
 
 
-def _is_aws(base: str) -> bool:
+def is_aws(base: str) -> bool:
+    """Whether a bucket's URL is AWS's own."""
     return (urlsplit(base).hostname or "").endswith(_AWS)
 
 
