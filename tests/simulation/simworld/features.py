@@ -47,7 +47,6 @@ class Feature(StrEnum):
     SHAPES = "files where directories were"
     AGAIN = "a job that was undone is run again"
     UPLOADS = "uploads instead of renames"
-    VERSIONS = "a bucket that keeps versions"
     PEOPLE = "people who edit in place"
     FINISHING = "recovery finishes what it can"
 
@@ -65,6 +64,8 @@ def scenario_of(seed: int, features: Iterable[Feature] = ON, *, surely: bool = F
         drawn = crc32(f"{feature.value} {seed}".encode()) / (1 << 32)
         if feature in chosen and (drawn < share or surely):
             scenario = widen(scenario, Random(f"{feature.value} {seed}"))
+            if feature is Feature.UPLOADS and not surely and crc32(f"versions {seed}".encode()) % 4 == 0:
+                scenario = _versions(scenario, Random(f"versions {seed}"))
     return replace(scenario, judges_finishing=Feature.FINISHING in chosen)
 
 
@@ -326,14 +327,20 @@ def _uploads(scenario: Scenario, random: Random) -> Scenario:
 def _versions(scenario: Scenario, random: Random) -> Scenario:
     """On a bucket that keeps older versions of its objects, where the names of most jobs are those of files that are
     there, or of other jobs."""
-    if scenario.store != BUCKET.name:
-        scenario = _uploads(scenario, random)
     chance = random.random
+    there = sorted(path for path in scenario.before if "/" in path)
     jobs = []
     for job in scenario.jobs:
         suffix = f"-{job.job_id}" if chance() < 0.8 else "/"
+        # Each task has names of its own, all its attempts the same.
+        known = {plan.task: there[plan.task :: 3] if chance() < 0.8 else [] for plan in job.attempts}
         attempts = tuple(
-            replace(plan, targets=tuple(target.removesuffix(suffix) for target in plan.targets))
+            replace(
+                plan,
+                targets=tuple(
+                    dict.fromkeys([*known[plan.task], *(target.removesuffix(suffix) for target in plan.targets)])
+                ),
+            )
             for plan in job.attempts
         )
         chosen = job.options
@@ -371,7 +378,7 @@ def scenario_on_a_bucket(seed: int) -> Scenario:
 
 def scenario_with_versions(seed: int) -> Scenario:
     """The same, taken to a bucket that keeps versions."""
-    return _versions(scenario_on_a_bucket(seed), Random(f"{Feature.VERSIONS.value} {seed}"))
+    return _versions(scenario_on_a_bucket(seed), Random(f"versions {seed}"))
 
 
 _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
@@ -387,6 +394,5 @@ _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.SHAPES: (0.15, _shapes),
     Feature.AGAIN: (0.15, _again),
     Feature.UPLOADS: (0.15, _uploads),
-    Feature.VERSIONS: (0.05, _versions),
     Feature.PEOPLE: (0.15, _people),
 }

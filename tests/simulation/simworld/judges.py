@@ -237,6 +237,9 @@ class Judges:
         """For each job id, the receipts that a driver committed with (attempt and digest); None: those found."""
         self.lists_uploads = True
         """Whether the store shows uploads that no manifest names."""
+        self.names_tell = True
+        """Whether the names of most uploads say whose they are. Where they do not, those that a late attempt has left
+        stay until gc finds them old, and what is pending in the end is not judged."""
         self.protocols: Mapping[str, Protocol] = {}
         """What a record's name of a protocol stands for."""
         self.id_of_run: dict[str, str] = {}
@@ -1168,7 +1171,7 @@ class Judges:
             return
         if found != self.expected_mark and certain:
             self.accuse("complete", f"in the end _SUCCESS is of {found!r}, and should be of {self.expected_mark!r}")
-        if settled and (uploads := self.left_uploads()):
+        if settled and self.names_tell and (uploads := self.left_uploads()):
             self.accuse("cleaned up", f"after recovery these uploads are pending: {uploads[:3]}")
         if settled:
             left = [*self.disk.below(JOBS), *self.disk.below(REPLACED)]
