@@ -1,8 +1,10 @@
 """versitygw, a gateway that speaks S3 over a directory: it honours every condition that Lockgate relies on. Known
-not to do: it answers the completion of an upload that was given up with 200, wherever any object stands; and it completes
-one that is to replace an object where only a delete marker is left of that.
+not to do: it answers the completion of an upload that was given up with 200, wherever any object stands.
 
 Objects' metadata are kept in files beside them, since not every file system of a test machine has extended attributes.
+Where buckets keep versions, it takes what is left in such a file for an object that is there: that gateway needs them.
+Not done by it, either: what is to be written only if nothing is there is refused where a delete marker is, and what is
+to replace an object is completed there; it lists directories in which there are none but delete markers.
 """
 
 from __future__ import annotations
@@ -30,15 +32,26 @@ class VersityGateway(DirectoryServer):
         return [str(built_with_go("versitygw", _MODULE, VERSITY_VERSION))]
 
     def arguments(self, port: int, directory: Path) -> Sequence[str]:
-        """Objects in one directory, what is known of them in another, and older versions, where a bucket is told to keep
-        them, in a third."""
-        data, metadata, versions = directory / "data", directory / "metadata", directory / "versions"
-        for each in (data, metadata, versions):
-            each.mkdir()
+        """Objects in one directory, what is known of them in another."""
+        data, metadata = directory / "data", directory / "metadata"
+        data.mkdir()
+        metadata.mkdir()
         listens = ["--access", self.access_key, "--secret", self.secret_key, "--port", f"127.0.0.1:{port}", "--quiet"]
         listens.append("--keep-alive")  # without it each answer closes its connection, as no service does
-        return [*listens, "posix", "--sidecar", str(metadata), "--versioning-dir", str(versions), str(data)]
+        return [*listens, "posix", "--sidecar", str(metadata), str(data)]
 
     def make_bucket(self, name: str) -> None:
         """Make an empty bucket: a directory at the top of what it serves."""
         (self.directory / "data" / name).mkdir()
+
+
+class VersityGatewayOfVersions(VersityGateway):
+    """One whose buckets can be told to keep versions."""
+
+    def arguments(self, port: int, directory: Path) -> Sequence[str]:
+        """Metadata in extended attributes, older versions in a directory of their own."""
+        versions, metadata = directory / "versions", directory / "metadata"
+        versions.mkdir()
+        options = list(super().arguments(port, directory))
+        at = options.index(str(metadata))
+        return [*options[: at - 1], "--versioning-dir", str(versions), *options[at + 1 :]]

@@ -171,15 +171,17 @@ async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -
             run.emit("not-all-replaced", left=[])
             run.log.warning("the list of the files that are replaced is gone: somebody deleted it; they may stay")
             summary = _noted(summary, "nobody can tell: somebody deleted the list of what was to be replaced")
-        if replaced:
+        announces = run.options.mark_success and summary is not None
+        if replaced and not (announces and all(aside.version for aside in replaced)):
             await _withdraw_old_success(run)
+        if replaced:
             stay: list[str] = []
             to_delete = (FileStatus(a.path, a.length, a.identity) for a in replaced if not a.version)
             for some in windows(to_delete, REPLACED_AT_ONCE):
                 outcomes = await run.store.delete_if_same(some)
                 stay += [each.path for each, done in zip(some, outcomes, strict=True) if done is Deleted.CHANGED]
             summary = _tell(run, stay, summary)
-        if run.options.mark_success and summary is not None:
+        if announces and summary is not None:
             await _announce(run, summary)
         return summary
 
