@@ -66,7 +66,7 @@ from lockgate_s3.answers import (
 from lockgate_s3.calls import DELETED_AT_ONCE_MAX, Calls
 from lockgate_s3.checksums import checksum_named
 from lockgate_s3.settings import S3Settings
-from lockgate_s3.soundness import is_believed
+from lockgate_s3.soundness import is_aws, is_believed
 from lockgate_s3.upload import ObjectUpload, PartsUpload, complete_call, decode_parts, foreseen, put_if_absent
 from lockgate_s3.versioning import why_no_versions
 
@@ -449,7 +449,8 @@ class S3Store(Store):
 
     async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
         """One request each. One that was completed, or given up, is answered by 404 (API reference of Amazon S3,
-        "AbortMultipartUpload")."""
+        "AbortMultipartUpload"); by MinIO of February 2026 with 204, as one that waited: only AWS's own word counts."""
+        tells = is_aws(self._calls.base)
 
         async def abort(upload: Upload | BegunUpload) -> GivenUp:
             token = decode_parts(upload.token).upload if isinstance(upload, Upload) else upload.token
@@ -457,7 +458,7 @@ class S3Store(Store):
             answer = await self.client.ask(call)
             if answer.status not in (200, 204, 404):
                 raise error_of(call, answer)
-            return GivenUp.NOT_FOUND if answer.status == 404 else GivenUp.ENDED
+            return GivenUp.ENDED if tells and answer.status != 404 else GivenUp.NOT_FOUND
 
         return await for_each(uploads, abort, at_once=self.client.in_flight_max, done=no_progress)
 

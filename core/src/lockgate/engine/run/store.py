@@ -361,8 +361,8 @@ class Store(ABC):
     # Only where REPLACE_BY_VERSION is declared.
 
     async def why_no_versions(self) -> str:
-        """Why a file under this root cannot be replaced so that it comes back, such as that nobody has told the bucket to
-        keep versions: told to whose job is refused for it. Empty where it can. The default cannot.
+        """Why a file under this root cannot be replaced so that it comes back, such as that nobody has told the bucket
+        to keep versions: told to whose job is refused for it. Empty where it can. The default cannot.
 
         Raises:
             StoreUnavailable: no answer came.
