@@ -35,7 +35,12 @@ async def keep_versions(run: JobRun, plan: CommitPlan, same: set[str]) -> Commit
     declared = Capability.REPLACE_BY_VERSION in run.store.capabilities
     why = await run.store.why_no_versions() if declared else "this store keeps no versions that could be brought back"
     if why:
-        raise refusal(run, same, why, or_else="; or have the bucket keep versions" if declared else "")
+        raise refusal(
+            run,
+            same,
+            why,
+            or_else="; or have the bucket keep versions, which these credentials may delete" if declared else "",
+        )
     asides = Spooled[SetAside](plan.spools, SetAside)
     for window in windows(plan.set_aside, LOOKED_AT_ONCE):
         paths = [aside.path for aside in window if aside.path in same]
