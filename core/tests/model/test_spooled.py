@@ -15,7 +15,7 @@ from lockgate.model.replaced import ReplacedFiles, SetAside, decode_replaced, en
 from lockgate.model.spooled import Spooled, windows
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(['"],["', "\\", '\\"],[', "]"])
-FILES = st.lists(st.builds(SetAside, TEXT, st.integers(-1, 1 << 40), TEXT), max_size=12)
+FILES = st.lists(st.builds(SetAside, TEXT, st.integers(-1, 1 << 40), TEXT, TEXT), max_size=12)
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ from simworld.scenario import (
     draw_scenario,
     options_on,
 )
-from simworld.store import BUCKET, COPYING, NAMES, profile_of
+from simworld.store import BUCKET, COPYING, NAMES, VERSIONED, profile_of
 
 
 class Feature(StrEnum):
@@ -64,6 +64,8 @@ def scenario_of(seed: int, features: Iterable[Feature] = ON, *, surely: bool = F
         drawn = crc32(f"{feature.value} {seed}".encode()) / (1 << 32)
         if feature in chosen and (drawn < share or surely):
             scenario = widen(scenario, Random(f"{feature.value} {seed}"))
+            if feature is Feature.UPLOADS and not surely and crc32(f"versions {seed}".encode()) % 4 == 0:
+                scenario = _versions(scenario, Random(f"versions {seed}"))
     return replace(scenario, judges_finishing=Feature.FINISHING in chosen)
 
 
@@ -322,6 +324,32 @@ def _uploads(scenario: Scenario, random: Random) -> Scenario:
     return replace(scenario, store=BUCKET.name, jobs=tuple(jobs), strangers=())
 
 
+def _versions(scenario: Scenario, random: Random) -> Scenario:
+    """On a bucket that keeps older versions of its objects, where the names of most jobs are those of files that are
+    there, or of other jobs."""
+    chance = random.random
+    there = sorted(path for path in scenario.before if "/" in path)
+    jobs = []
+    for job in scenario.jobs:
+        suffix = f"-{job.job_id}" if chance() < 0.8 else "/"
+        # Each task has names of its own, all its attempts the same.
+        known = {plan.task: there[plan.task :: 3] if chance() < 0.8 else [] for plan in job.attempts}
+        attempts = tuple(
+            replace(
+                plan,
+                targets=tuple(
+                    dict.fromkeys([*known[plan.task], *(target.removesuffix(suffix) for target in plan.targets)])
+                ),
+            )
+            for plan in job.attempts
+        )
+        chosen = job.options
+        if chosen.conflict in ("append", "fail", "fail-partitions") and chance() < 0.5:
+            chosen = changed(chosen, conflict=random.choice(("replace", "replace-partitions")))
+        jobs.append(replace(job, options=chosen, attempts=attempts))
+    return replace(scenario, store=VERSIONED.name, jobs=tuple(jobs))
+
+
 def _people(scenario: Scenario, random: Random) -> Scenario:
     """People change, replace and delete files that are there, at moments that matter. (Not where other committers come
     by, who delete records: what then is whose, nobody can tell.)"""
@@ -346,6 +374,11 @@ def _people(scenario: Scenario, random: Random) -> Scenario:
 def scenario_on_a_bucket(seed: int) -> Scenario:
     """The scenario of a seed as it is on the other stores, taken to a bucket."""
     return _uploads(scenario_of(seed, ON - {Feature.UPLOADS}), Random(f"{Feature.UPLOADS.value} {seed}"))
+
+
+def scenario_with_versions(seed: int) -> Scenario:
+    """The same, taken to a bucket that keeps versions."""
+    return _versions(scenario_on_a_bucket(seed), Random(f"versions {seed}"))
 
 
 _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {

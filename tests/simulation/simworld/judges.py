@@ -144,6 +144,8 @@ class JobTruth:
     """The runs whose attempts it has pinned."""
     pinned: bool = False
     set_aside: dict[str, str] = field(default_factory=dict)
+    beneath: dict[str, str] = field(default_factory=dict)
+    """The identities of those of `set_aside` in whose place files of the same names come, and which stay beneath."""
     holders: set[str] = field(default_factory=set)
     """The actors that have held its record."""
     committed: bool = False
@@ -235,6 +237,9 @@ class Judges:
         """For each job id, the receipts that a driver committed with (attempt and digest); None: those found."""
         self.lists_uploads = True
         """Whether the store shows uploads that no manifest names."""
+        self.names_tell = True
+        """Whether the names of most uploads say whose they are. Where they do not, those that a late attempt has left
+        stay until gc finds them old, and what is pending in the end is not judged."""
         self.protocols: Mapping[str, Protocol] = {}
         """What a record's name of a protocol stands for."""
         self.id_of_run: dict[str, str] = {}
@@ -437,16 +442,26 @@ class Judges:
 
     def saw_completion(self, actor: str, path: str, new: Stored, old: Stored | None) -> None:
         self.changes += 1
-        if old is not None:
+        job = self._job_of(new)
+        if old is not None and (job is None or job.beneath.get(path) != old.identity):
             self.accuse("undoable", f"{actor} overwrote {path}")
             return
         self.visible[path] = new
         self.by_people.pop(path, None)
-        job = self._job_of(new)
         if job is None:
             self.accuse("abortable", f"{actor} made {path} visible, of a job that has not begun: {new.label}")
         else:
             self._shows(actor, job, path, new)
+
+    def saw_version_removal(self, actor: str, path: str, gone: Stored, *, was_seen: bool) -> None:
+        self.changes += 1
+        if was_seen:
+            self.visible.pop(path, None)
+            if path in self.disk.files:
+                self.visible[path] = self.disk.files[path]
+        if not self._may_delete(actor, path, gone):
+            self.accuse("undoable", f"{actor} deleted a version of {path}: {gone.label}")
+        self._check_mark(f"{actor} deleted a version of {path}")
 
     def saw_given_up(self, actor: str, upload: Pending) -> None:
         self.changes += 1
@@ -673,12 +688,14 @@ class Judges:
         stored = self.disk.files.get(path)
         if stored is None and job.robbed:
             # A driver that slept finds, after this version, that those before it are gone: it may set nothing aside.
-            job.set_aside = {}
+            job.set_aside, job.beneath = {}, {}
             return
         if stored is None or digest_of(stored.content) != record.set_aside_digest:
             self.accuse("undoable", f"{job.directory} moves before the list of what it sets aside is written")
             return
-        job.set_aside = {aside.path: aside.identity for aside in decode_replaced(stored.content, name=path).files}
+        asides = decode_replaced(stored.content, name=path).files
+        job.set_aside = {aside.path: aside.identity for aside in asides}
+        job.beneath = {aside.path: aside.identity for aside in asides if aside.version}
 
     # What a reader sees.
 
@@ -785,6 +802,9 @@ class Judges:
             return
         for path, content in self.marked.items():
             found = self.visible.get(path)
+            # A file of a job that replaces it by name is there before that job's `_SUCCESS`, as any of its files.
+            if found is not None and (job := self._job_of(found)) is not None and path in job.beneath:
+                continue
             if (found is None or found.content != content) and path not in self.ever_touched:
                 self.accuse("complete", f"_SUCCESS of {self.job_of_mark} is there, and {path} is not: {because}")
                 return
@@ -936,6 +956,8 @@ class Judges:
             if path not in job.files and not job.replaces(path):
                 self.accuse("contained", f"{job.directory} is to delete {path}, out of the scope of its policy")
             stored = self.visible.get(path)
+            if path in job.beneath:
+                continue
             if stored is not None and not self._is_unseen(job, path, stored):
                 before = self.doomed.get(path)
                 others = before[1] if before is not None and before[0] is stored else set()
@@ -1149,7 +1171,7 @@ class Judges:
             return
         if found != self.expected_mark and certain:
             self.accuse("complete", f"in the end _SUCCESS is of {found!r}, and should be of {self.expected_mark!r}")
-        if settled and (uploads := self.left_uploads()):
+        if settled and self.names_tell and (uploads := self.left_uploads()):
             self.accuse("cleaned up", f"after recovery these uploads are pending: {uploads[:3]}")
         if settled:
             left = [*self.disk.below(JOBS), *self.disk.below(REPLACED)]

@@ -82,6 +82,8 @@ class StoreProfile:
     """What completes an upload is not in its token, but kept in files, and uploads cannot be listed."""
     uploads_share_names: bool = False
     """The uploads of one path are one: who completes one, or gives one up, ends the others."""
+    keeps_versions: bool = False
+    """What is written over, or deleted, stays as an older version."""
 
     @property
     def defers(self) -> bool:
@@ -148,6 +150,11 @@ SESSIONS = replace(
 )
 """GCS, where jobs are told to rename nothing: what completes an upload is a secret."""
 
+VERSIONED = replace(
+    BUCKET, name="versions", capabilities=BUCKET.capabilities | {Capability.REPLACE_BY_VERSION}, keeps_versions=True
+)
+"""S3, where the bucket keeps older versions of objects."""
+
 POOL = replace(BUCKET, name="pool", uploads_share_names=True)
 """Azure, where jobs rename nothing: all who upload to a name share one pool of blocks that are not committed, and any
 commit under that name drops the whole of it (REST reference, "Put Block List")."""
@@ -161,7 +168,7 @@ REMEMBERED_SECONDS = 300.0
 
 def profile_of(name: str) -> StoreProfile:
     """The kind of store of that name."""
-    return {each.name: each for each in (COPYING, BUCKET, SESSIONS, POOL)}.get(name) or PROFILES[name]
+    return {each.name: each for each in (COPYING, BUCKET, VERSIONED, SESSIONS, POOL)}.get(name) or PROFILES[name]
 
 
 @types.coroutine
@@ -761,7 +768,10 @@ class SimulatedStore(Store):
             if known or since < REMEMBERED_SECONDS:
                 return Completed(found.identity if found is not None and known else "")
             return NotCompleted(UploadRefusal.UPLOAD_MISSING)
-        if found is not None and self.refuses_existing:
+        if upload.replaces:
+            if self.refuses_another and (found is None or found.identity != upload.replaces):
+                return NotCompleted(UploadRefusal.TARGET_CHANGED)
+        elif found is not None and self.refuses_existing:
             return NotCompleted(UploadRefusal.TARGET_EXISTS)
         disk.complete_upload(self.actor.name, token)
         self.ether.completed[token] = self.ether.loop.now
@@ -769,6 +779,59 @@ class SimulatedStore(Store):
 
     refuses_existing: ClassVar[bool] = True
     """Whether a completion is conditional."""
+    refuses_another: ClassVar[bool] = True
+    """Whether one that is to replace a file replaces no other."""
+
+    async def why_no_versions(self) -> str:
+        fault = await self._begin("ask for versions", "")
+        await self._end(fault, "ask for versions", "", self._disk.keeps_versions)
+        return "" if self._disk.keeps_versions else "planned: none are kept"
+
+    async def stat_versions(self, files: Sequence[FileStatus]) -> list[FileStatus | None]:
+        fault = await self._begin("stat versions", files, len(files))
+        found = []
+        for index, file in enumerate(files):
+            if index:
+                await self._between(fault, index, "stat versions")
+            now = self._disk.status(file.path)
+            known = {str(each.serial): each for each in self._disk.versions(file.path)}
+            found.append(self._version(file.path, known.get(file.version)) if file.version else now)
+            self.ether.saw_look(self.actor.name, file.path)
+        await self._end(fault, "stat versions", files, found)
+        return found
+
+    @staticmethod
+    def _version(path: str, stored: Stored | None) -> FileStatus | None:
+        if stored is None:
+            return None
+        length, version = len(stored.content), str(stored.serial)
+        return FileStatus(path, length, stored.identity, proof=stored.proof, version=version)
+
+    async def versions_of(self, uploads: Sequence[Upload]) -> list[Sequence[FileStatus]]:
+        paths = [upload.path for upload in uploads]
+        fault = await self._begin("find versions", paths, len(uploads))
+        found: list[Sequence[FileStatus]] = []
+        for index, upload in enumerate(uploads):
+            if index:
+                await self._between(fault, index, "find versions")
+            known = [self._version(upload.path, each) for each in self._disk.versions(upload.path)]
+            found.append([each for each in known if each is not None and upload.is_what(each, self.same_identity)])
+        await self._end(fault, "find versions", paths, found)
+        return found
+
+    async def delete_versions(self, files: Sequence[FileStatus]) -> None:
+        fault = await self._begin("delete versions", files, len(files))
+        self._lost(fault, "delete versions", files, lambda: [self._delete_version(file) for file in files])
+        for index, file in enumerate(files):
+            if index:
+                await self._between(fault, index, "delete versions")
+            self._delete_version(file)
+        await self._end(fault, "delete versions", files, "")
+
+    def _delete_version(self, file: FileStatus) -> None:
+        for each in self._disk.versions(file.path):
+            if str(each.serial) == file.version:
+                self._disk.remove_version(self.actor.name, file.path, each)
 
     async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
         paths = [upload.path for upload in uploads]

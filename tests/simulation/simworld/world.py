@@ -183,10 +183,12 @@ class World:
         self.judges.protocols = PROTOCOLS
         profile = profile_of(scenario.store)
         self.judges.lists_uploads = Capability.LISTED_UPLOADS in profile.capabilities
+        self.judges.names_tell = not profile.keeps_versions
         loop = self.loop
         identities = "length+time" if scenario.coarse_identities and profile.name == "hdfs" else profile.identity_kind
         disk = Disk(profile.real_directories, identities, self.judges, lambda: EPOCH + loop.now)
         disk.one_pool_a_path = profile.uploads_share_names
+        disk.keeps_versions = profile.keeps_versions
         if faults is None:
             faults = (
                 RandomFaults(

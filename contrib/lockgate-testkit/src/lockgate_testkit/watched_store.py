@@ -200,6 +200,27 @@ class WatchedStore(Store):
             answers += await self._inner.abort_uploads([upload])
         return answers
 
+    async def why_no_versions(self) -> str:
+        """The other's answer."""
+        await self._look("ask for versions")
+        return await self._inner.why_no_versions()
+
+    async def stat_versions(self, files: Sequence[FileStatus]) -> list[FileStatus | None]:
+        """Passed on."""
+        await self._look("stat versions")
+        return await self._inner.stat_versions(files)
+
+    async def versions_of(self, uploads: Sequence[Upload]) -> list[Sequence[FileStatus]]:
+        """Passed on."""
+        await self._look("find versions")
+        return await self._inner.versions_of(uploads)
+
+    async def delete_versions(self, files: Sequence[FileStatus]) -> None:
+        """One by one."""
+        for file in files:
+            await self._change(f"delete a version of {file.path}")
+            await self._inner.delete_versions([file])
+
     async def list_uploads(self) -> AsyncIterator[Sequence[BegunUpload]]:
         """Passed on."""
         await self._look("list uploads")

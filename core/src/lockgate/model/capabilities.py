@@ -33,6 +33,7 @@ class Capability(StrEnum):
     DEFERRED_UPLOAD = "deferred-upload"
     LISTED_UPLOADS = "listed-uploads"
     CONDITIONAL_WRITE = "conditional-write"
+    REPLACE_BY_VERSION = "replace-by-version"
     RENAME_BY_COPY = "rename-by-copy"
     RENAME_BY_LINK = "rename-by-link"
 
@@ -57,6 +58,8 @@ MEANING: dict[Capability, str] = {
     Capability.LISTED_UPLOADS: "uploads that wait to be completed can be listed, whoever has begun them",
     Capability.CONDITIONAL_WRITE: "a file can be written over, or deleted, only if it is the one that was seen, "
     "atomically",
+    Capability.REPLACE_BY_VERSION: "where older versions are kept, an upload can replace the file that was seen, and "
+    "be taken back so that this is there again",
     Capability.RENAME_BY_COPY: "WEAKER: a rename is a copy and a delete; a crash between them leaves both",
     Capability.RENAME_BY_LINK: "WEAKER: a rename is a link and an unlink; a crash between them leaves both names",
 }

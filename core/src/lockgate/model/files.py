@@ -19,6 +19,7 @@ class FileStatus(Struct, frozen=True, gc=False):
     measure (DESIGN "Store rules": etag, checksum, inode with length and mtime, …); empty where the store gives
     none. `proof` is the store's note of which request put the file there (a client transaction id), where it
     keeps one. `modified` is in seconds since 1970. `upload`, of a file that is not there yet, is what completes it.
+    `version` tells the versions of one path apart, where a store keeps them and shows it.
     """
 
     path: str
@@ -28,6 +29,7 @@ class FileStatus(Struct, frozen=True, gc=False):
     modified: float = 0.0
     proof: str = ""
     upload: str = ""
+    version: str = ""
 
 
 class Rename(Struct, frozen=True, gc=False):

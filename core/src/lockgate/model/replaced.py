@@ -24,11 +24,13 @@ REPLACED_TYPE = "lockgate.ReplacedFiles/1"
 
 
 class SetAside(Struct, frozen=True, gc=False, array_like=True):
-    """One file that a policy replaces: its relative path, length in bytes and identity."""
+    """One file that a policy replaces: its relative path, length in bytes and identity. `version`: a file of the same
+    name takes its place, and this version of it stays beneath that; empty where it goes aside, or after the commit."""
 
     path: str
     length: int = 0
     identity: str = ""
+    version: str = ""
 
 
 class ReplacedFiles(Struct, frozen=True):
@@ -70,7 +72,7 @@ _files_of = msgspec.json.Decoder(list[SetAside]).decode
 _NO_FILES = b'"files":[]'
 
 _TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
-_SEVERAL = re.compile(rb"(?:\[" + _TEXT + rb"(?:,-?[0-9]+)?(?:," + _TEXT + rb")?\](?:,|(?=\]\Z))){1,%d}" % CHUNK)
+_SEVERAL = re.compile(rb"(?:\[" + _TEXT + rb"(?:,-?[0-9]+)?(?:," + _TEXT + rb"){0,2}\](?:,|(?=\]\Z))){1,%d}" % CHUNK)
 """Some files of a list, as `encode_replaced` writes them, each with the comma behind it, unless it is the last."""
 
 

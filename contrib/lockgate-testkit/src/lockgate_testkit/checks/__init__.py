@@ -11,10 +11,11 @@ from lockgate_testkit.checks import (
     operations,
     output,
     renaming,
+    versions,
     writing,
 )
 
 __all__ = [
     "cancelling", "deferred", "deleting", "directories", "identity", "listing", "names", "operations", "output",
-    "renaming", "writing",
+    "renaming", "versions", "writing",
 ]  # fmt: skip

@@ -80,6 +80,8 @@ async def probe_store(run: JobRun) -> list[Probe]:
     finally:
         await store.delete_directories([base])
         await store.delete_empty_directories([BOOKKEEPING])
+    if Capability.REPLACE_BY_VERSION in claimed:
+        found.append(await _replace_by_version(store))
     tried = {probe.name for probe in found}
     for capability in Capability:
         if capability.value not in tried and capability in claimed:
@@ -203,6 +205,15 @@ async def _conditional_write(store: Store, at: str) -> tuple[bool, str]:
     except FileChanged:
         return True, "a file that is not the one that was seen was neither replaced nor deleted"
     return False, "a file was replaced that is not the one that was seen"
+
+
+async def _replace_by_version(store: Store) -> Probe:
+    """That a bucket keeps no versions breaks no promise."""
+    why = await store.why_no_versions()
+    detail = (
+        f"no file is replaced by one of its name: {why}" if why else "files may be replaced by files of their names"
+    )
+    return Probe(Capability.REPLACE_BY_VERSION.value, True, None if why else True, detail)
 
 
 _ONLY_IF_CLAIMED = frozenset({Capability.DEFERRED_UPLOAD.value, Capability.CONDITIONAL_WRITE.value})

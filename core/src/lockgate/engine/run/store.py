@@ -309,7 +309,8 @@ class Store(ABC):
     async def complete_uploads(
         self, uploads: Sequence[Upload], progress: Progress = no_progress
     ) -> list[CompletionOutcome]:
-        """Complete uploads, each on its own, and answer for each, in order. A file that is there is never written over.
+        """Complete uploads, each on its own, and answer for each, in order. A file that is there is never written over,
+        but for the one that `Upload.replaces` names: where another is there by then, or none, `TARGET_CHANGED`.
         One that was given up is never told completed. A completion that is repeated may be answered as the first time,
         whatever has been written there since.
 
@@ -356,6 +357,43 @@ class Store(ABC):
             AccessDenied, StoreUnavailable, StoreError: as `delete_files`.
         """
         raise self._cannot(Capability.CONDITIONAL_WRITE)
+
+    # Only where REPLACE_BY_VERSION is declared.
+
+    async def why_no_versions(self) -> str:
+        """Why a file under this root cannot be replaced so that it comes back, such as that nobody has told the bucket
+        to keep versions: told to whose job is refused for it. Empty where it can. The default cannot.
+
+        Raises:
+            StoreUnavailable: no answer came.
+        """
+        return "this store keeps no versions that could be brought back"
+
+    async def stat_versions(self, files: Sequence[FileStatus]) -> list[FileStatus | None]:
+        """The status of each file's version, or, where that is empty, of the one that readers see, with its version,
+        which is never empty. None where there is none.
+
+        Raises:
+            AccessDenied, StoreUnavailable, StoreError: as `stat_files`.
+        """
+        raise self._cannot(Capability.REPLACE_BY_VERSION)
+
+    async def versions_of(self, uploads: Sequence[Upload]) -> list[Sequence[FileStatus]]:
+        """For each upload the versions that it has become (`Upload.is_what`), beneath others' or not.
+
+        Raises:
+            AccessDenied, StoreUnavailable, StoreError: as `stat_files`.
+        """
+        raise self._cannot(Capability.REPLACE_BY_VERSION)
+
+    async def delete_versions(self, files: Sequence[FileStatus]) -> None:
+        """Delete exactly these versions: of a path whose newest goes, the one before it is seen again, and any other
+        stays as it is. One that is gone is no failure, so this may be repeated.
+
+        Raises:
+            AccessDenied, StoreUnavailable, StoreError: as `delete_files`.
+        """
+        raise self._cannot(Capability.REPLACE_BY_VERSION)
 
     def _cannot(self, capability: Capability) -> StoreError:
         return StoreError(f"the store {self.name} does not declare {capability.value}", where=str(self.url))
