@@ -21,6 +21,8 @@ from lockgate.model.spooled import CHUNK, Spooled, Spools, windows
 from lockgate.model.undecodable import UNDECODABLE
 
 REPLACED_TYPE = "lockgate.ReplacedFiles/1"
+WITH_DIRECTORIES_TYPE = "lockgate.ReplacedFiles/2"
+"""Of a list that names directories: a version that knows of none must not go by it."""
 
 
 class SetAside(Struct, frozen=True, gc=False, array_like=True):
@@ -31,10 +33,36 @@ class SetAside(Struct, frozen=True, gc=False, array_like=True):
     identity: str = ""
 
 
+class WholeDirectories:
+    """Directories that are set aside whole, by their places in a list; none is inside another."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = paths
+        self._numbers = {path: number for number, path in enumerate(paths)}
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers)
+
+    def of(self, path: str) -> int | None:
+        """The number of the directory that a path is in, however deep; None where it is in none."""
+        if not self._numbers:
+            return None
+        above = path
+        while above := above.rpartition("/")[0]:
+            if (number := self._numbers.get(above)) is not None:
+                return number
+        return None
+
+    def __contains__(self, path: object) -> bool:
+        """Whether a path is in one of them."""
+        return isinstance(path, str) and self.of(path) is not None
+
+
 class ReplacedFiles(Struct, frozen=True):
     """What a job commit replaces. A file waits under its place in `files`, counted from 0; `replacing_digest` is the
     SHA-256 of the list of new files, `made_directories` are the directories that the commit makes, deepest first;
-    `protocol` is the one that brings the files back."""
+    `protocol` is the one that brings the files back. `directories` are set aside whole, each under its place here; the
+    files in them are in `files` like all others, and wait inside."""
 
     job_id: str
     job_attempt: int
@@ -46,6 +74,7 @@ class ReplacedFiles(Struct, frozen=True):
     created: float = 0.0
     type: str = REPLACED_TYPE
     protocol: str = FOUND_PROTOCOL
+    directories: Sequence[str] = ()
 
 
 class _Undivided(Struct, frozen=True):
@@ -61,6 +90,7 @@ class _Undivided(Struct, frozen=True):
     created: float = 0.0
     type: str = REPLACED_TYPE
     protocol: str = FOUND_PROTOCOL
+    directories: Sequence[str] = ()
 
 
 _decoder = msgspec.json.Decoder(_Undivided)
@@ -76,7 +106,8 @@ _SEVERAL = re.compile(rb"(?:\[" + _TEXT + rb"(?:,-?[0-9]+)?(?:," + _TEXT + rb")?
 
 def encode_replaced(replaced: ReplacedFiles) -> bytes:
     """The list as JSON. Beside the result, `CHUNK` files are held at a time."""
-    none = msgspec.structs.replace(replaced, files=msgspec.Raw(b"[]"))
+    kind = WITH_DIRECTORIES_TYPE if replaced.directories else REPLACED_TYPE
+    none = msgspec.structs.replace(replaced, files=msgspec.Raw(b"[]"), type=kind)
     # No text before it can hold this: a quote in a text has a backslash before it.
     before, _, after = _encoder.encode(none).partition(_NO_FILES)
     content = io.BytesIO()
@@ -103,7 +134,7 @@ def decode_replaced(content: bytes, *, name: str, spools: Spools = list) -> Repl
             where=name,
             next_step="it was cut short, changed, or written by another version; nothing was touched",
         ) from error
-    if found.type != REPLACED_TYPE:
+    if found.type != (WITH_DIRECTORIES_TYPE if found.directories else REPLACED_TYPE):
         raise LockgateError(
             f"a list of replaced files is of type {found.type!r}",
             where=name,
@@ -120,6 +151,7 @@ def decode_replaced(content: bytes, *, name: str, spools: Spools = list) -> Repl
         found.created,
         found.type,
         found.protocol,
+        found.directories,
     )
 
 
