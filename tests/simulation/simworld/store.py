@@ -623,6 +623,7 @@ class SimulatedStore(Store):
         found = [
             status for below in self._disk.below(path) if (status := self._shown(self._disk.status(below))) is not None
         ]
+        self.ether.saw_look(self.actor.name, path)
         await self._end(fault, "list tree", path, found)
         if found and self.ether.split_listings:
             for status in found:
