@@ -379,7 +379,9 @@ def _directories(scenario: Scenario, random: Random) -> Scenario:
             for _ in range(random.choice((0, 1, 2)))
         )
     )
-    return replace(scenario, before=before, jobs=tuple(jobs), people=(*scenario.people, *rivals))
+    people = (*scenario.people, *rivals)
+    # As the local store does: who writes by a path cannot hold a deletion up.
+    return replace(scenario, before=before, jobs=tuple(jobs), people=people, renames_away=True)
 
 
 def scenario_on_a_bucket(seed: int) -> Scenario:

@@ -62,9 +62,10 @@ def _add(ether: Ether, actor: str, person: Person) -> str:
 
 
 def _make_inside(ether: Ether, actor: str, person: Person) -> str:
-    """Make a file in a directory that is open, and that has been set aside meanwhile: as a local disk lets one."""
+    """Make a file in a directory that is open, and that has been set aside meanwhile: as a local disk lets one. (Not
+    once it is being deleted: what is made between the last look and that is lost, as the docs say.)"""
     disk = ether.disk
-    places = sorted(path for path in disk.directories if directory_number_in(path) is not None)
+    places = sorted(path for path in disk.directories if directory_number_in(path) is not None and "-whole/" in path)
     if not places:
         return ""
     path = f"{places[int(person.choice * len(places))]}/rival-{actor}"

@@ -74,7 +74,7 @@ class ReplacedFiles(Struct, frozen=True):
     created: float = 0.0
     type: str = REPLACED_TYPE
     protocol: str = FOUND_PROTOCOL
-    directories: Sequence[str] = ()
+    directories: tuple[str, ...] = ()
 
 
 class _Undivided(Struct, frozen=True):
@@ -90,7 +90,7 @@ class _Undivided(Struct, frozen=True):
     created: float = 0.0
     type: str = REPLACED_TYPE
     protocol: str = FOUND_PROTOCOL
-    directories: Sequence[str] = ()
+    directories: tuple[str, ...] = ()
 
 
 _decoder = msgspec.json.Decoder(_Undivided)

@@ -11,10 +11,11 @@ from lockgate_testkit.checks import (
     operations,
     output,
     renaming,
+    whole_directories,
     writing,
 )
 
 __all__ = [
     "cancelling", "deferred", "deleting", "directories", "identity", "listing", "names", "operations", "output",
-    "renaming", "writing",
+    "renaming", "whole_directories", "writing",
 ]  # fmt: skip

@@ -67,7 +67,7 @@ async def write_replaced(run: JobRun, plan: CommitPlan, nonce: str) -> str:
             plan.missing_directories,
             run.runtime.wall(),
             protocol=run.options.protocol,
-            directories=plan.aside_directories,
+            directories=tuple(plan.aside_directories),
         )
     )
     await store.write_file(layout.replaced_list(nonce), content)
