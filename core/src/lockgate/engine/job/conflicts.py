@@ -23,8 +23,9 @@ AT_ONCE = 10_000
 """So many of the files that a survey has found are held."""
 
 
-async def resolve(run: JobRun, plan: CommitPlan) -> CommitPlan:
-    """The plan after its conflict policy has seen as much of the destination as it asked for.
+async def resolve(run: JobRun, plan: CommitPlan, *, whole: bool = False) -> CommitPlan:
+    """The plan after its conflict policy has seen as much of the destination as it asked for. `whole`: its protocol can
+    set directories aside whole, where the job may.
 
     Raises:
         DestinationConflict: the policy does not allow what is there, or the job would replace files of a table
@@ -33,7 +34,7 @@ async def resolve(run: JobRun, plan: CommitPlan) -> CommitPlan:
     answer = run.hooks.resolve_conflicts(plan, run.options, None)
     if isinstance(answer, CommitPlan):
         return answer
-    shown = Shown() if may_go_whole(run) else None
+    shown = Shown() if whole and may_go_whole(run) else None
     existing = await survey(run, plan, answer, shown)
     answer = run.hooks.resolve_conflicts(plan, run.options, existing)
     if isinstance(answer, Survey):
