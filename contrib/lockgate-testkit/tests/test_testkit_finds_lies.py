@@ -36,6 +36,13 @@ LIES: dict[type[HonestStore], tuple[str, ...]] = {
     broken_stores.RenameMakesParents: ("a_rename_does_not_make_the_parent",),
     broken_stores.RenameMovesInto: ("a_rename_does_not_go_into_a_directory",),
     broken_stores.BatchMovesInto: ("a_batch_does_not_go_into_directories",),
+    broken_stores.DirectoryMerges: (
+        "a_directory_is_not_renamed_onto_or_into_another",
+        "a_renamed_directory_is_never_seen_in_part",
+    ),
+    broken_stores.DirectoryReplacesAnEmptyOne: ("a_directory_is_not_renamed_onto_or_into_another",),
+    broken_stores.DirectoryMovesInto: ("a_directory_is_not_renamed_onto_or_into_another",),
+    broken_stores.DirectoryGoesChildByChild: ("a_renamed_directory_is_never_seen_in_part",),
     broken_stores.RenameLosesItsAnswer: ("a_large_batch_is_renamed_whole",),
     broken_stores.RenameShrugs: ("a_rename_refuses_an_existing_target", "each_rename_of_a_batch_is_answered_for"),
     broken_stores.RenameAnswersOutOfOrder: ("each_rename_of_a_batch_is_answered_for",),

@@ -92,6 +92,17 @@ def test_the_list_of_replaced_files_is_the_same_bytes_however_it_is_written(file
 
 
 @given(FILES)
+def test_a_list_that_names_directories_is_of_a_type_that_earlier_versions_refuse(files) -> None:
+    listed = msgspec.structs.replace(_list_of(files), directories=("x=1", "y"))
+    content = encode_replaced(listed)
+    assert msgspec.json.decode(content)["type"] == "lockgate.ReplacedFiles/2"
+    found = decode_replaced(content, name="n")
+    assert (list(found.files), found.directories) == (files, ("x=1", "y"))
+    with pytest.raises(LockgateError, match="another version"):
+        decode_replaced(content.replace(b"ReplacedFiles/2", b"ReplacedFiles/1"), name="n")
+
+
+@given(FILES)
 def test_a_list_of_replaced_files_that_others_have_written_is_read(files) -> None:
     spread = msgspec.json.format(msgspec.json.encode(_list_of(files)), indent=2)
     assert list(decode_replaced(spread, name="n").files) == files

@@ -186,6 +186,15 @@ class Disk:
         self.files[target] = moved
         self.observer.saw_move(actor, source, target, moved, old)
 
+    def move_directory(self, actor: str, source: str, target: str) -> None:
+        """Rename a directory with all that is in it, as one act; nothing is at the target."""
+        self.touch(source)
+        self.touch(target)
+        for directory in (*self.directories_below(source), source):
+            self.directories[target + directory[len(source) :]] = self.directories.pop(directory)
+        for file in self.below(source):
+            self.move(actor, file, target + file[len(source) :])
+
     def copy(self, actor: str, source: str, target: str, proof: str) -> None:
         """Make a file's copy, which says of itself how it came about."""
         check_relative(target)

@@ -48,6 +48,7 @@ class Feature(StrEnum):
     AGAIN = "a job that was undone is run again"
     UPLOADS = "uploads instead of renames"
     PEOPLE = "people who edit in place"
+    DIRECTORIES = "directories set aside whole"
     FINISHING = "recovery finishes what it can"
 
 
@@ -371,6 +372,46 @@ def _people(scenario: Scenario, random: Random) -> Scenario:
     return replace(scenario, people=people)
 
 
+_REPLACING = ("replace", "replace-partitions", "replace-partitions")
+
+
+def _directories(scenario: Scenario, random: Random) -> Scenario:
+    """What is replaced goes by directories, which hold files, and files deeper; others write into them meanwhile."""
+    if _shares_an_id(scenario) or not profile_of(scenario.store).real_directories:
+        return scenario
+    chance = random.random
+    before = dict(scenario.before)
+    for partition in ("p=1", "p=2"):
+        names = ("part-0.parquet", "old b", *(("q=1/deep",) if chance() < 0.25 else ()))
+        for path in (f"{partition}/{name}" for name in names):
+            if chance() < 0.9 and not _is_blocked(path, before):
+                before.setdefault(path, f"before|{path}".encode())
+    jobs = []
+    for job in scenario.jobs:
+        chosen = changed(job.options, set_aside="directories")
+        if chance() < 0.7:
+            chosen = changed(changed(chosen, replace_order="old-first"), conflict=random.choice(_REPLACING))
+        jobs.append(replace(job, options=chosen))
+    rivals = (
+        ()
+        if scenario.strangers
+        else tuple(
+            Person(
+                random.choice(("claimed", "moving", "moving", "appears", "publishing", "rolling-back", "committed")),
+                random.choice(("add", "add", "add", "make inside", "make inside", "rewrite", "delete")),
+                at=random.choice((0.0, 1.0, 30.0)) * chance(),
+                turns=random.randrange(12),
+                of_jobs=False,
+                choice=chance(),
+            )
+            for _ in range(random.choice((0, 1, 2)))
+        )
+    )
+    people = (*scenario.people, *rivals)
+    # As the local store does: who writes by a path cannot hold a deletion up.
+    return replace(scenario, before=before, jobs=tuple(jobs), people=people, renames_away=True)
+
+
 def scenario_on_a_bucket(seed: int) -> Scenario:
     """The scenario of a seed as it is on the other stores, taken to a bucket."""
     return _uploads(scenario_of(seed, ON - {Feature.UPLOADS}), Random(f"{Feature.UPLOADS.value} {seed}"))
@@ -395,4 +436,5 @@ _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.AGAIN: (0.15, _again),
     Feature.UPLOADS: (0.15, _uploads),
     Feature.PEOPLE: (0.15, _people),
+    Feature.DIRECTORIES: (0.2, _directories),
 }

@@ -126,7 +126,8 @@ class Person:
 
 ACTS = ("edit", "edit", "rewrite", "replace", "write alike", "delete")
 """What people do to a file: edit it in place, so that its metadata stay, to another length or to the same one; put
-another in its place, or one of the same bytes; delete it."""
+another in its place, or one of the same bytes; delete it. And, where directories are set aside whole, `add` one, or
+`make inside` one of them."""
 
 MOMENTS = ("time", "claimed", "moving", "publishing", "appears", "appears", "rolling-back", "committed")
 

@@ -65,6 +65,8 @@ _BASE = frozenset(
     }
 )
 
+_DIRECTORIES = frozenset({Capability.REAL_DIRECTORIES, Capability.ATOMIC_DIRECTORY_RENAME})
+
 
 @dataclass(frozen=True)
 class StoreProfile:
@@ -104,15 +106,16 @@ class StoreProfile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        StoreProfile("disk", _BASE | {Capability.REAL_DIRECTORIES, Capability.UNIQUE_IDENTITY}, remote=False),
+        StoreProfile("disk", _BASE | _DIRECTORIES | {Capability.UNIQUE_IDENTITY}, remote=False),
         StoreProfile(
             "tree",
             _BASE
             | {Capability.UNIQUE_IDENTITY}
-            | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE, Capability.PINNED_SOURCE},
+            | _DIRECTORIES
+            | {Capability.CONSTANT_TIME_DIRECTORY_DELETE, Capability.PINNED_SOURCE},
             data_makes_directories=True,
         ),
-        StoreProfile("hdfs", _BASE | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE}),
+        StoreProfile("hdfs", _BASE | _DIRECTORIES | {Capability.CONSTANT_TIME_DIRECTORY_DELETE}),
         StoreProfile("flat", _BASE | {Capability.PINNED_SOURCE}, identity_kind="content+version"),
     )
 }
@@ -375,6 +378,41 @@ class SimulatedStore(Store):
         await self._end(fault, "rename", renames, outcomes)
         return outcomes
 
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        fault = await self._begin("rename directories", renames, len(renames))
+        outcomes: list[RenameOutcome] = []
+        for index, rename in enumerate(renames):
+            if index:
+                await self._between(fault, index, "rename directories")
+            await self._take_time()
+            struck = fault is not None and index >= fault.item
+            if struck and fault is not None and fault.kind is Kind.THROTTLED:
+                outcomes.append(NotRenamed(Refusal.FAILED, "planned: throttled"))
+            elif struck and fault is not None and fault.kind is Kind.LATE:
+                self.ether.loop.call_later(fault.seconds, self._late_directory, rename)
+                outcomes.append(Unknown("planned: answer lost"))
+            elif struck and fault is not None and fault.kind is Kind.LOST:
+                self._rename_directory(rename)
+                outcomes.append(Unknown("planned: answer lost"))
+            else:
+                outcomes.append(self._rename_directory(rename))
+        await self._end(fault, "rename directories", renames, outcomes)
+        return outcomes
+
+    def _late_directory(self, rename: Rename) -> None:
+        self._note("late rename of a directory", rename, self._rename_directory(rename))
+
+    def _rename_directory(self, rename: Rename) -> RenameOutcome:
+        disk = self._disk
+        if rename.source not in disk.directories:
+            return NotRenamed(Refusal.SOURCE_MISSING)
+        if not disk.has_parent(rename.target):
+            return NotRenamed(Refusal.PARENT_MISSING)
+        if rename.target in disk.directories or rename.target in disk.files:
+            return NotRenamed(Refusal.TARGET_EXISTS)
+        disk.move_directory(self.actor.name, rename.source, rename.target)
+        return RENAMED
+
     def _late_rename(self, rename: Rename) -> None:
         self._note("late rename", rename, self._rename(rename))
 
@@ -494,14 +532,10 @@ class SimulatedStore(Store):
 
     def _rename_away(self, path: str) -> str:
         """The local store's way: what is written by the old path from now on is refused."""
-        disk = self._disk
-        if path not in disk.directories:
+        if path not in self._disk.directories:
             return path
         away = doomed(path, f"{len(self.ether.trace):x}")
-        for directory in (*disk.directories_below(path), path):
-            disk.directories[away + directory[len(path) :]] = disk.directories.pop(directory)
-        for file in disk.below(path):
-            disk.move(self.actor.name, file, away + file[len(path) :])
+        self._disk.move_directory(self.actor.name, path, away)
         return away
 
     def _shuffled(self, paths: list[str]) -> list[str]:
@@ -596,6 +630,7 @@ class SimulatedStore(Store):
         found = [
             status for below in self._disk.below(path) if (status := self._shown(self._disk.status(below))) is not None
         ]
+        self.ether.saw_look(self.actor.name, path)
         await self._end(fault, "list tree", path, found)
         if found and self.ether.split_listings:
             for status in found:

@@ -24,7 +24,6 @@ CHECKS: list[Check] = []
 """All checks, in the order in which they are best read."""
 
 UNPROVEN: dict[Capability, str] = {
-    Capability.ATOMIC_DIRECTORY_RENAME: "a store has no call that renames a directory",
     Capability.DURABLE_WRITE: "a power failure cannot be had here",
     Capability.BULK_DELETE: "how many requests a call takes is not seen from outside",
     Capability.BULK_RENAME: "how many requests a call takes is not seen from outside",

@@ -89,6 +89,14 @@ class WatchedStore(Store):
             outcomes += await self._inner.rename_files([rename], progress)
         return outcomes
 
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        """One by one."""
+        outcomes: list[RenameOutcome] = []
+        for rename in renames:
+            await self._change(f"rename the directory {rename.source} to {rename.target}")
+            outcomes += await self._inner.rename_directories([rename])
+        return outcomes
+
     async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
         """One by one."""
         answers: list[Deleted] = []

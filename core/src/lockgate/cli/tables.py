@@ -289,6 +289,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         ),
         "completions": Listing(lambda: ({"target": e.target, "length": e.length} for e in entries() if e.upload)),
         "set_aside": Listing(lambda: (_aside(aside) for aside in plan.set_aside)),
+        "set_aside_directories": list(plan.aside_directories),
         "operations": {row.kind: row.count for row in operations},
         "seconds": round(seconds, 3),
     }
@@ -299,6 +300,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "uploads to complete" if completes else "files to rename": f"{plan.files:,} ({size(plan.bytes)})",
         "directories to make": len(plan.missing_directories),
         "files to replace": plan.replaced,
+        **({"directories set aside whole": len(plan.aside_directories)} if plan.aside_directories else {}),
     }
     moves = [(entry.target, str(entry.length), entry.source) for entry in islice(entries(), LISTED_MAX)]
     tables = [

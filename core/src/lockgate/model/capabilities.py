@@ -48,7 +48,8 @@ MEANING: dict[Capability, str] = {
     Capability.CREATE_IF_ABSENT: "of several creators of one path exactly one wins, with its whole content",
     Capability.ATOMIC_WRITE: "a small file appears with its whole content or not at all",
     Capability.CONSISTENT_LISTING: "a listing shows every file that was there when it began",
-    Capability.ATOMIC_DIRECTORY_RENAME: "a directory is renamed as one act",
+    Capability.ATOMIC_DIRECTORY_RENAME: "a directory is renamed with all that is in it as one act, which refuses a "
+    "target that exists, and the files in it keep their identities",
     Capability.CONSTANT_TIME_DIRECTORY_DELETE: "a directory tree is deleted as one act",
     Capability.BULK_DELETE: "many files are deleted by one request",
     Capability.BULK_RENAME: "many files are renamed by one request",

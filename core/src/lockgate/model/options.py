@@ -65,6 +65,7 @@ class OptionFields(TypedDict, total=False):
     conflict: Literal["append", "fail", "fail-partitions", "replace", "replace-partitions", "replace-below"] | str
     replace_below: tuple[str, ...]
     replace_order: Literal["old-first", "new-first"]
+    set_aside: Literal["files", "directories"]
     on_failure: Literal["rollback", "leave"]
     txn_id: str
     when_jobs_meet: Literal["fail", "wait"]
@@ -152,6 +153,14 @@ class JobOptions:
         "for replaced data: `old-first`, so that readers never see old and new together, or `new-first`, so that "
         "readers never see neither",
         choices=("old-first", "new-first"),
+    )
+    set_aside: Literal["files", "directories"] = _option(
+        "files",
+        "how replaced data is set aside until the commit: `files`, each under a name that no reader takes for data; or "
+        "`directories`, a whole directory by one rename where all in it is replaced and the store can "
+        "(`atomic-directory-rename`), for tables whose readers pass by directories that begin with `_`: DuckDB and "
+        "Polars do not",
+        choices=("files", "directories"),
     )
     on_failure: Literal["rollback", "leave"] = _option(
         "rollback",

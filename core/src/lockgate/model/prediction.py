@@ -32,12 +32,15 @@ def predict_operations(
     real = Capability.REAL_DIRECTORIES in capabilities
     renames = plan.files + len(plan.set_aside)
     bulk = BULK if Capability.BULK_RENAME in capabilities else 1
+    whole = plan.whole
+    alone = sum(aside.path not in whole for aside in plan.set_aside) if whole else len(plan.set_aside)
     deletes = 1 if Capability.CONSTANT_TIME_DIRECTORY_DELETE in capabilities else plan.files + 2 * len(plan.pins)
     rows = [
         Operations("read manifests", len(plan.pins)),
         Operations("probe directories", len(plan.directories) if real else 0),
         Operations("make directories", len(plan.missing_directories) if real else 0),
-        Operations("set files aside", math.ceil(len(plan.set_aside) / bulk)),
+        Operations("set directories aside", len(plan.aside_directories)),
+        Operations("set files aside", math.ceil(alone / bulk)),
         Operations("rename files", math.ceil((renames - len(plan.set_aside)) / bulk)),
         Operations("check files", plan.files if options.validate_output else 0),
         Operations("write commit record", 5, in_series=True),

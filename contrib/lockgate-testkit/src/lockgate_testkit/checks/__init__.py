@@ -12,10 +12,11 @@ from lockgate_testkit.checks import (
     output,
     renaming,
     versions,
+    whole_directories,
     writing,
 )
 
 __all__ = [
     "cancelling", "deferred", "deleting", "directories", "identity", "listing", "names", "operations", "output",
-    "renaming", "versions", "writing",
+    "renaming", "versions", "whole_directories", "writing",
 ]  # fmt: skip

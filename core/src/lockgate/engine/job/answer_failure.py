@@ -180,7 +180,7 @@ async def recorded_plan(run: JobRun, record: CommitRecord) -> CommitPlan:
     if not record.set_aside_digest:
         return plan
     replaced = await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)
-    return dataclasses.replace(plan, set_aside=replaced.files)
+    return dataclasses.replace(plan, set_aside=replaced.files, aside_directories=replaced.directories)
 
 
 def _undo_first(run: JobRun) -> str:

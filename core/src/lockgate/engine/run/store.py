@@ -260,6 +260,18 @@ class Store(ABC):
             AccessDenied, StoreUnavailable, StoreError: it cannot be written.
         """
 
+    # Only where ATOMIC_DIRECTORY_RENAME is declared.
+
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        """Rename directories with all that is in them, each as one act, and answer for each, in order; lengths and
+        identities are not looked at. Never onto or into anything that stands at a target, be it an empty directory, and
+        never where the target's parent is missing. Files that somebody is writing move along.
+
+        Raises:
+            StoreError: the whole call failed; any of the renames may have taken place, or none.
+        """
+        raise self._cannot(Capability.ATOMIC_DIRECTORY_RENAME)
+
     # Only where DEFERRED_UPLOAD is declared.
 
     uploads_expire_seconds: ClassVar[float] = 0.0
