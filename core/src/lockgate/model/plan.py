@@ -167,7 +167,8 @@ class CommitPlan:
                 next_step="move it away, write elsewhere, or choose the policy replace or replace-partitions",
             )
         # What nobody has listed yet goes by itself, and with it all that is beside it.
-        listed = [path for path in self.aside_directories if not any(p.startswith(f"{path}/") for p in in_the_way)]
+        new = [f"{path}/" for path in in_the_way]
+        listed = [path for path in self.aside_directories if not any(each.startswith(f"{path}/") for each in new)]
         plan = dataclasses.replace(self, aside_directories=listed) if len(listed) < len(whole) else self
         return dataclasses.replace(plan.replacing(blocking), missing_directories=missing)
 

@@ -54,6 +54,7 @@ async def set_aside_whole(run: JobRun, nonce: str, directories: Sequence[str], *
 
 
 async def _rename_all(run: JobRun, pending: list[Rename]) -> None:
+    failures: list[CommitFailed | OutcomeUnknown] = []
     for attempt in range(TRIES):
         if attempt:
             await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
@@ -69,15 +70,17 @@ async def _rename_all(run: JobRun, pending: list[Rename]) -> None:
         # The source first: a rename still under way may take place between the two looks.
         sources = await run.store.stat_files([rename.source for rename, _ in doubtful])
         targets = await run.store.stat_files([rename.target for rename, _ in doubtful])
-        pending = []
+        pending, failures = [], []
         for (rename, outcome), source, target in zip(doubtful, sources, targets, strict=True):
             if target is not None and target.is_directory:
                 continue
+            failure = _not_set_aside(run, rename, outcome, source)
             if target is not None or source is None or _is_over(outcome):
-                raise _not_set_aside(run, rename, outcome, source)
+                raise failure
             pending.append(rename)
-    if pending:
-        raise _not_set_aside(run, pending[0], doubtful[0][1], sources[0])
+            failures.append(failure)
+    if failures:
+        raise failures[0]
 
 
 def _is_over(outcome: object) -> bool:
