@@ -1,0 +1,70 @@
+"""A job commit whose files are renamed by Spark's executors, which may be killed, as may its driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import lockgate
+import pytest
+from test_spark_native_killed import site_with
+
+PROGRAM = Path(__file__).with_name("distributed_job.py")
+
+
+def seen(table: Path) -> set[str]:
+    found = (path.relative_to(table) for path in table.rglob("*") if path.is_file())
+    return {str(path) for path in found if not path.parts[0].startswith("_")}
+
+
+NEW = {f"p={number % 4}/new-{task}-{number}.bin" for task in range(3) for number in range(10)}
+OLD = {"p=1/old.bin", "p=9/old.bin"}
+
+
+def run(base: Path, fault: str) -> subprocess.CompletedProcess[str]:
+    job = lockgate.Job(base / "table")
+    job.setup()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    for path in OLD:
+        with attempt.open(path) as file:
+            file.write(b"old")
+    job.commit([attempt.commit()])
+    environment = os.environ | {
+        "PYTHONPATH": str(site_with(base / "site", "moving_faults")),
+        "MOVING_FAULTS_BASE": str(base),
+    }
+    command = [sys.executable, str(PROGRAM), str(base), fault]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.parametrize("fault", ["", "executor"])
+def test_complete_when_executors_rename_and_one_is_killed(java: str, tmp_path: Path, fault: str) -> None:
+    done = run(tmp_path, fault)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["files"] == 30
+    assert told["counters"]["movers"] == 2
+    assert told["counters"]["op_rename"] >= 32  # and the two that are set aside
+    assert told["counters"]["commit_file_rename"] == 30
+    assert seen(tmp_path / "table") == NEW
+    assert bool(list(tmp_path.glob("taken-*"))) == bool(fault)
+
+
+def test_continuity_when_a_mover_goes_on_after_its_job_was_undone(java: str, tmp_path: Path) -> None:
+    done = run(tmp_path, "driver")
+    assert done.returncode < 0
+    (recovery,) = lockgate.recover(str(tmp_path / "table"), undo=True, force=True).values()
+    assert recovery.outcome == "undone"
+    assert seen(tmp_path / "table") == OLD
+    (tmp_path / "go").touch()
+    for _ in range(600):
+        if (tmp_path / "late").exists():
+            break
+        time.sleep(0.1)
+    assert (tmp_path / "late").read_text() == "stage-fails"
+    assert seen(tmp_path / "table") == OLD
