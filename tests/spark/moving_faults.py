@@ -1,6 +1,6 @@
 """A plugin for tests: the first mover to begin its share has the fault that a file BASE/fault names. `executor`: its
-executor is killed, and so is it. `driver`: the driver is killed, and the mover, which nobody reaches any more, waits for
-the file `go` before it goes on; how that ends is in the file `late`."""
+executor is killed, and so is it. `driver`: the driver is killed, and the mover, which nobody reaches any more, waits
+for the file `go` before it goes on; how that ends is in the file `late`."""
 
 import os
 import signal

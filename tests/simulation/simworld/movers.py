@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lockgate.engine.renames import move_share
 from lockgate.engine.run.concurrency import together
 from lockgate.model.errors import CommitFailed, LockgateError
+from lockgate.model.layout import record_sequence
 from lockgate.model.phases import Phase
 from lockgate.model.record import decode_record
 from lockgate.model.shares import Moved, Share
@@ -94,5 +95,6 @@ class Movers:
         if self._job.again_of:
             return False
         layout, files = self._job.layout, self._world.ether.disk.files
-        newest = max(path for path in files if path.startswith(layout.commit_record(0)[:-5]))
-        return decode_record(files[newest].content, name="").phase not in _AT_WORK
+        found = [path for path in files if path.startswith(layout.commit_record(0)[:-5])]
+        newest = max(found, key=lambda path: record_sequence(path.rpartition("/")[2]) or 0, default="")
+        return not newest or decode_record(files[newest].content, name="").phase not in _AT_WORK

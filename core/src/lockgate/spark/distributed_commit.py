@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = get_log()
 
-ENDED_SECONDS = 60.0
+ENDED_SECONDS = 60
 """So long a driver whose commit fails waits for the tasks that it has cancelled."""
 
 DISTRIBUTED_ABOVE = 10_000
@@ -90,10 +90,13 @@ class SparkMovers:
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            await asyncio.to_thread(self._context.cancelJobGroup, group)
-            await asyncio.wait([work], timeout=ENDED_SECONDS)
-            if work.done() and not work.cancelled():
-                work.exception()  # asked for, so that nobody is told of an error that was never retrieved
+            # Again and again: it may not have come to Spark yet.
+            for _ in range(ENDED_SECONDS):
+                await asyncio.to_thread(self._context.cancelJobGroup, group)
+                await asyncio.wait([work], timeout=1.0)
+                if work.done():
+                    work.exception()  # asked for, so that nobody is told of an error that was never retrieved
+                    break
             raise
 
     def _run(self, group: str, shares: Sequence[Share]) -> list[Moved]:
