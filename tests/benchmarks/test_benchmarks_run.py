@@ -53,6 +53,13 @@ def test_a_replaced_partition_is_set_aside_by_one_request_on_azure(tmp_path: Pat
     assert all(row["stage_s"] > 0 for row in local)
 
 
+@pytest.mark.spark
+def test_a_distributed_job_commit_is_measured(tmp_path: Path) -> None:
+    found = run("bench_distributed_commit.py", tmp_path / "figures.json")
+    assert [each["tasks"] for each in found] == [0, 2, 0]
+    assert all(each["rate"] > 0 for each in found)
+
+
 def test_memory_of_whatever_looks_at_all_files_is_measured(tmp_path: Path) -> None:
     found = run("bench_memory.py", tmp_path / "figures.json", "--directory", str(tmp_path), "--files", "1000")
     assert [row["operation"] for row in found["jobs"]] == [

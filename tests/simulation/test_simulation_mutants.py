@@ -7,6 +7,7 @@ from itertools import islice
 import mutants_deferred  # noqa: F401  # enters its mutants into the list
 import mutants_directories  # noqa: F401
 import mutants_mended  # noqa: F401
+import mutants_movers  # noqa: F401
 import mutants_museum  # noqa: F401
 import pytest
 from mutants import MUTANTS, Mutant, hunt, seeds_of

@@ -164,6 +164,8 @@ class Scenario:
     """A local disk renames a tree away before it deletes it, file by file; where that cannot be, it goes in place."""
     forgets: bool = False
     """In the end, before the last operator comes, the transaction id is forgotten."""
+    movers: int = 0
+    """A driver of the manifest protocol has so many movers, and the files are renamed by them."""
     judges_finishing: bool = False
     """What recovery could finish, it must finish, and what anybody is told must be so."""
 

@@ -64,6 +64,7 @@ from simworld.event_loop import ACTOR, simulated_loop
 from simworld.faults import Faults, Kind, NoFaults, RandomFaults
 from simworld.features import same_bytes, scenario_of
 from simworld.judges import MOMENT, Before, Edited, Judges, Violation, Written
+from simworld.movers import Movers
 from simworld.people import act
 from simworld.scenario import AttemptPlan, JobPlan, Person, Scenario, Stranger, Visitor, changed, options
 from simworld.store import NAMES, Actor, Ether, SimulatedStore, profile_of, proof_of_copy, turn
@@ -302,6 +303,7 @@ class World:
             open_store=_elsewhere,
             marker=marker,
             task_attempt_id=attempt,
+            movers=Movers(self, actor, job, marker) if job and scenario.movers and not attempt else None,
         )
 
     def _operators_options(self, alive_seconds: float) -> JobOptions:

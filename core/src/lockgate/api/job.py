@@ -28,6 +28,7 @@ from lockgate.engine.job.setup import setup_job
 from lockgate.engine.record.ended_jobs import committed_summary
 from lockgate.engine.record.marker import check_marker
 from lockgate.engine.run.job_run import JobRun, counted_since, merged
+from lockgate.engine.run.movers import Movers
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
@@ -219,12 +220,15 @@ class Job:
         except JobNotFound as error:
             raise self._why_not_there(error) from error
 
-    def commit(self, receipts: Sequence[Receipt] | None = None) -> Summary:
+    def commit(self, receipts: Sequence[Receipt] | None = None, *, movers: Movers | None = None) -> Summary:
         """Commit exactly the task attempts of these receipts.
 
         Without receipts, the manifests that are found are committed, which is weaker: the job is no longer pinned. Of a
         task whose attempts both committed, the later counts, whichever of them the engine has accepted, and a task that
         has left no manifest is not missed. It is for those who have lost the receipts, such as `lockgate commit`.
+
+        `movers` rename the files of a job of the manifest protocol, as Spark's executors do for
+        `lockgate.spark.commit`; without them this process does.
 
         Raises:
             JobNotFound: the job is committed already, was ended otherwise, or was never set up: the text says which.
@@ -239,6 +243,7 @@ class Job:
         it is, and goes when it ends; not with `progress=False`.
         """
         run = self._run()
+        run.movers = movers
         try:
             with rolling_back_on_sigterm(), telling_how_it_ended(run), showing_progress(run):
                 summary = IO_LOOP.run(commit_once(run, receipts))

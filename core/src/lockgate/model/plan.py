@@ -94,6 +94,11 @@ class CommitPlan:
         if batch:
             yield batch
 
+    def by_manifest(self) -> Iterator[tuple[Pin, int]]:
+        """The pin of each manifest, with how many entries it has, in order."""
+        for pin, chunk in zip(self.pins, self.entries, strict=True):
+            yield pin, len(_decode(chunk))
+
     @property
     def replaced(self) -> int:
         """How many files of the destination are replaced. An old `_SUCCESS` is set aside with them, and is none."""

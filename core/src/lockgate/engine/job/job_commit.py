@@ -246,6 +246,7 @@ async def _move(run: JobRun, log: RecordLog, plan: CommitPlan) -> FileList:
         set_aside_digest=digest,
         made_directories=list(plan.missing_directories),
     )
+    run.held_as = log.nonce
     return await _move_and_list(run, plan, nonce)
 
 

@@ -18,6 +18,7 @@ from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_al
 from lockgate.engine.renames.replaced_files import set_aside
 from lockgate.engine.renames.whole_directories import look_again, set_aside_whole
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.movers import Movers
 from lockgate.model.capabilities import WEAKENING, Capability
 from lockgate.model.errors import CommitFailed, FileChanged
 from lockgate.model.files import FileStatus, Rename, Renamed
@@ -27,6 +28,7 @@ from lockgate.model.numbers import Numbers
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.replaced import SetAside
+from lockgate.model.shares import shares_of
 from lockgate.model.urls import parent_of
 
 
@@ -175,14 +177,44 @@ async def _make_directories(run: JobRun, plan: CommitPlan) -> None:
 
 async def _rename_files(run: JobRun, plan: CommitPlan) -> None:
     with run.stage("rename_files"):
-        progress = run.progress(plan.files)
-        for batch in plan.batches():
-            renames = [Rename(e.source, e.target, e.length, e.identity) for e in batch]
-            began = run.runtime.tick()
-            await rename_all(run, renames, progress, make_parents=True)
-            run.statistics.took("commit_file_rename", run.runtime.tick() - began, len(renames))
+        count = run.movers.wanted(plan.files) if run.movers is not None and run.held_as else 0
+        if run.movers is not None and count > 1:
+            await _rename_by_movers(run, run.movers, plan, count)
+        else:
+            await _rename_all(run, plan)
         run.count("committer_files_committed", plan.files)
         run.count("committer_bytes_committed", plan.bytes)
+
+
+async def _rename_all(run: JobRun, plan: CommitPlan) -> None:
+    progress = run.progress(plan.files)
+    for batch in plan.batches():
+        renames = [Rename(e.source, e.target, e.length, e.identity) for e in batch]
+        began = run.runtime.tick()
+        await rename_all(run, renames, progress, make_parents=True)
+        run.statistics.took("commit_file_rename", run.runtime.tick() - began, len(renames))
+
+
+async def _rename_by_movers(run: JobRun, movers: Movers, plan: CommitPlan, count: int) -> None:
+    """All files in place by others' renames, when this returns; what they have counted is this job's.
+
+    Raises:
+        CommitFailed: they answer for fewer files than there are.
+    """
+    shares = shares_of(run.held_as, plan.by_manifest(), plan.files, count)
+    answers = await movers.move(shares)
+    moved = sum(answer.files for answer in answers)
+    if moved != plan.files:
+        raise CommitFailed(
+            f"movers have renamed {moved} of {plan.files} files",
+            where=run.url(run.layout.attempt_directory),
+            next_step="run the job again; without movers if it happens again",
+        )
+    for answer in answers:
+        for name, count in answer.counters.items():
+            run.count(name, count)
+        run.statistics.add(answer.statistics)
+    run.count("movers", len(shares))
 
 
 async def validate(run: JobRun, plan: CommitPlan) -> None:
