@@ -44,6 +44,22 @@ def test_sparks_own_writer_beside_sparks_default_is_measured(tmp_path: Path) -> 
     assert all(each["ratio"] > 0 for each in found)
 
 
+def test_a_replaced_partition_is_set_aside_by_one_request_on_azure(tmp_path: Path) -> None:
+    by_files, by_directories, *local = run("bench_set_aside.py", tmp_path / "f.json", "--directory", str(tmp_path))
+    assert by_files["set_aside"] == 5 * by_files["partitions"]
+    assert by_directories["set_aside"] <= 1.1 * by_directories["partitions"]
+    assert 1 <= by_directories["looked"] <= 2
+    assert by_directories["total"] < by_files["total"]
+    assert all(row["stage_s"] > 0 for row in local)
+
+
+@pytest.mark.spark
+def test_a_distributed_job_commit_is_measured(tmp_path: Path) -> None:
+    found = run("bench_distributed_commit.py", tmp_path / "figures.json")
+    assert [each["tasks"] for each in found] == [0, 2, 0]
+    assert all(each["rate"] > 0 for each in found)
+
+
 def test_memory_of_whatever_looks_at_all_files_is_measured(tmp_path: Path) -> None:
     found = run("bench_memory.py", tmp_path / "figures.json", "--directory", str(tmp_path), "--files", "1000")
     assert [row["operation"] for row in found["jobs"]] == [

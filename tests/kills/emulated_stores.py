@@ -13,8 +13,8 @@ from lockgate_lab.gcs import GcsLab
 from lockgate_lab.gcs.buckets import Bucket
 from lockgate_lab.servers import Azurite, MiniHdfs, VersityGateway, start_or_skip
 
-REMOTE = ("abfs", "abfs-flat", "gcs", "gcs-deferred", "hdfs", "s3")
-"""With the protocol that each takes by itself, but for the one that says which it is told to take. `abfs-flat` is an
+REMOTE = ("abfs", "abfs-deferred", "abfs-flat", "gcs", "gcs-deferred", "hdfs", "s3")
+"""With the protocol that each takes by itself, but for those that say which they are told to take. `abfs-flat` is an
 account without a hierarchical namespace, Azurite's."""
 
 STORES = ("local", *REMOTE)
@@ -25,12 +25,13 @@ def destination_on(kind: str, directory: Path, *, latency_ms: float = 0.0) -> It
     """An empty destination on a store of this kind; emulators of the lab answer `latency_ms` late."""
     if kind == "local":
         yield str(directory / "table"), {}
-    elif kind == "abfs":
+    elif kind in ("abfs", "abfs-deferred"):
         with AzureLab(AzureSettings(check_signatures=True)) as azure:
             azure.on_loop(lambda: azure.account.create("data"))
             azure.control.latency(latency_ms)
             url = "abfss://data@devstoreaccount1.dfs.core.windows.net/tables/events"
-            yield url, {"store.connection_string": azure.connection_string}
+            told = {"protocol": "deferred"} if kind == "abfs-deferred" else {}
+            yield url, {"store.connection_string": azure.connection_string, **told}
     elif kind == "abfs-flat":
         azurite = start_or_skip(Azurite())
         try:

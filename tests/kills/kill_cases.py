@@ -64,6 +64,12 @@ KINDS = [
     _kind("fail, refused", WITH_NEW_NAMES, conflict="fail", refused=True),
     *_replacing(),
     _kind("replace, a file where a directory must be", {"at the root/n": "new"}, conflict="replace"),
+    _kind(
+        "replace-partitions, directories set aside whole",
+        WITH_OLD_NAMES | {"p=0/n": "new n"},
+        conflict="replace-partitions",
+        set_aside="directories",
+    ),
     _kind("replace, nothing there", WITH_NEW_NAMES, old={}, conflict="replace"),
     _kind("replace, no summary", WITH_OLD_NAMES, conflict="replace", mark_success="false"),
     _kind("replace, listed apart", WITH_OLD_NAMES, conflict="replace", file_list_inline_max="0"),

@@ -20,7 +20,7 @@ import pytest
 from forked_drivers import ForkedDrivers
 from kill_cases import JobKind
 from kill_moments import JOB, Moment, World
-from parquet_readers import REPLACING, judge_readers
+from parquet_readers import PASS_BY, REPLACING, duckdb_glob, judge_readers, polars_glob, rows_in_place
 
 Some = Callable[[list[Moment]], list[Moment]]
 
@@ -73,6 +73,26 @@ def test_readers_find_what_is_in_place_when_somebody_has_deleted_the_directories
         drivers.kill(moment.kill, "write", **world.job)
         drivers.do("delete_jobs", url=str(world.root))
         judge_readers(world.root, f"{moment}; its directory deleted", at_rest=True)
+
+
+def test_only_readers_of_hidden_directories_find_what_was_set_aside_whole(
+    drivers: ForkedDrivers, tmp_path: Path, some: Some
+) -> None:
+    """Why `set_aside=directories` is an option: whatever its place is called, DuckDB and Polars look into it."""
+    options = REPLACING.options | {"set_aside": "directories"}
+    world = World(tmp_path / "table", drivers, JobKind(REPLACING.name, REPLACING.new, options, REPLACING.old))
+    moments, _ = world.moments()
+    seen = 0
+    for moment in some(moments)[::2]:
+        world.begin_anew()
+        drivers.kill(moment.kill, "write", **world.job)
+        judge_readers(world.root, str(moment), readers=PASS_BY)
+        if list(world.root.glob("_lockgate/replaced/*/*-whole/_0-directory")):
+            seen += 1
+            aside = sorted({row for row in duckdb_glob(world.root) if row not in rows_in_place(world.root)})
+            assert aside == ["old p=0/a.parquet", "old p=0/b.parquet"]
+            assert sorted(polars_glob(world.root)) == sorted(duckdb_glob(world.root))
+    assert seen
 
 
 def test_readers_of_json_find_no_bookkeeping_where_no_job_is_at_work(

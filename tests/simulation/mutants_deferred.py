@@ -14,6 +14,7 @@ from lockgate.engine.record.record_log import read_record
 from lockgate.engine.recovery import recover
 from lockgate.model.files import FileStatus, Unknown
 from lockgate.model.layout import MANIFEST_SUFFIX
+from lockgate.model.replaced import SetAside
 from lockgate.model.uploads import Completed, NotCompleted, Upload, UploadRefusal
 from lockgate.protocols.deferred import DeferredProtocol, job_commit, protocol, undo
 from lockgate.protocols.deferred.task_commit import is_manifest
@@ -21,7 +22,7 @@ from mutants import REPLACING, _crowd, _nothing, _true, mutant
 from simworld.faults import CRASHES, Kind
 from simworld.features import Feature
 from simworld.scenario import AttemptPlan, Person, Scenario, Visitor, changed, options, options_on
-from simworld.store import BUCKET, POOL, SESSIONS, SimulatedStore, turn
+from simworld.store import BUCKET, POOL, SESSIONS, VERSIONED, SimulatedStore, turn
 
 ON_A_BUCKET = (Feature.UPLOADS,)
 
@@ -176,6 +177,76 @@ def replaced_files_go_before_the_commit_point() -> Iterator[None]:
         await run.store.delete_if_same(list(plan.set_aside))
 
     with patch.object(DeferredProtocol, "perform", perform):
+        yield
+
+
+def _of_names_that_are_there(scenario: Scenario) -> Scenario:
+    """Where older versions are kept: a driver that may die or fail anywhere replaces files by files of the same names,
+    while somebody changes one, and an operator undoes what it left."""
+    chosen = options_on(BUCKET.name, options(conflict="replace", requests_in_flight=2, alive_seconds=0.0))
+    job = replace(scenario.jobs[0], options=chosen, start=0.0, twin=None, aborts=False, commits_twice=False)
+    before = {f"p=1/{number}": f"before|{number}".encode() for number in range(3)}
+    attempts = tuple(AttemptPlan(task, 0, (f"p=1/{task}", f"p=3/{task}")) for task in range(3))
+    return replace(
+        scenario,
+        store=VERSIONED.name,
+        before=before,
+        jobs=(replace(job, job_id="job1", attempts=attempts),),
+        people=(Person("moving", "replace", turns=3), Person("appears", "replace", nth=2)),
+        visitors=(),
+        fault_kinds=CRASHES,
+        fault_rate=0.05,
+        split_batches=True,
+        settle_before_sleepers_wake=False,
+        settle_undoes=True,
+    )
+
+
+@mutant("undoable", features=ON_A_BUCKET, shape=_of_names_that_are_there)
+def a_completion_replaces_whatever_has_the_name() -> Iterator[None]:
+    """An upload that is to replace a file is completed without `If-Match`: what somebody has written there since the
+    plan is replaced unseen."""
+    with patch.object(SimulatedStore, "refuses_another", False):
+        yield
+
+
+@mutant("complete", "undoable", features=ON_A_BUCKET, shape=_of_names_that_are_there)
+def an_undoing_deletes_a_replaced_name_plainly() -> Iterator[None]:
+    """Which hides the version that was to come back, as it hides the job's own."""
+
+    async def take_back(run: Any, uploads: Sequence[Upload], beneath: Any) -> None:
+        found = await run.store.stat_files([upload.path for upload in uploads])
+        pairs = zip(uploads, found, strict=True)
+        ours = [each for upload, each in pairs if each is not None and upload.is_what(each, run.store.same_identity)]
+        await run.store.delete_if_same(ours)
+
+    with patch.object(undo, "take_back", take_back):
+        yield
+
+
+@mutant("undoable", features=ON_A_BUCKET, shape=_of_names_that_are_there)
+def an_undoing_deletes_the_newest_version() -> Iterator[None]:
+    """Whosever it is."""
+
+    async def take_back(run: Any, uploads: Sequence[Upload], beneath: Any) -> None:
+        found = await run.store.stat_versions([FileStatus(upload.path) for upload in uploads])
+        newest = [each for each in found if each is not None]
+        await run.store.delete_versions([each for each in newest if each.version != beneath[each.path].version])
+
+    with patch.object(undo, "take_back", take_back):
+        yield
+
+
+@mutant("undoable", "complete", features=ON_A_BUCKET, shape=_of_names_that_are_there)
+def what_is_replaced_by_name_is_deleted_after_the_commit_point() -> Iterator[None]:
+    """As files of other names are: where the job's own has the same content, it is that which goes."""
+    honest = job_commit._replaced
+
+    async def replaced(run: Any, record: Any) -> Any:
+        found = await run.store.stat_files([aside.path for aside in await honest(run, record) or ()])
+        return [SetAside(each.path, each.length, each.identity) for each in found if each is not None]
+
+    with patch.object(job_commit, "_replaced", replaced):
         yield
 
 

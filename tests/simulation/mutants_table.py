@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import mutants_deferred  # noqa: F401  # enters its mutants into the list
+import mutants_directories  # noqa: F401
 import mutants_mended  # noqa: F401
+import mutants_movers  # noqa: F401
 import mutants_museum  # noqa: F401
 from mutants import MUTANTS, Mutant
 

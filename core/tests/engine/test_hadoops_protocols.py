@@ -261,3 +261,20 @@ def test_what_a_v1_job_has_begun_to_commit_survives_a_committer_that_deletes_tem
     shutil.rmtree(tmp_path / "_temporary")
     assert recover(str(tmp_path), job.job_id, force=True)[job.job_id].outcome == "finished"
     assert seen(tmp_path) == {"a": b"1", "b": b"2"}
+
+
+def test_v1_sets_a_replaced_directory_aside_by_one_rename_and_brings_it_back(tmp_path: Path) -> None:
+    (tmp_path / "p=1").mkdir()
+    for name in ("x", "y"):
+        (tmp_path / "p=1" / name).write_bytes(b"old")
+    job = a_job(tmp_path, "v1", conflict="replace", set_aside="directories", on_failure="leave")
+    receipt = done(job, {"p=1/a": b"1"})
+    store = make_faulty(job)
+    store.fail_at = lambda name, subject: name == "rename_files" and "_SUCCESS-" in subject[0].source
+    with pytest.raises((CommitFailed, Stop)):
+        job.commit([receipt])
+    recover(str(tmp_path), job.job_id, undo=True, force=True)
+    assert seen(tmp_path) == {"p=1/x": b"old", "p=1/y": b"old"}
+    again = a_job(tmp_path, "v1", conflict="replace", set_aside="directories")
+    again.commit([done(again, {"p=1/a": b"1"})])
+    assert seen(tmp_path) == {"p=1/a": b"1"}

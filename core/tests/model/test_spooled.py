@@ -15,7 +15,7 @@ from lockgate.model.replaced import ReplacedFiles, SetAside, decode_replaced, en
 from lockgate.model.spooled import Spooled, windows
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(['"],["', "\\", '\\"],[', "]"])
-FILES = st.lists(st.builds(SetAside, TEXT, st.integers(-1, 1 << 40), TEXT), max_size=12)
+FILES = st.lists(st.builds(SetAside, TEXT, st.integers(-1, 1 << 40), TEXT, TEXT), max_size=12)
 
 
 @pytest.fixture(autouse=True)
@@ -89,6 +89,17 @@ def test_the_list_of_replaced_files_is_the_same_bytes_however_it_is_written(file
     found = decode_replaced(content, name="n")
     assert list(found.files) == files
     assert msgspec.structs.replace(found, files=files) == _list_of(files)
+
+
+@given(FILES)
+def test_a_list_that_names_directories_is_of_a_type_that_earlier_versions_refuse(files) -> None:
+    listed = msgspec.structs.replace(_list_of(files), directories=("x=1", "y"))
+    content = encode_replaced(listed)
+    assert msgspec.json.decode(content)["type"] == "lockgate.ReplacedFiles/2"
+    found = decode_replaced(content, name="n")
+    assert (list(found.files), found.directories) == (files, ("x=1", "y"))
+    with pytest.raises(LockgateError, match="another version"):
+        decode_replaced(content.replace(b"ReplacedFiles/2", b"ReplacedFiles/1"), name="n")
 
 
 @given(FILES)

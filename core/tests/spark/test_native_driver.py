@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import on_a_terminal
 import pytest
 from lockgate.spark.native_job import NativeJob
 
@@ -161,3 +162,25 @@ def test_what_hadoops_connector_is_told_of_the_store_is_read_and_ours_comes_firs
         "fs.azure.account.hns.enabled": "false",
         "hns": "true",
     }
+
+
+@pytest.mark.parametrize(
+    ("terminal", "settings", "drawn"),
+    [
+        (True, {"spark.ui.showconsoleprogress": "true"}, True),
+        (True, {"spark.ui.showConsoleProgress": "true", "spark.lockgate.progress": "false"}, False),
+        (True, {}, False),
+        (False, {"spark.ui.showConsoleProgress": "true"}, False),
+    ],
+)
+def test_progress_goes_to_the_terminal_of_the_jvm_where_spark_shows_its_own(
+    tmp_path: Path, terminal: bool, settings: dict[str, str], drawn: bool
+) -> None:
+    job = {"url": f"file:{tmp_path / 't'}", "job_id": JOB, "nonce": "0123456789abcdef", "settings": settings}
+    requests = tmp_path / "requests"
+    lines = [{**job, "do": what, "messages": [], "number": 1} for what in ("setup", "commit")]
+    requests.write_text("\n".join(map(json.dumps, lines)))
+    (tmp_path / "java").symlink_to(Path(sys.executable).resolve())
+    command = [str(tmp_path / "java"), str(Path(__file__).with_name("fake_jvm.py")), sys.executable, str(requests)]
+    _, said = on_a_terminal.run(command, tmp_path / "site", terminal=terminal)
+    assert ("\rlockgate: " in said, bool(said)) == (drawn, drawn)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from lockgate import LockgateError, collect_garbage, jobs, recover, verify
+from lockgate.model.capabilities import Capability
 from lockgate.model.errors import DestinationConflict, JobNotFound, ManifestInvalid
 from remote_jobs import AWKWARD, RemoteTable
 
@@ -58,6 +59,16 @@ def replace_partitions_leaves_the_other_partitions(table: RemoteTable) -> None:
     table.write(_files("one", 5))
     table.write(_files("two", 2), conflict="replace-partitions", replace_order="new-first")
     assert table.read() == {**_files("two", 2), **{p: c for p, c in _files("one", 5).items() if p[2] in "234"}}
+
+
+def directories_are_set_aside_whole_where_the_store_can(table: RemoteTable) -> None:
+    table.write(_files("one", 5) | _files("beside", 3))
+    job = table.job(conflict="replace-partitions", set_aside="directories")
+    summary = job.commit([table.task(job, _files("two", 4))])
+    whole = {Capability.ATOMIC_DIRECTORY_RENAME, Capability.REAL_DIRECTORIES} <= job.capabilities
+    assert summary.counters.get("directories_set_aside", 0) == (3 if whole else 0)
+    assert table.read() == _files("two", 4) | {"p=4/one.bin": b"one 4"}
+    assert table.left_over() == []
 
 
 def awkward_names_arrive(table: RemoteTable) -> None:
@@ -141,6 +152,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     fail_refuses_a_destination_that_holds_data,
     replace_leaves_nothing_old,
     replace_partitions_leaves_the_other_partitions,
+    directories_are_set_aside_whole_where_the_store_can,
     awkward_names_arrive,
     large_and_empty_files_arrive,
     a_pickled_job_commits_only_what_its_receipts_name,
@@ -154,8 +166,9 @@ def recover_after(
     table: RemoteTable, break_renames: Callable[[], None], mend: Callable[[], None], *, undo: bool
 ) -> None:
     """A job commit whose renames stop half way, left as it is, is finished or undone by recovery."""
-    table.write(_files("old", 4))
-    job = table.job(conflict="replace", on_failure="leave", patience_seconds=0.2)
+    old = _files("old", 4) | _files("beside", 2)
+    table.write(old)
+    job = table.job(conflict="replace", set_aside="directories", on_failure="leave", patience_seconds=0.2)
     receipts = [table.task(job, {f"p={n}/new-{t}.bin": b"new" for n in range(10)}, t) for t in range(4)]
     break_renames()
     with pytest.raises(LockgateError) as caught:
@@ -166,7 +179,7 @@ def recover_after(
     recover(table.url, job.job_id, undo=undo or None, force=True, options=table.job_options())
     recover(table.url, job.job_id, undo=undo or None, force=True, options=table.job_options())
     new = {f"p={n}/new-{t}.bin": b"new" for n in range(10) for t in range(4)}
-    assert table.read() == (_files("old", 4) if undo else new)
+    assert table.read() == (old if undo else new)
 
 
 def no_secret_is_shown(

@@ -195,7 +195,7 @@ def test_identities_say_content_and_generation() -> None:
 
 
 def test_options_are_checked() -> None:
-    for wrong in ({"rename": "mv"}, {"batch_calls": "101"}, {"chunk_bytes": "1"}):
+    for wrong in ({"rename": "mv"}, {"batch_calls": "101"}, {"chunk_bytes": "1"}, {"endpoint_url": "ftp://h"}):
         with pytest.raises(OptionError):
             GcsSettings.resolve(wrong, {})
     emulated = GcsSettings.resolve({}, {"STORAGE_EMULATOR_HOST": "127.0.0.1:4443"})

@@ -13,7 +13,7 @@ import pytest
 from lockgate.engine.run.store import Store
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
-from lockgate_lab.servers import MinioServer, MotoServer, VersityGateway, start_or_skip
+from lockgate_lab.servers import MinioServer, MotoServer, VersityGateway, VersityGatewayOfVersions, start_or_skip
 
 AnyS3 = MinioServer | MotoServer | VersityGateway
 
@@ -38,6 +38,23 @@ class Bucket:
                 found[each["Key"][len(path) + 1 :]] = body
         return found
 
+    def set_versioning(self, state: str) -> None:
+        """`Enabled` or `Suspended`."""
+        self.client.put_bucket_versioning(Bucket=self.name, VersioningConfiguration={"Status": state})
+
+    def versions(self, path: str) -> dict[str, list[bytes | None]]:
+        """Every version of what is below a path, the newest first; None is a delete marker."""
+        found: dict[str, list[tuple[tuple[bool, float], bytes | None]]] = {}
+        listed = self.client.list_object_versions(Bucket=self.name, Prefix=f"{path}/")
+        for each in listed.get("Versions", ()):
+            got = self.client.get_object(Bucket=self.name, Key=each["Key"], VersionId=each["VersionId"])
+            at = (not each["IsLatest"], -each["LastModified"].timestamp())
+            found.setdefault(each["Key"][len(path) + 1 :], []).append((at, got["Body"].read()))
+        for each in listed.get("DeleteMarkers", ()):
+            at = (not each["IsLatest"], -each["LastModified"].timestamp())
+            found.setdefault(each["Key"][len(path) + 1 :], []).append((at, None))
+        return {key: [content for _, content in sorted(each, key=lambda pair: pair[0])] for key, each in found.items()}
+
     def uploads(self) -> list[str]:
         """The keys of uploads that are neither complete nor given up."""
         found = self.client.list_multipart_uploads(Bucket=self.name).get("Uploads", ())
@@ -48,6 +65,14 @@ class Bucket:
 def versity() -> Iterator[VersityGateway]:
     """A server that honours every condition."""
     server = start_or_skip(VersityGateway())
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def versions() -> Iterator[VersityGateway]:
+    """The same, for buckets that keep versions."""
+    server = start_or_skip(VersityGatewayOfVersions())
     yield server
     server.stop()
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from lockgate.engine.run.store import OutputFile, Store
 from lockgate.model.files import Deleted, FileStatus
@@ -100,6 +101,60 @@ class DeletesAnything(S3Store):
         return [Deleted.DELETED for _ in files]
 
 
+class LosesWhatItReplaces(S3Store):
+    """It claims versions, and keeps none."""
+
+    async def complete_uploads(self, uploads: Sequence[Upload], *how: Any) -> list[CompletionOutcome]:
+        before = await self.stat_versions([FileStatus(upload.path) for upload in uploads])
+        outcomes = await super().complete_uploads(uploads, *how)
+        await super().delete_versions([each for each in before if each is not None])
+        return outcomes
+
+
+class TakesBackTheNewestVersion(S3Store):
+    async def delete_versions(self, files: Sequence[FileStatus]) -> None:
+        newest = await self.stat_versions([FileStatus(file.path) for file in files])
+        await super().delete_versions([each for each in newest if each is not None])
+
+
+class HidesWhatItTakesBack(S3Store):
+    async def delete_versions(self, files: Sequence[FileStatus]) -> None:
+        await self.delete_files([file.path for file in files])
+
+
+class TakesVersionsOfOneContentForOne(S3Store):
+    async def versions_of(self, uploads: Sequence[Upload]) -> list[Sequence[FileStatus]]:
+        return [
+            [each for each in await self._versions_at(upload.path) if each.identity == upload.identity]
+            for upload in uploads
+        ]
+
+
+class ReplacesWhateverIsThere(S3Store):
+    async def complete_uploads(self, uploads: Sequence[Upload], *how: Any) -> list[CompletionOutcome]:
+        found = await self.stat_files([upload.path for upload in uploads])
+        pairs = zip(uploads, found, strict=True)
+        seen = [msgspec.structs.replace(upload, replaces=status.identity if status else "") for upload, status in pairs]
+        return await super().complete_uploads(seen, *how)
+
+
+@pytest.mark.parametrize("s3", ["versions"], indirect=True)
+@pytest.mark.parametrize(
+    ("liar", "found_by"),
+    [
+        (LosesWhatItReplaces, "a_replaced_file_comes_back"),
+        (TakesBackTheNewestVersion, "what_is_taken_back_is_no_version_of_somebody_else"),
+        (HidesWhatItTakesBack, "a_replaced_file_comes_back"),
+        (TakesVersionsOfOneContentForOne, "a_replaced_file_comes_back"),
+        (ReplacesWhateverIsThere, "a_completion_replaces_the_file_that_was_seen_and_no_other"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_a_lie_about_versions_is_found(bucket: Any, liar: type[S3Store], found_by: str) -> None:
+    bucket.set_versioning("Enabled")
+    find(bucket, liar, found_by)
+
+
 @pytest.mark.parametrize("s3", ["versity"], indirect=True)
 @pytest.mark.parametrize(
     ("liar", "found_by"),
@@ -119,6 +174,12 @@ class DeletesAnything(S3Store):
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_a_lie_is_found(bucket: Any, liar: type[S3Store], found_by: str) -> None:
+    find(bucket, liar, found_by)
+
+
+def find(bucket: Any, liar: type[S3Store], found_by: str) -> None:
+    """The check passes on the honest store, and finds the liar."""
+
     def store_of(kind: type[S3Store]) -> Callable[[str], Store]:
         settings = S3Settings.resolve(bucket.store, {})
         options = JobOptions(store=bucket.store)

@@ -12,6 +12,7 @@ from typing import Protocol
 from zlib import crc32
 
 from lockgate.model.files import FileStatus
+from lockgate.model.layout import is_reserved
 from lockgate.model.urls import check_relative
 
 
@@ -64,6 +65,9 @@ class Observer(Protocol):
     def saw_completion(self, actor: str, path: str, new: Stored, old: Stored | None) -> None:
         """A deferred upload became a file, in the place of `old` if that is not None."""
 
+    def saw_version_removal(self, actor: str, path: str, gone: Stored, *, was_seen: bool) -> None:
+        """One version of a file was deleted; `was_seen`: readers saw it, and see the one before it now, if any."""
+
     def saw_given_up(self, actor: str, upload: Pending) -> None:
         """A deferred upload was given up."""
 
@@ -87,6 +91,11 @@ class Disk:
     """Deferred uploads by their tokens."""
     one_pool_a_path: bool = False
     """Whether the uploads of one path wait in one place, and go with the first of them that ends."""
+    keeps_versions: bool = False
+    """Whether what is written over, or deleted, stays as an older version. Not of what committers keep."""
+    beneath: dict[str, list[Stored | None]] = field(default_factory=dict)
+    """The older versions of each path, the oldest first; None: it was deleted. Where versions are and no file is, it
+    is deleted now."""
     _serial: int = 0
 
     def make(self, content: bytes, label: object = None, proof: str = "") -> Stored:
@@ -107,7 +116,10 @@ class Disk:
         """What is at a path."""
         found = self.files.get(path)
         if found is not None:
-            return FileStatus(path, len(found.content), found.identity, modified=found.modified, proof=found.proof)
+            version = str(found.serial) if self.keeps_versions else ""
+            return FileStatus(
+                path, len(found.content), found.identity, modified=found.modified, proof=found.proof, version=version
+            )
         if self.real_directories and path in self.directories:
             return FileStatus(path, is_directory=True, modified=self.directories[path])
         return None
@@ -127,6 +139,7 @@ class Disk:
         check_relative(path)
         self.touch(path)
         old = self.files.get(path)
+        self._keep(path)
         self.files[path] = stored
         self.observer.saw_put(actor, path, stored, old)
 
@@ -142,6 +155,7 @@ class Disk:
         upload = self.pending.pop(token)
         old = self.files.get(upload.path)
         upload.stored.modified = self.clock()
+        self._keep(upload.path)
         self.files[upload.path] = upload.stored
         self.observer.saw_completion(actor, upload.path, upload.stored, old)
         self._drop_others(actor, upload)
@@ -173,17 +187,13 @@ class Disk:
         self.observer.saw_move(actor, source, target, moved, old)
 
     def move_directory(self, actor: str, source: str, target: str) -> None:
-        """Rename a directory, which is at a new path with all that is in it."""
-        check_relative(target)
-        inside = [source, *(path for path in self.directories if path.startswith(f"{source}/"))]
-        for path in sorted(inside):
-            self.directories[target + path[len(source) :]] = self.directories[path]
-        for path in self.below(source):
-            self.move(actor, path, target + path[len(source) :])
-        for path in inside:
-            del self.directories[path]
+        """Rename a directory with all that is in it, as one act; nothing is at the target."""
         self.touch(source)
         self.touch(target)
+        for directory in (*self.directories_below(source), source):
+            self.directories[target + directory[len(source) :]] = self.directories.pop(directory)
+        for file in self.below(source):
+            self.move(actor, file, target + file[len(source) :])
 
     def copy(self, actor: str, source: str, target: str, proof: str) -> None:
         """Make a file's copy, which says of itself how it came about."""
@@ -199,7 +209,32 @@ class Disk:
     def remove(self, actor: str, path: str) -> None:
         """Delete a file."""
         self.touch(path)
+        self._keep(path)
         self.observer.saw_removal(actor, path, self.files.pop(path))
+
+    def _keep(self, path: str) -> None:
+        """Something is to take the place of what is at a path."""
+        if self.keeps_versions and not is_reserved(path) and (path in self.files or path in self.beneath):
+            self.beneath.setdefault(path, []).append(self.files.get(path))
+
+    def versions(self, path: str) -> list[Stored]:
+        """Every version of a path that there is, the oldest first."""
+        found = [*self.beneath.get(path, ()), self.files.get(path)]
+        return [each for each in found if each is not None]
+
+    def remove_version(self, actor: str, path: str, gone: Stored) -> None:
+        """Delete one version: if it was the one that readers see, they see the one before it."""
+        older = self.beneath.get(path, [])
+        was_seen = self.files.get(path) is gone
+        if was_seen:
+            del self.files[path]
+            if older and (before := older.pop()) is not None:
+                self.files[path] = before
+        else:
+            older.remove(gone)
+        if not older:
+            self.beneath.pop(path, None)
+        self.observer.saw_version_removal(actor, path, gone, was_seen=was_seen)
 
     def below(self, directory: str) -> list[str]:
         """Every file below a directory, in order."""

@@ -29,7 +29,7 @@ from simworld.scenario import (
     draw_scenario,
     options_on,
 )
-from simworld.store import BUCKET, COPYING, NAMES, profile_of
+from simworld.store import BUCKET, COPYING, NAMES, VERSIONED, profile_of
 
 
 class Feature(StrEnum):
@@ -48,6 +48,7 @@ class Feature(StrEnum):
     AGAIN = "a job that was undone is run again"
     UPLOADS = "uploads instead of renames"
     PEOPLE = "people who edit in place"
+    DIRECTORIES = "directories set aside whole"
     FINISHING = "recovery finishes what it can"
 
 
@@ -64,6 +65,8 @@ def scenario_of(seed: int, features: Iterable[Feature] = ON, *, surely: bool = F
         drawn = crc32(f"{feature.value} {seed}".encode()) / (1 << 32)
         if feature in chosen and (drawn < share or surely):
             scenario = widen(scenario, Random(f"{feature.value} {seed}"))
+            if feature is Feature.UPLOADS and not surely and crc32(f"versions {seed}".encode()) % 4 == 0:
+                scenario = _versions(scenario, Random(f"versions {seed}"))
     return replace(scenario, judges_finishing=Feature.FINISHING in chosen)
 
 
@@ -322,6 +325,32 @@ def _uploads(scenario: Scenario, random: Random) -> Scenario:
     return replace(scenario, store=BUCKET.name, jobs=tuple(jobs), strangers=())
 
 
+def _versions(scenario: Scenario, random: Random) -> Scenario:
+    """On a bucket that keeps older versions of its objects, where the names of most jobs are those of files that are
+    there, or of other jobs."""
+    chance = random.random
+    there = sorted(path for path in scenario.before if "/" in path)
+    jobs = []
+    for job in scenario.jobs:
+        suffix = f"-{job.job_id}" if chance() < 0.8 else "/"
+        # Each task has names of its own, all its attempts the same.
+        known = {plan.task: there[plan.task :: 3] if chance() < 0.8 else [] for plan in job.attempts}
+        attempts = tuple(
+            replace(
+                plan,
+                targets=tuple(
+                    dict.fromkeys([*known[plan.task], *(target.removesuffix(suffix) for target in plan.targets)])
+                ),
+            )
+            for plan in job.attempts
+        )
+        chosen = job.options
+        if chosen.conflict in ("append", "fail", "fail-partitions") and chance() < 0.5:
+            chosen = changed(chosen, conflict=random.choice(("replace", "replace-partitions")))
+        jobs.append(replace(job, options=chosen, attempts=attempts))
+    return replace(scenario, store=VERSIONED.name, jobs=tuple(jobs))
+
+
 def _people(scenario: Scenario, random: Random) -> Scenario:
     """People change, replace and delete files that are there, at moments that matter. (Not where other committers come
     by, who delete records: what then is whose, nobody can tell.)"""
@@ -343,9 +372,54 @@ def _people(scenario: Scenario, random: Random) -> Scenario:
     return replace(scenario, people=people)
 
 
+_REPLACING = ("replace", "replace-partitions", "replace-partitions")
+
+
+def _directories(scenario: Scenario, random: Random) -> Scenario:
+    """What is replaced goes by directories, which hold files, and files deeper; others write into them meanwhile."""
+    if _shares_an_id(scenario) or not profile_of(scenario.store).real_directories:
+        return scenario
+    chance = random.random
+    before = dict(scenario.before)
+    for partition in ("p=1", "p=2"):
+        names = ("part-0.parquet", "old b", *(("q=1/deep",) if chance() < 0.25 else ()))
+        for path in (f"{partition}/{name}" for name in names):
+            if chance() < 0.9 and not _is_blocked(path, before):
+                before.setdefault(path, f"before|{path}".encode())
+    jobs = []
+    for job in scenario.jobs:
+        chosen = changed(job.options, set_aside="directories")
+        if chance() < 0.7:
+            chosen = changed(changed(chosen, replace_order="old-first"), conflict=random.choice(_REPLACING))
+        jobs.append(replace(job, options=chosen))
+    rivals = (
+        ()
+        if scenario.strangers
+        else tuple(
+            Person(
+                random.choice(("claimed", "moving", "moving", "appears", "publishing", "rolling-back", "committed")),
+                random.choice(("add", "add", "add", "make inside", "make inside", "rewrite", "delete")),
+                at=random.choice((0.0, 1.0, 30.0)) * chance(),
+                turns=random.randrange(12),
+                of_jobs=False,
+                choice=chance(),
+            )
+            for _ in range(random.choice((0, 1, 2)))
+        )
+    )
+    people = (*scenario.people, *rivals)
+    # As the local store does: who writes by a path cannot hold a deletion up.
+    return replace(scenario, before=before, jobs=tuple(jobs), people=people, renames_away=True)
+
+
 def scenario_on_a_bucket(seed: int) -> Scenario:
     """The scenario of a seed as it is on the other stores, taken to a bucket."""
     return _uploads(scenario_of(seed, ON - {Feature.UPLOADS}), Random(f"{Feature.UPLOADS.value} {seed}"))
+
+
+def scenario_with_versions(seed: int) -> Scenario:
+    """The same, taken to a bucket that keeps versions."""
+    return _versions(scenario_on_a_bucket(seed), Random(f"versions {seed}"))
 
 
 _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
@@ -362,4 +436,5 @@ _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.AGAIN: (0.15, _again),
     Feature.UPLOADS: (0.15, _uploads),
     Feature.PEOPLE: (0.15, _people),
+    Feature.DIRECTORIES: (0.2, _directories),
 }

@@ -40,8 +40,10 @@ from lockgate.model.layout import (
     REPLACED,
     TEMPORARY,
     JobLayout,
+    in_whole_directory,
     is_kept_uploads,
     is_reserved,
+    let_go_nonce,
     ordinal_in,
     record_sequence,
     replaced_nonce,
@@ -144,6 +146,10 @@ class JobTruth:
     """The runs whose attempts it has pinned."""
     pinned: bool = False
     set_aside: dict[str, str] = field(default_factory=dict)
+    beneath: dict[str, str] = field(default_factory=dict)
+    """The identities of those of `set_aside` in whose place files of the same names come, and which stay beneath."""
+    directories: tuple[str, ...] = ()
+    """Those that it sets aside whole."""
     holders: set[str] = field(default_factory=set)
     """The actors that have held its record."""
     committed: bool = False
@@ -235,6 +241,9 @@ class Judges:
         """For each job id, the receipts that a driver committed with (attempt and digest); None: those found."""
         self.lists_uploads = True
         """Whether the store shows uploads that no manifest names."""
+        self.names_tell = True
+        """Whether the names of most uploads say whose they are. Where they do not, those that a late attempt has left
+        stay until gc finds them old, and what is pending in the end is not judged."""
         self.protocols: Mapping[str, Protocol] = {}
         """What a record's name of a protocol stands for."""
         self.id_of_run: dict[str, str] = {}
@@ -269,6 +278,12 @@ class Judges:
         """And where people have ever changed it: `_SUCCESS` does not stand for that any more."""
         self.taken: dict[str, str] = {}
         """Where what a person wrote was moved to by an undoing, to where it was: it must come back."""
+        self.moved_along: dict[str, tuple[str, JobTruth]] = {}
+        """What was set aside with its directory, and nobody had seen: where it is, to where it was and by which job. It
+        must come back before that commits."""
+        self.made_inside: dict[str, tuple[str, int]] = {}
+        """What a person has made in a directory that was set aside, having it open: where it is, to the place of all of
+        them, and after how many changes. Nobody who looks there after that may delete it."""
         self.looks: dict[tuple[str, str], int] = {}
         """After how many changes an actor looked at a path last."""
         self.appeared: dict[str, int] = {}
@@ -353,6 +368,9 @@ class Judges:
 
     def saw_put(self, actor: str, path: str, new: Stored, old: Stored | None) -> None:
         self.changes += 1
+        if actor in self.people and is_internal(path):
+            self.made_inside[path] = (path.partition("-whole/")[0] + "-whole", self.changes)
+            return
         if actor in self.people:
             self._person_changes(path, new, old)
             return
@@ -410,6 +428,10 @@ class Judges:
                 self.asides[target] = waiting
             if source in self.taken:
                 self.taken[target] = self.taken.pop(source)
+            if source in self.made_inside:
+                self.made_inside[target] = self.made_inside.pop(source)
+            if source in self.moved_along:
+                self.moved_along[target] = self.moved_along.pop(source)
             return
         if source == "_SUCCESS":
             self._mark_goes(actor, target)
@@ -437,16 +459,26 @@ class Judges:
 
     def saw_completion(self, actor: str, path: str, new: Stored, old: Stored | None) -> None:
         self.changes += 1
-        if old is not None:
+        job = self._job_of(new)
+        if old is not None and (job is None or job.beneath.get(path) != old.identity):
             self.accuse("undoable", f"{actor} overwrote {path}")
             return
         self.visible[path] = new
         self.by_people.pop(path, None)
-        job = self._job_of(new)
         if job is None:
             self.accuse("abortable", f"{actor} made {path} visible, of a job that has not begun: {new.label}")
         else:
             self._shows(actor, job, path, new)
+
+    def saw_version_removal(self, actor: str, path: str, gone: Stored, *, was_seen: bool) -> None:
+        self.changes += 1
+        if was_seen:
+            self.visible.pop(path, None)
+            if path in self.disk.files:
+                self.visible[path] = self.disk.files[path]
+        if not self._may_delete(actor, path, gone):
+            self.accuse("undoable", f"{actor} deleted a version of {path}: {gone.label}")
+        self._check_mark(f"{actor} deleted a version of {path}")
 
     def saw_given_up(self, actor: str, upload: Pending) -> None:
         self.changes += 1
@@ -539,6 +571,14 @@ class Judges:
                 self._lose_what_is_known()
             waiting = self.asides.pop(path, None)
             taken = self.taken.pop(path, "")
+            made = self.made_inside.pop(path, None)
+            if made is not None and self.looks.get((actor, made[0]), -1) < 0:
+                self.accuse("undoable", f"{actor} deleted {path}, made there by somebody, and had not looked")
+            elif made is not None and self.looks[actor, made[0]] >= made[1]:
+                self.accuse("undoable", f"{actor} deleted {path}, made there by somebody before it looked")
+            along = self.moved_along.pop(path, None)
+            if along is not None:
+                self.accuse("undoable", f"{actor} deleted {along[0]}, which was set aside with its directory, unseen")
             if taken and not self._is_back(taken, gone):
                 self.accuse("undoable", f"{actor} deleted what a person wrote to {taken}, and an undoing has taken out")
             if waiting is not None and (waiting in self.asides.values() or self._is_back(waiting[0], gone)):
@@ -673,12 +713,15 @@ class Judges:
         stored = self.disk.files.get(path)
         if stored is None and job.robbed:
             # A driver that slept finds, after this version, that those before it are gone: it may set nothing aside.
-            job.set_aside = {}
+            job.set_aside, job.beneath = {}, {}
             return
         if stored is None or digest_of(stored.content) != record.set_aside_digest:
             self.accuse("undoable", f"{job.directory} moves before the list of what it sets aside is written")
             return
-        job.set_aside = {aside.path: aside.identity for aside in decode_replaced(stored.content, name=path).files}
+        replaced = decode_replaced(stored.content, name=path)
+        job.set_aside = {aside.path: aside.identity for aside in replaced.files}
+        job.beneath = {aside.path: aside.identity for aside in replaced.files if aside.version}
+        job.directories = tuple(replaced.directories)
 
     # What a reader sees.
 
@@ -688,7 +731,7 @@ class Judges:
             return
         self.visible[target] = moved
         self.by_people.pop(target, None)
-        if self._is_brought_back(source, target, moved):
+        if self._is_brought_back(source, target, moved) or self._comes_back_along(actor, source, target):
             return
         job = self.truth(source)
         if job is None:
@@ -740,11 +783,14 @@ class Judges:
                 self.accuse("undoable", f"{actor} took out {source}, which is not its own: {moved.label}")
             self._check_mark(f"{actor} took out {source}")
             return
-        if job is None or ordinal_in(target) is None:
+        if job is None or (ordinal_in(target) is None and not self._is_in_its_directory(job, source, target)):
             self.accuse("contained", f"{actor} renamed {source} to {target}")
             return
-        self.asides[target] = (source, job)
         job.has_set_aside = True
+        if source not in job.set_aside and in_whole_directory(target) is not None and not job.over:
+            self.moved_along[target] = (source, job)
+            return
+        self.asides[target] = (source, job)
         if self._is_of_a_lost_commit(job, source):
             pass
         elif job.over:
@@ -767,6 +813,25 @@ class Judges:
                 self.accuse("new-first", f"{source} is gone before {absent[0]}, which replaces it, is there")
         self._check_mark(f"{actor} set {source} aside")
 
+    @staticmethod
+    def _is_in_its_directory(job: JobTruth, source: str, target: str) -> bool:
+        """Whether a file has moved with a directory that the job's list names, and is where that says."""
+        parted = in_whole_directory(target)
+        if parted is None or parted[0] >= len(job.directories):
+            return False
+        return source == f"{job.directories[parted[0]]}/{parted[1]}"
+
+    def _comes_back_along(self, actor: str, source: str, target: str) -> bool:
+        """Whether a file that was set aside unseen, or made there, is back."""
+        if self.made_inside.pop(source, None) is not None:
+            self.expected[target] = self.disk.files[target].content
+            self.ever_touched.add(target)
+            return True
+        before = self.moved_along.pop(source, None)
+        if before is not None and before[0] != target:
+            self.accuse("undoable", f"{actor} brought {before[0]} back as {target}")
+        return before is not None
+
     def _was_placed_by(self, job: JobTruth, path: str, stored: Stored) -> bool:
         """Whether a file is the job's own: also of a commit of it whose record was lost."""
         return job.owns(path, stored) or any(one.owns(path, stored) for one in self._lost_commits(job))
@@ -785,6 +850,9 @@ class Judges:
             return
         for path, content in self.marked.items():
             found = self.visible.get(path)
+            # A file of a job that replaces it by name is there before that job's `_SUCCESS`, as any of its files.
+            if found is not None and (job := self._job_of(found)) is not None and path in job.beneath:
+                continue
             if (found is None or found.content != content) and path not in self.ever_touched:
                 self.accuse("complete", f"_SUCCESS of {self.job_of_mark} is there, and {path} is not: {because}")
                 return
@@ -911,6 +979,8 @@ class Judges:
             self.expected.pop(path, None)
         self.expected.update(job.files)
         self._judge_people(actor, job)
+        for path in (path for path, holder in self.moved_along.values() if holder is job):
+            self.accuse("undoable", f"{actor} committed, and {path} that goes with it nobody had seen")
         for path in job.set_aside:
             there = self.visible.get(path)
             if path in self.by_people and (there is None or self._is_unseen(job, path, there)):
@@ -936,6 +1006,8 @@ class Judges:
             if path not in job.files and not job.replaces(path):
                 self.accuse("contained", f"{job.directory} is to delete {path}, out of the scope of its policy")
             stored = self.visible.get(path)
+            if path in job.beneath:
+                continue
             if stored is not None and not self._is_unseen(job, path, stored):
                 before = self.doomed.get(path)
                 others = before[1] if before is not None and before[0] is stored else set()
@@ -1137,6 +1209,9 @@ class Judges:
         for place, (path, job) in self.asides.items():
             if not job.robbed:
                 self.accuse("undoable", f"in the end {path} is still set aside, at {place}")
+        for place, (path, job) in self.moved_along.items():
+            if not job.robbed:
+                self.accuse("undoable", f"in the end {path}, which nobody had seen, is still set aside, at {place}")
         if self.strangers:
             return
         mark = self.disk.files.get("_SUCCESS")
@@ -1149,13 +1224,15 @@ class Judges:
             return
         if found != self.expected_mark and certain:
             self.accuse("complete", f"in the end _SUCCESS is of {found!r}, and should be of {self.expected_mark!r}")
-        if settled and (uploads := self.left_uploads()):
+        if settled and self.names_tell and (uploads := self.left_uploads()):
             self.accuse("cleaned up", f"after recovery these uploads are pending: {uploads[:3]}")
         if settled:
             left = [*self.disk.below(JOBS), *self.disk.below(REPLACED)]
             # Where somebody has deleted a manifest, and not the record, nobody can tell what was moved.
             left = [path for path in left if not ((job := self.truth(path)) is not None and job.robbed)]
             left = [path for path in left if not self._is_list_of_a_late_driver(path)]
+            if self.made_inside:
+                left = [path for path in left if path not in self.made_inside and let_go_nonce(path) is None]
             if left or (JOBS in self.disk.directories and not self.strangers):
                 self.accuse("resumable", f"after recovery there is left: {left[:3] or JOBS}")
 

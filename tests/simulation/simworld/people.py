@@ -9,7 +9,10 @@ see, never what is below `_lockgate`.
 
 from __future__ import annotations
 
-from lockgate.model.layout import is_reserved
+import re
+
+from lockgate.model.layout import directory_number_in, is_reserved
+from lockgate.model.urls import parent_of
 
 from simworld.disk import Disk, Stored
 from simworld.judges import Before, Edited, Written, root_of
@@ -21,6 +24,10 @@ def act(ether: Ether, actor: str, person: Person, appeared: str, *, lengths_tell
     """Do it, as one act; what was done, for the trace. `appeared` is the file that has just appeared; `lengths_tell`:
     files are known by their lengths alone, so that a change of the same length is none that anybody could find."""
     disk = ether.disk
+    if person.does == "add":
+        return _add(ether, actor, person)
+    if person.does == "make inside":
+        return _make_inside(ether, actor, person)
     path = appeared if appeared in disk.files else _choose(disk, person)
     if not path:
         return ""
@@ -34,6 +41,37 @@ def act(ether: Ether, actor: str, person: Person, appeared: str, *, lengths_tell
         disk.put(actor, path, _new(disk, actor, path, old, does, lengths_tell=lengths_tell))
     ether.trace.append((ether.loop.now, actor, does, path, ""))
     return f"{does} {path}"
+
+
+def _add(ether: Ether, actor: str, person: Person) -> str:
+    """Put a new file into a directory of the table, by its path: where it is gone, most stores make it anew."""
+    disk = ether.disk
+    seen = {parent_of(path) for path in disk.files if not is_reserved(path)} | {"p=1", "p=2"}
+    chosen = sorted(seen - {""})
+    path = f"{chosen[int(person.choice * len(chosen))]}/rival-{actor}"
+    above = [path[: at.start()] for at in re.finditer("/", path)]
+    if path in disk.files or any(directory in disk.files for directory in above):
+        return ""
+    if disk.real_directories and not ether.profile.remote and not disk.has_parent(path):
+        return ""
+    for directory in above if disk.real_directories else ():
+        disk.directories.setdefault(directory, disk.clock())
+    disk.put(actor, path, disk.make(f"{actor}|{path}".encode(), Edited(actor, path, None, False)))
+    ether.trace.append((ether.loop.now, actor, "add", path, ""))
+    return f"add {path}"
+
+
+def _make_inside(ether: Ether, actor: str, person: Person) -> str:
+    """Make a file in a directory that is open, and that has been set aside meanwhile: as a local disk lets one. (Not
+    once it is being deleted: what is made between the last look and that is lost, as the docs say.)"""
+    disk = ether.disk
+    places = sorted(path for path in disk.directories if directory_number_in(path) is not None and "-whole/" in path)
+    if not places:
+        return ""
+    path = f"{places[int(person.choice * len(places))]}/rival-{actor}"
+    disk.put(actor, path, disk.make(f"{actor}|{path}".encode(), Edited(actor, path, None, False)))
+    ether.trace.append((ether.loop.now, actor, "make inside", path, ""))
+    return f"make inside {path}"
 
 
 def _choose(disk: Disk, person: Person) -> str:

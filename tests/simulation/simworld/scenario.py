@@ -126,7 +126,8 @@ class Person:
 
 ACTS = ("edit", "edit", "rewrite", "replace", "write alike", "delete")
 """What people do to a file: edit it in place, so that its metadata stay, to another length or to the same one; put
-another in its place, or one of the same bytes; delete it."""
+another in its place, or one of the same bytes; delete it. And, where directories are set aside whole, `add` one, or
+`make inside` one of them."""
 
 MOMENTS = ("time", "claimed", "moving", "publishing", "appears", "appears", "rolling-back", "committed")
 
@@ -163,6 +164,8 @@ class Scenario:
     """A local disk renames a tree away before it deletes it, file by file; where that cannot be, it goes in place."""
     forgets: bool = False
     """In the end, before the last operator comes, the transaction id is forgotten."""
+    movers: int = 0
+    """A driver of the manifest protocol has so many movers, and the files are renamed by them."""
     judges_finishing: bool = False
     """What recovery could finish, it must finish, and what anybody is told must be so."""
 

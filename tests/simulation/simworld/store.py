@@ -65,6 +65,8 @@ _BASE = frozenset(
     }
 )
 
+_DIRECTORIES = frozenset({Capability.REAL_DIRECTORIES, Capability.ATOMIC_DIRECTORY_RENAME})
+
 
 @dataclass(frozen=True)
 class StoreProfile:
@@ -82,6 +84,8 @@ class StoreProfile:
     """What completes an upload is not in its token, but kept in files, and uploads cannot be listed."""
     uploads_share_names: bool = False
     """The uploads of one path are one: who completes one, or gives one up, ends the others."""
+    keeps_versions: bool = False
+    """What is written over, or deleted, stays as an older version."""
 
     @property
     def defers(self) -> bool:
@@ -102,24 +106,16 @@ class StoreProfile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        StoreProfile(
-            "disk",
-            _BASE | {Capability.REAL_DIRECTORIES, Capability.UNIQUE_IDENTITY, Capability.ATOMIC_DIRECTORY_RENAME},
-            remote=False,
-        ),
+        StoreProfile("disk", _BASE | _DIRECTORIES | {Capability.UNIQUE_IDENTITY}, remote=False),
         StoreProfile(
             "tree",
             _BASE
-            | {Capability.UNIQUE_IDENTITY, Capability.ATOMIC_DIRECTORY_RENAME}
-            | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE, Capability.PINNED_SOURCE},
+            | {Capability.UNIQUE_IDENTITY}
+            | _DIRECTORIES
+            | {Capability.CONSTANT_TIME_DIRECTORY_DELETE, Capability.PINNED_SOURCE},
             data_makes_directories=True,
         ),
-        StoreProfile(
-            "hdfs",
-            _BASE
-            | {Capability.REAL_DIRECTORIES, Capability.CONSTANT_TIME_DIRECTORY_DELETE}
-            | {Capability.ATOMIC_DIRECTORY_RENAME},
-        ),
+        StoreProfile("hdfs", _BASE | _DIRECTORIES | {Capability.CONSTANT_TIME_DIRECTORY_DELETE}),
         StoreProfile("flat", _BASE | {Capability.PINNED_SOURCE}, identity_kind="content+version"),
     )
 }
@@ -157,6 +153,11 @@ SESSIONS = replace(
 )
 """GCS, where jobs are told to rename nothing: what completes an upload is a secret."""
 
+VERSIONED = replace(
+    BUCKET, name="versions", capabilities=BUCKET.capabilities | {Capability.REPLACE_BY_VERSION}, keeps_versions=True
+)
+"""S3, where the bucket keeps older versions of objects."""
+
 POOL = replace(BUCKET, name="pool", uploads_share_names=True)
 """Azure, where jobs rename nothing: all who upload to a name share one pool of blocks that are not committed, and any
 commit under that name drops the whole of it (REST reference, "Put Block List")."""
@@ -170,7 +171,7 @@ REMEMBERED_SECONDS = 300.0
 
 def profile_of(name: str) -> StoreProfile:
     """The kind of store of that name."""
-    return {each.name: each for each in (COPYING, BUCKET, SESSIONS, POOL)}.get(name) or PROFILES[name]
+    return {each.name: each for each in (COPYING, BUCKET, VERSIONED, SESSIONS, POOL)}.get(name) or PROFILES[name]
 
 
 @types.coroutine
@@ -377,6 +378,41 @@ class SimulatedStore(Store):
         await self._end(fault, "rename", renames, outcomes)
         return outcomes
 
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        fault = await self._begin("rename directories", renames, len(renames))
+        outcomes: list[RenameOutcome] = []
+        for index, rename in enumerate(renames):
+            if index:
+                await self._between(fault, index, "rename directories")
+            await self._take_time()
+            struck = fault is not None and index >= fault.item
+            if struck and fault is not None and fault.kind is Kind.THROTTLED:
+                outcomes.append(NotRenamed(Refusal.FAILED, "planned: throttled"))
+            elif struck and fault is not None and fault.kind is Kind.LATE:
+                self.ether.loop.call_later(fault.seconds, self._late_directory, rename)
+                outcomes.append(Unknown("planned: answer lost"))
+            elif struck and fault is not None and fault.kind is Kind.LOST:
+                self._rename_directory(rename)
+                outcomes.append(Unknown("planned: answer lost"))
+            else:
+                outcomes.append(self._rename_directory(rename))
+        await self._end(fault, "rename directories", renames, outcomes)
+        return outcomes
+
+    def _late_directory(self, rename: Rename) -> None:
+        self._note("late rename of a directory", rename, self._rename_directory(rename))
+
+    def _rename_directory(self, rename: Rename) -> RenameOutcome:
+        disk = self._disk
+        if rename.source not in disk.directories:
+            return NotRenamed(Refusal.SOURCE_MISSING)
+        if not disk.has_parent(rename.target):
+            return NotRenamed(Refusal.PARENT_MISSING)
+        if rename.target in disk.directories or rename.target in disk.files:
+            return NotRenamed(Refusal.TARGET_EXISTS)
+        disk.move_directory(self.actor.name, rename.source, rename.target)
+        return RENAMED
+
     def _late_rename(self, rename: Rename) -> None:
         self._note("late rename", rename, self._rename(rename))
 
@@ -433,8 +469,6 @@ class SimulatedStore(Store):
     def _rename(self, rename: Rename) -> RenameOutcome:
         disk = self._disk
         source = disk.files.get(rename.source)
-        if source is None and rename.source in disk.directories:
-            return self._rename_directory(rename)
         if source is None:
             return NotRenamed(Refusal.SOURCE_MISSING)
         if not disk.has_parent(rename.target):
@@ -450,17 +484,6 @@ class SimulatedStore(Store):
             return NotRenamed(Refusal.TARGET_EXISTS)
         disk.move(self.actor.name, rename.source, rename.target)
         return RENAMED if self.ether.profile.real_directories else Renamed(disk.files[rename.target].identity)
-
-    def _rename_directory(self, rename: Rename) -> RenameOutcome:
-        disk = self._disk
-        if Capability.ATOMIC_DIRECTORY_RENAME not in self.capabilities:
-            return NotRenamed(Refusal.FAILED, "this store renames no directories")
-        if not disk.has_parent(rename.target):
-            return NotRenamed(Refusal.PARENT_MISSING)
-        if rename.target in disk.directories or rename.target in disk.files:
-            return NotRenamed(Refusal.TARGET_EXISTS)
-        disk.move_directory(self.actor.name, rename.source, rename.target)
-        return RENAMED
 
     async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
         fault = await self._begin("delete", paths, len(paths))
@@ -509,14 +532,10 @@ class SimulatedStore(Store):
 
     def _rename_away(self, path: str) -> str:
         """The local store's way: what is written by the old path from now on is refused."""
-        disk = self._disk
-        if path not in disk.directories:
+        if path not in self._disk.directories:
             return path
         away = doomed(path, f"{len(self.ether.trace):x}")
-        for directory in (*disk.directories_below(path), path):
-            disk.directories[away + directory[len(path) :]] = disk.directories.pop(directory)
-        for file in disk.below(path):
-            disk.move(self.actor.name, file, away + file[len(path) :])
+        self._disk.move_directory(self.actor.name, path, away)
         return away
 
     def _shuffled(self, paths: list[str]) -> list[str]:
@@ -611,6 +630,7 @@ class SimulatedStore(Store):
         found = [
             status for below in self._disk.below(path) if (status := self._shown(self._disk.status(below))) is not None
         ]
+        self.ether.saw_look(self.actor.name, path)
         await self._end(fault, "list tree", path, found)
         if found and self.ether.split_listings:
             for status in found:
@@ -783,7 +803,10 @@ class SimulatedStore(Store):
             if known or since < REMEMBERED_SECONDS:
                 return Completed(found.identity if found is not None and known else "")
             return NotCompleted(UploadRefusal.UPLOAD_MISSING)
-        if found is not None and self.refuses_existing:
+        if upload.replaces:
+            if self.refuses_another and (found is None or found.identity != upload.replaces):
+                return NotCompleted(UploadRefusal.TARGET_CHANGED)
+        elif found is not None and self.refuses_existing:
             return NotCompleted(UploadRefusal.TARGET_EXISTS)
         disk.complete_upload(self.actor.name, token)
         self.ether.completed[token] = self.ether.loop.now
@@ -791,6 +814,59 @@ class SimulatedStore(Store):
 
     refuses_existing: ClassVar[bool] = True
     """Whether a completion is conditional."""
+    refuses_another: ClassVar[bool] = True
+    """Whether one that is to replace a file replaces no other."""
+
+    async def why_no_versions(self) -> str:
+        fault = await self._begin("ask for versions", "")
+        await self._end(fault, "ask for versions", "", self._disk.keeps_versions)
+        return "" if self._disk.keeps_versions else "planned: none are kept"
+
+    async def stat_versions(self, files: Sequence[FileStatus]) -> list[FileStatus | None]:
+        fault = await self._begin("stat versions", files, len(files))
+        found = []
+        for index, file in enumerate(files):
+            if index:
+                await self._between(fault, index, "stat versions")
+            now = self._disk.status(file.path)
+            known = {str(each.serial): each for each in self._disk.versions(file.path)}
+            found.append(self._version(file.path, known.get(file.version)) if file.version else now)
+            self.ether.saw_look(self.actor.name, file.path)
+        await self._end(fault, "stat versions", files, found)
+        return found
+
+    @staticmethod
+    def _version(path: str, stored: Stored | None) -> FileStatus | None:
+        if stored is None:
+            return None
+        length, version = len(stored.content), str(stored.serial)
+        return FileStatus(path, length, stored.identity, proof=stored.proof, version=version)
+
+    async def versions_of(self, uploads: Sequence[Upload]) -> list[Sequence[FileStatus]]:
+        paths = [upload.path for upload in uploads]
+        fault = await self._begin("find versions", paths, len(uploads))
+        found: list[Sequence[FileStatus]] = []
+        for index, upload in enumerate(uploads):
+            if index:
+                await self._between(fault, index, "find versions")
+            known = [self._version(upload.path, each) for each in self._disk.versions(upload.path)]
+            found.append([each for each in known if each is not None and upload.is_what(each, self.same_identity)])
+        await self._end(fault, "find versions", paths, found)
+        return found
+
+    async def delete_versions(self, files: Sequence[FileStatus]) -> None:
+        fault = await self._begin("delete versions", files, len(files))
+        self._lost(fault, "delete versions", files, lambda: [self._delete_version(file) for file in files])
+        for index, file in enumerate(files):
+            if index:
+                await self._between(fault, index, "delete versions")
+            self._delete_version(file)
+        await self._end(fault, "delete versions", files, "")
+
+    def _delete_version(self, file: FileStatus) -> None:
+        for each in self._disk.versions(file.path):
+            if str(each.serial) == file.version:
+                self._disk.remove_version(self.actor.name, file.path, each)
 
     async def abort_uploads(self, uploads: Sequence[Upload | BegunUpload]) -> list[GivenUp]:
         paths = [upload.path for upload in uploads]

@@ -21,6 +21,8 @@ RECOVERER_COMES = 2_000.0
 """Virtual seconds: long after the driver has ended, or died."""
 
 ORDERS = ("old-first", "new-first")
+DIRECTORIES = "directories"
+"""Old first, and by whole directories."""
 
 
 @dataclass
@@ -48,8 +50,14 @@ def small_job(store: str, policy: str, order: str = "old-first", *, undo: bool =
     # Where nothing is renamed, no file can take the place of one of its name.
     first = "p=1/part-0" if policy.startswith("replace") and not profile_of(store).defers else "p=1/part-1"
     attempts = (AttemptPlan(0, 0, (first, "p=3/part-0")), AttemptPlan(1, 0, ("p=2/part-1",)))
+    whole = order == DIRECTORIES
     chosen = options(
-        conflict=policy, replace_order=order, validate_output=True, requests_in_flight=2, alive_seconds=0.0
+        conflict=policy,
+        replace_order="old-first" if whole else order,
+        set_aside="directories" if whole else "files",
+        validate_output=True,
+        requests_in_flight=2,
+        alive_seconds=0.0,
     )
     job = JobPlan("job0", "job1", options_on(store, chosen), attempts)
     if policy.startswith("fail"):
@@ -70,7 +78,11 @@ def small_jobs() -> Iterator[Scenario]:
     for store in EVERY_STORE:
         for policy in (*POLICIES, "fail-partitions") if profile_of(store).defers else POLICIES:
             # Readers of a bucket see old and new together, whatever the order.
-            for order in ORDERS if policy.startswith("replace") and not profile_of(store).defers else ORDERS[:1]:
+            replaces = policy.startswith("replace") and not profile_of(store).defers
+            orders = ORDERS if replaces else ORDERS[:1]
+            if replaces and (store == "tree" or (store == "disk" and policy == "replace-partitions")):
+                orders = (*ORDERS, DIRECTORIES)
+            for order in orders:
                 for undo in (False, True):
                     yield small_job(store, policy, order, undo=undo)
 

@@ -64,6 +64,7 @@ from simworld.event_loop import ACTOR, simulated_loop
 from simworld.faults import Faults, Kind, NoFaults, RandomFaults
 from simworld.features import same_bytes, scenario_of
 from simworld.judges import MOMENT, Before, Edited, Judges, Violation, Written
+from simworld.movers import Movers
 from simworld.people import act
 from simworld.scenario import AttemptPlan, JobPlan, Person, Scenario, Stranger, Visitor, changed, options
 from simworld.store import NAMES, Actor, Ether, SimulatedStore, profile_of, proof_of_copy, turn
@@ -183,10 +184,12 @@ class World:
         self.judges.protocols = PROTOCOLS
         profile = profile_of(scenario.store)
         self.judges.lists_uploads = Capability.LISTED_UPLOADS in profile.capabilities
+        self.judges.names_tell = not profile.keeps_versions
         loop = self.loop
         identities = "length+time" if scenario.coarse_identities and profile.name == "hdfs" else profile.identity_kind
         disk = Disk(profile.real_directories, identities, self.judges, lambda: EPOCH + loop.now)
         disk.one_pool_a_path = profile.uploads_share_names
+        disk.keeps_versions = profile.keeps_versions
         if faults is None:
             faults = (
                 RandomFaults(
@@ -300,6 +303,7 @@ class World:
             open_store=_elsewhere,
             marker=marker,
             task_attempt_id=attempt,
+            movers=Movers(self, actor, job, marker) if job and scenario.movers and not attempt else None,
         )
 
     def _operators_options(self, alive_seconds: float) -> JobOptions:

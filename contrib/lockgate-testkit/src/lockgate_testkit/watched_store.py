@@ -89,6 +89,14 @@ class WatchedStore(Store):
             outcomes += await self._inner.rename_files([rename], progress)
         return outcomes
 
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        """One by one."""
+        outcomes: list[RenameOutcome] = []
+        for rename in renames:
+            await self._change(f"rename the directory {rename.source} to {rename.target}")
+            outcomes += await self._inner.rename_directories([rename])
+        return outcomes
+
     async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
         """One by one."""
         answers: list[Deleted] = []
@@ -199,6 +207,27 @@ class WatchedStore(Store):
             await self._change(f"give up {upload.path}")
             answers += await self._inner.abort_uploads([upload])
         return answers
+
+    async def why_no_versions(self) -> str:
+        """The other's answer."""
+        await self._look("ask for versions")
+        return await self._inner.why_no_versions()
+
+    async def stat_versions(self, files: Sequence[FileStatus]) -> list[FileStatus | None]:
+        """Passed on."""
+        await self._look("stat versions")
+        return await self._inner.stat_versions(files)
+
+    async def versions_of(self, uploads: Sequence[Upload]) -> list[Sequence[FileStatus]]:
+        """Passed on."""
+        await self._look("find versions")
+        return await self._inner.versions_of(uploads)
+
+    async def delete_versions(self, files: Sequence[FileStatus]) -> None:
+        """One by one."""
+        for file in files:
+            await self._change(f"delete a version of {file.path}")
+            await self._inner.delete_versions([file])
 
     async def list_uploads(self) -> AsyncIterator[Sequence[BegunUpload]]:
         """Passed on."""

@@ -17,6 +17,7 @@ from lockgate.api.interruption import telling_how_it_ended
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination, registry_of
 from lockgate.api.location import Location, absolute
+from lockgate.api.progress_line import showing_progress
 from lockgate.api.sign_of_life import SignOfLife, shown_while
 from lockgate.api.task_file import TaskFile
 from lockgate.api.termination import rolling_back_on_sigterm
@@ -27,6 +28,7 @@ from lockgate.engine.job.setup import setup_job
 from lockgate.engine.record.ended_jobs import committed_summary
 from lockgate.engine.record.marker import check_marker
 from lockgate.engine.run.job_run import JobRun, counted_since, merged
+from lockgate.engine.run.movers import Movers
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
@@ -218,12 +220,15 @@ class Job:
         except JobNotFound as error:
             raise self._why_not_there(error) from error
 
-    def commit(self, receipts: Sequence[Receipt] | None = None) -> Summary:
+    def commit(self, receipts: Sequence[Receipt] | None = None, *, movers: Movers | None = None) -> Summary:
         """Commit exactly the task attempts of these receipts.
 
         Without receipts, the manifests that are found are committed, which is weaker: the job is no longer pinned. Of a
         task whose attempts both committed, the later counts, whichever of them the engine has accepted, and a task that
         has left no manifest is not missed. It is for those who have lost the receipts, such as `lockgate commit`.
+
+        `movers` rename the files of a job of the manifest protocol, as Spark's executors do for
+        `lockgate.spark.commit`; without them this process does.
 
         Raises:
             JobNotFound: the job is committed already, was ended otherwise, or was never set up: the text says which.
@@ -233,10 +238,14 @@ class Job:
 
         KeyboardInterrupt, and SIGTERM unless the application handles it, roll back before they are raised. After the
         commit point there is nothing to roll back: a note of the exception, and a warning in the log, say which it was.
+
+        Where it takes longer than a second, and standard error is a terminal or a notebook's, a line there says how far
+        it is, and goes when it ends; not with `progress=False`.
         """
         run = self._run()
+        run.movers = movers
         try:
-            with rolling_back_on_sigterm(), telling_how_it_ended(run):
+            with rolling_back_on_sigterm(), telling_how_it_ended(run), showing_progress(run):
                 summary = IO_LOOP.run(commit_once(run, receipts))
         except CleanupFailed:
             self._end = "committed"

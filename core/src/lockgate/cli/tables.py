@@ -25,6 +25,7 @@ from lockgate.model.manifest import Entry, TaskManifest
 from lockgate.model.plan import CommitPlan
 from lockgate.model.prediction import Operations, completes_uploads
 from lockgate.model.record import CommitRecord
+from lockgate.model.replaced import SetAside
 from lockgate.model.summary import Summary
 from lockgate.model.undone import Undone
 from lockgate.model.uploads import BegunUpload
@@ -295,7 +296,8 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
             lambda: ({"source": e.source, "target": e.target, "length": e.length} for e in entries() if not e.upload)
         ),
         "completions": Listing(lambda: ({"target": e.target, "length": e.length} for e in entries() if e.upload)),
-        "set_aside": Listing(lambda: ({"path": aside.path, "length": aside.length} for aside in plan.set_aside)),
+        "set_aside": Listing(lambda: (_aside(aside) for aside in plan.set_aside)),
+        "set_aside_directories": list(plan.aside_directories),
         "operations": {row.kind: row.count for row in operations},
         "seconds": round(seconds, 3),
     }
@@ -306,6 +308,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "uploads to complete" if completes else "files to rename": f"{plan.files:,} ({size(plan.bytes)})",
         "directories to make": len(plan.missing_directories),
         "files to replace": plan.replaced,
+        **({"directories set aside whole": len(plan.aside_directories)} if plan.aside_directories else {}),
     }
     moves = [(entry.target, str(entry.length), entry.source) for entry in islice(entries(), LISTED_MAX)]
     tables = [
@@ -314,9 +317,18 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         Rows("Operations", ("kind", "count"), [(row.kind, f"{row.count:,}") for row in operations]),
     ]
     if plan.replaced:
-        asides = ((aside.path, str(aside.length)) for aside in plan.set_aside if aside.path != SUCCESS)
-        tables.insert(2, Rows("Files to replace", ("file", "length"), list(islice(asides, LISTED_MAX))))
+        asides = (
+            (aside.path, str(aside.length), "a file of its name, above it" if aside.version else "")
+            for aside in plan.set_aside
+            if aside.path != SUCCESS
+        )
+        tables.insert(2, Rows("Files to replace", ("file", "length", "by"), list(islice(asides, LISTED_MAX))))
     return Answer(document, tables, [f"At least {seconds:.2f} s {basis}. Nothing was touched."])
+
+
+def _aside(aside: SetAside) -> dict[str, Any]:
+    found: dict[str, Any] = {"path": aside.path, "length": aside.length}
+    return found | {"version_kept": aside.version} if aside.version else found
 
 
 def recovery_answer(found: Mapping[str, Recovery], *, named: bool = False) -> Answer:

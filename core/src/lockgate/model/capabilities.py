@@ -33,6 +33,7 @@ class Capability(StrEnum):
     DEFERRED_UPLOAD = "deferred-upload"
     LISTED_UPLOADS = "listed-uploads"
     CONDITIONAL_WRITE = "conditional-write"
+    REPLACE_BY_VERSION = "replace-by-version"
     RENAME_BY_COPY = "rename-by-copy"
     RENAME_BY_LINK = "rename-by-link"
 
@@ -47,7 +48,8 @@ MEANING: dict[Capability, str] = {
     Capability.CREATE_IF_ABSENT: "of several creators of one path exactly one wins, with its whole content",
     Capability.ATOMIC_WRITE: "a small file appears with its whole content or not at all",
     Capability.CONSISTENT_LISTING: "a listing shows every file that was there when it began",
-    Capability.ATOMIC_DIRECTORY_RENAME: "a directory is renamed as one act",
+    Capability.ATOMIC_DIRECTORY_RENAME: "a directory is renamed with all that is in it as one act, which refuses a "
+    "target that exists, and the files in it keep their identities",
     Capability.CONSTANT_TIME_DIRECTORY_DELETE: "a directory tree is deleted as one act",
     Capability.BULK_DELETE: "many files are deleted by one request",
     Capability.BULK_RENAME: "many files are renamed by one request",
@@ -57,6 +59,8 @@ MEANING: dict[Capability, str] = {
     Capability.LISTED_UPLOADS: "uploads that wait to be completed can be listed, whoever has begun them",
     Capability.CONDITIONAL_WRITE: "a file can be written over, or deleted, only if it is the one that was seen, "
     "atomically",
+    Capability.REPLACE_BY_VERSION: "where older versions are kept, an upload can replace the file that was seen, and "
+    "be taken back so that this is there again",
     Capability.RENAME_BY_COPY: "WEAKER: a rename is a copy and a delete; a crash between them leaves both",
     Capability.RENAME_BY_LINK: "WEAKER: a rename is a link and an unlink; a crash between them leaves both names",
 }

@@ -36,7 +36,9 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `_lockgate/commits/_{job_id}.ended`                 | says that the job has committed, so that it never does again |
 | `_lockgate/replaced/{job_id}/`                      | what the job replaced, until it has committed |
 | `_lockgate/replaced/{job_id}/{nonce}/_{ordinal}`    | a replaced file; the list beside it says which |
+| `_lockgate/replaced/{job_id}/{nonce}-whole/_{number}-directory/…` | a replaced directory, set aside whole |
 | `_lockgate/replaced/{job_id}/_{nonce}.list`         | the list of replaced files, written before the first is moved |
+| `_lockgate/replaced/{job_id}/_{nonce}.let-go`       | that list after the commit, until these directories are gone |
 | `_lockgate/replaced/{job_id}/_{nonce}.new`          | the files that replace them, to undo by where the rest is lost |
 | `_lockgate/replaced/{job_id}/_{nonce}.success`      | the old `_SUCCESS`, until a rollback has brought the rest back |
 | `_lockgate/replaced/{job_id}/{nonce}-withdrawn/…`   | what an undoing without the record took out |
@@ -89,6 +91,7 @@ TEMPORARY_SUFFIX = ".tmp"
 ABORTED_SUFFIX = ".aborted"
 ENDED_SUFFIX = ".ended"
 
+LET_GO_SUFFIX = ".let-go"
 OUTCOME_SUFFIX = ".outcome"
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,127}")
@@ -97,6 +100,7 @@ _ATTEMPT = re.compile(rf"({'|'.join((OURS, *HADOOP, f'{FOUND}[a-z0-9-]+/'))})({_
 _MAGIC_ATTEMPT = re.compile(rf"({MAGIC}({_ID.pattern})/job-)\2/([0-9]{{2,4}})")
 _JOB = re.compile(rf"{OURS}({_ID.pattern})")
 _WORKING = re.compile(rf"(?:{OURS}|{TEMPORARY}/|{FOUND}[a-z0-9-]+/)[^/]+/[0-9]{{2,4}}/tasks/[^/]+(?=/)")
+_IN_WHOLE = re.compile(rf"{BOOKKEEPING}/replaced/[^/]+/[0-9a-f]{{16}}-whole/_(0|[1-9][0-9]*)-directory/(.+)")
 _RECORD = re.compile(r"commit(?:-([0-9]{4,}))?\.json")
 
 
@@ -204,9 +208,22 @@ class JobLayout:
         """Where the `ordinal`-th file of that list waits."""
         return f"{self.replaced_files(nonce)}/_{ordinal}"
 
+    def replaced_whole(self, nonce: str) -> str:
+        """Where the directories wait that were set aside whole: by themselves, so that one listing shows them all."""
+        return f"{self.replaced_files(nonce)}-whole"
+
+    def replaced_directory(self, nonce: str, number: int) -> str:
+        """Where the directory of that number in the list waits, set aside whole. The files in it keep their names."""
+        return f"{self.replaced_whole(nonce)}/_{number}-directory"
+
     def replaced_list(self, nonce: str) -> str:
         """The list of files to set aside, written before the first of them is moved."""
         return f"{self.replaced}/_{nonce[:16]}.list"
+
+    def let_go_list(self, nonce: str) -> str:
+        """The same list once the job has committed, where it names directories: it says what may be deleted of them,
+        and no more that anything can be undone."""
+        return f"{self.replaced}/_{nonce[:16]}{LET_GO_SUFFIX}"
 
     def replacing_files(self, nonce: str) -> str:
         """The list of the files that take their place, with which they can be undone when the record is lost."""
@@ -396,6 +413,31 @@ def ordinal_in(path: str) -> int | None:
     """The number in the name of a file that was set aside, withdrawn or found unmoved; None for any other file."""
     match = re.fullmatch(r"(?:.*/)?_(0|[1-9][0-9]*)", path)
     return None if match is None else int(match.group(1))
+
+
+def directory_number_in(path: str) -> int | None:
+    """The number in the name of a directory that was set aside whole; None for any other path."""
+    match = re.fullmatch(r"(?:.*/)?_(0|[1-9][0-9]*)-directory", path)
+    return None if match is None else int(match.group(1))
+
+
+def in_whole_directory(path: str) -> tuple[int, str] | None:
+    """Of a path in a directory that was set aside whole: that one's number, and the rest of the path; None for any
+    other path."""
+    match = _IN_WHOLE.fullmatch(path)
+    return None if match is None else (int(match.group(1)), match.group(2))
+
+
+def let_go_nonce(path: str) -> str | None:
+    """The (short) nonce in the name of a list of a job that has committed; None for any other file."""
+    match = re.fullmatch(rf"(?:.*/)?_([0-9a-f]{{16}}){re.escape(LET_GO_SUFFIX)}", path)
+    return None if match is None else match.group(1)
+
+
+def whole_nonce(path: str) -> str | None:
+    """The (short) nonce in the name of a place of such directories; None for any other path."""
+    match = re.fullmatch(r"(?:.*/)?([0-9a-f]{16})-whole", path)
+    return None if match is None else match.group(1)
 
 
 def replaced_nonce(path: str) -> str | None:

@@ -66,6 +66,7 @@ class OptionFields(TypedDict, total=False):
     conflict: Literal["append", "fail", "fail-partitions", "replace", "replace-partitions", "replace-below"] | str
     replace_below: tuple[str, ...]
     replace_order: Literal["old-first", "new-first"]
+    set_aside: Literal["files", "directories"]
     on_failure: Literal["rollback", "leave"]
     txn_id: str
     when_jobs_meet: Literal["fail", "wait"]
@@ -87,6 +88,7 @@ class OptionFields(TypedDict, total=False):
     memory_bytes_max: int
     file_list_inline_max: int
     durable: bool
+    progress: bool
     requests_per_second_max: int
     patience_seconds: float
     timeout_seconds: float
@@ -155,6 +157,14 @@ class JobOptions:
         "for replaced data: `old-first`, so that readers never see old and new together, or `new-first`, so that "
         "readers never see neither",
         choices=("old-first", "new-first"),
+    )
+    set_aside: Literal["files", "directories"] = _option(
+        "files",
+        "how replaced data is set aside until the commit: `files`, each under a name that no reader takes for data; or "
+        "`directories`, a whole directory by one rename where all in it is replaced and the store can "
+        "(`atomic-directory-rename`), for tables whose readers pass by directories that begin with `_`: DuckDB and "
+        "Polars do not",
+        choices=("files", "directories"),
     )
     on_failure: Literal["rollback", "leave"] = _option(
         "rollback",
@@ -248,6 +258,11 @@ class JobOptions:
         1000, "a commit of more files lists them in a companion file of `_SUCCESS`", least=0, unit="files"
     )
     durable: bool = _option(True, "manifests, commit record and `_SUCCESS` survive a power failure, on local disks")
+    progress: bool = _option(
+        True,
+        "while a job commit runs longer than a second, a line on standard error says how far it is, if that is a "
+        "terminal or a notebook's; in Spark, where this is not given, as `spark.ui.showConsoleProgress` says",
+    )
     requests_per_second_max: int = _option(
         0,
         "how many requests a second this process sends to one store account at most, even where the store would take "
@@ -338,7 +353,7 @@ class JobOptions:
         hadoop: dict[str, Any] = {}
         for source, values, prefixes, strict in (
             ("an argument", python, (OPTION_PREFIX,), True),
-            ("a Spark option", spark_options, (OPTION_PREFIX,), True),
+            ("an option of the write", spark_options, (OPTION_PREFIX,), True),
             ("Spark conf", spark_conf, (SPARK_PREFIX,), False),
             ("an environment variable", environment, (ENVIRONMENT_PREFIX,), False),
         ):
@@ -412,7 +427,8 @@ def _meant(name: str) -> str:
         return f"did you mean {_BY_PLAIN[near[0]]}?"
     return (
         "help(lockgate.JobOptions) lists every name, and the page `Options` of the documentation; what concerns the "
-        "files of a Spark write (format, compression, …) is given with the write itself"
+        "files of a Spark write (partitionBy, compression, …) is no option of a job: it is given with the write "
+        "itself, without a prefix"
     )
 
 

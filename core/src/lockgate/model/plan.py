@@ -21,7 +21,7 @@ from lockgate.model.hashes import PathHashes, may_hold
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry, TaskManifest
 from lockgate.model.receipt import Pin
-from lockgate.model.replaced import SetAside
+from lockgate.model.replaced import SetAside, WholeDirectories
 from lockgate.model.spooled import Spool, Spooled, Spools, windows
 from lockgate.model.statistics import Gathered, Statistics
 from lockgate.model.urls import ancestors_of, parent_of
@@ -55,7 +55,8 @@ class CommitPlan:
     files are renamed into (the destination itself left out), and `directories` all that must exist, leaf first.
     `set_aside` and `missing_directories` are filled in when the plan has met the destination. `clears_the_way`: a file
     that stands where the job needs a directory may be set aside, which only a policy that replaces says. `spools` is
-    where `set_aside` is kept, which may be as long as the destination has files.
+    where `set_aside` is kept, which may be as long as the destination has files. `aside_directories` are set aside
+    whole, in a fixed order; every file in them is in `set_aside`.
     """
 
     entries: Spool
@@ -70,6 +71,7 @@ class CommitPlan:
     directories: Sequence[str] = ()
     missing_directories: Sequence[str] = ()
     set_aside: Sequence[SetAside] = ()
+    aside_directories: Sequence[str] = ()
     policy: str = "append"
     clears_the_way: bool = False
     target_hashes: Sequence[int] = ()
@@ -92,10 +94,20 @@ class CommitPlan:
         if batch:
             yield batch
 
+    def by_manifest(self) -> Iterator[tuple[Pin, int]]:
+        """The pin of each manifest, with how many entries it has, in order."""
+        for pin, chunk in zip(self.pins, self.entries, strict=True):
+            yield pin, len(_decode(chunk))
+
     @property
     def replaced(self) -> int:
         """How many files of the destination are replaced. An old `_SUCCESS` is set aside with them, and is none."""
         return sum(aside.path != SUCCESS for aside in self.set_aside)
+
+    @property
+    def whole(self) -> WholeDirectories:
+        """The directories that are set aside whole."""
+        return WholeDirectories(self.aside_directories)
 
     def writes_any_of(self, paths: Iterable[str]) -> set[str]:
         """Those of `paths` that are targets of this plan."""
@@ -136,13 +148,19 @@ class CommitPlan:
         return dataclasses.replace(self, set_aside=asides)
 
     def meeting(self, statuses: Mapping[str, FileStatus | None]) -> CommitPlan:
-        """This plan after its directories were probed: missing ones are to be made, leaf first, each once, and
-        files that stand where a directory must be are set aside, if the policy replaces.
+        """This plan after its directories were probed: missing ones, and those that are set aside whole, are to be
+        made, leaf first, each once, and files that stand where a directory must be are set aside, if the policy
+        replaces.
 
         Raises:
             DestinationConflict: such a file is there, and the policy leaves alone what it finds.
         """
-        missing = [path for path in self.directories if (there := statuses.get(path)) is None or not there.is_directory]
+        whole, inside = set(self.aside_directories), self.whole
+        missing = [
+            path
+            for path in self.directories
+            if (there := statuses.get(path)) is None or not there.is_directory or path in whole or path in inside
+        ]
         blocking = [status for status in statuses.values() if status is not None and not status.is_directory]
         found = {status.path for status in blocking}
         chosen = {aside.path for aside in self.set_aside if aside.path in found} if found else set()
@@ -153,7 +171,11 @@ class CommitPlan:
                 where="\n".join(f"found {path}" for path in in_the_way[:5]),
                 next_step="move it away, write elsewhere, or choose the policy replace or replace-partitions",
             )
-        return dataclasses.replace(self.replacing(blocking), missing_directories=missing)
+        # What nobody has listed yet goes by itself, and with it all that is beside it.
+        new = [f"{path}/" for path in in_the_way]
+        listed = [path for path in self.aside_directories if not any(each.startswith(f"{path}/") for each in new)]
+        plan = dataclasses.replace(self, aside_directories=listed) if len(listed) < len(whole) else self
+        return dataclasses.replace(plan.replacing(blocking), missing_directories=missing)
 
 
 class PlanBuilder:

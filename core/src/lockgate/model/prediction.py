@@ -32,12 +32,15 @@ def predict_operations(
     real = Capability.REAL_DIRECTORIES in capabilities
     renames = plan.files + len(plan.set_aside)
     bulk = BULK if Capability.BULK_RENAME in capabilities else 1
+    whole = plan.whole
+    alone = sum(aside.path not in whole for aside in plan.set_aside) if whole else len(plan.set_aside)
     deletes = 1 if Capability.CONSTANT_TIME_DIRECTORY_DELETE in capabilities else plan.files + 2 * len(plan.pins)
     rows = [
         Operations("read manifests", len(plan.pins)),
         Operations("probe directories", len(plan.directories) if real else 0),
         Operations("make directories", len(plan.missing_directories) if real else 0),
-        Operations("set files aside", math.ceil(len(plan.set_aside) / bulk)),
+        Operations("set directories aside", len(plan.aside_directories)),
+        Operations("set files aside", math.ceil(alone / bulk)),
         Operations("rename files", math.ceil((renames - len(plan.set_aside)) / bulk)),
         Operations("check files", plan.files if options.validate_output else 0),
         Operations("write commit record", 5, in_series=True),
@@ -54,12 +57,14 @@ def completes_uploads(plan: CommitPlan) -> bool:
 
 def _of_uploads(plan: CommitPlan, options: JobOptions, capabilities: AbstractSet[Capability]) -> list[Operations]:
     bulk = BULK if Capability.BULK_DELETE in capabilities else 1
+    beneath = sum(bool(aside.version) for aside in plan.set_aside)
     rows = [
         Operations("read manifests", len(plan.pins)),
+        Operations("look at versions that files of the same names replace", beneath),
         Operations("complete uploads", plan.files),
         Operations("check files", plan.files if options.validate_output else 0),
         Operations("write commit record", 5, in_series=True),
-        Operations("delete replaced files", len(plan.set_aside)),  # one by one, each only if it is unchanged
+        Operations("delete replaced files", len(plan.set_aside) - beneath),  # one by one, each only if it is unchanged
         Operations("write and publish the summary", 2 if options.mark_success else 0, in_series=True),
         Operations("clean up", 0 if options.cleanup_skip else math.ceil(2 * len(plan.pins) / bulk)),
     ]

@@ -21,20 +21,50 @@ from lockgate.model.spooled import CHUNK, Spooled, Spools, windows
 from lockgate.model.undecodable import UNDECODABLE
 
 REPLACED_TYPE = "lockgate.ReplacedFiles/1"
+WITH_DIRECTORIES_TYPE = "lockgate.ReplacedFiles/2"
+"""Of a list that names directories: a version that knows of none must not go by it."""
 
 
 class SetAside(Struct, frozen=True, gc=False, array_like=True):
-    """One file that a policy replaces: its relative path, length in bytes and identity."""
+    """One file that a policy replaces: its relative path, length in bytes and identity. `version`: a file of the same
+    name takes its place, and this version of it stays beneath that; empty where it goes aside, or after the commit."""
 
     path: str
     length: int = 0
     identity: str = ""
+    version: str = ""
+
+
+class WholeDirectories:
+    """Directories that are set aside whole, by their places in a list; none is inside another."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = paths
+        self._numbers = {path: number for number, path in enumerate(paths)}
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers)
+
+    def of(self, path: str) -> int | None:
+        """The number of the directory that a path is in, however deep; None where it is in none."""
+        if not self._numbers:
+            return None
+        above = path
+        while above := above.rpartition("/")[0]:
+            if (number := self._numbers.get(above)) is not None:
+                return number
+        return None
+
+    def __contains__(self, path: object) -> bool:
+        """Whether a path is in one of them."""
+        return isinstance(path, str) and self.of(path) is not None
 
 
 class ReplacedFiles(Struct, frozen=True):
     """What a job commit replaces. A file waits under its place in `files`, counted from 0; `replacing_digest` is the
     SHA-256 of the list of new files, `made_directories` are the directories that the commit makes, deepest first;
-    `protocol` is the one that brings the files back."""
+    `protocol` is the one that brings the files back. `directories` are set aside whole, each under its place here; the
+    files in them are in `files` like all others, and wait inside."""
 
     job_id: str
     job_attempt: int
@@ -46,6 +76,7 @@ class ReplacedFiles(Struct, frozen=True):
     created: float = 0.0
     type: str = REPLACED_TYPE
     protocol: str = FOUND_PROTOCOL
+    directories: tuple[str, ...] = ()
 
 
 class _Undivided(Struct, frozen=True):
@@ -61,6 +92,7 @@ class _Undivided(Struct, frozen=True):
     created: float = 0.0
     type: str = REPLACED_TYPE
     protocol: str = FOUND_PROTOCOL
+    directories: tuple[str, ...] = ()
 
 
 _decoder = msgspec.json.Decoder(_Undivided)
@@ -70,13 +102,14 @@ _files_of = msgspec.json.Decoder(list[SetAside]).decode
 _NO_FILES = b'"files":[]'
 
 _TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
-_SEVERAL = re.compile(rb"(?:\[" + _TEXT + rb"(?:,-?[0-9]+)?(?:," + _TEXT + rb")?\](?:,|(?=\]\Z))){1,%d}" % CHUNK)
+_SEVERAL = re.compile(rb"(?:\[" + _TEXT + rb"(?:,-?[0-9]+)?(?:," + _TEXT + rb"){0,2}\](?:,|(?=\]\Z))){1,%d}" % CHUNK)
 """Some files of a list, as `encode_replaced` writes them, each with the comma behind it, unless it is the last."""
 
 
 def encode_replaced(replaced: ReplacedFiles) -> bytes:
     """The list as JSON. Beside the result, `CHUNK` files are held at a time."""
-    none = msgspec.structs.replace(replaced, files=msgspec.Raw(b"[]"))
+    kind = WITH_DIRECTORIES_TYPE if replaced.directories else REPLACED_TYPE
+    none = msgspec.structs.replace(replaced, files=msgspec.Raw(b"[]"), type=kind)
     # No text before it can hold this: a quote in a text has a backslash before it.
     before, _, after = _encoder.encode(none).partition(_NO_FILES)
     content = io.BytesIO()
@@ -103,7 +136,7 @@ def decode_replaced(content: bytes, *, name: str, spools: Spools = list) -> Repl
             where=name,
             next_step="it was cut short, changed, or written by another version; nothing was touched",
         ) from error
-    if found.type != REPLACED_TYPE:
+    if found.type != (WITH_DIRECTORIES_TYPE if found.directories else REPLACED_TYPE):
         raise LockgateError(
             f"a list of replaced files is of type {found.type!r}",
             where=name,
@@ -120,6 +153,7 @@ def decode_replaced(content: bytes, *, name: str, spools: Spools = list) -> Repl
         found.created,
         found.type,
         found.protocol,
+        found.directories,
     )
 
 

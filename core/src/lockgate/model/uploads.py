@@ -26,13 +26,15 @@ def tag_of(marker: str, task_attempt_id: str, nonce: str) -> str:
 class Upload(Struct, frozen=True, gc=False):
     """One upload that waits to be completed. `mark` was given when it began, and the file will carry it as its `proof`;
     `token` is what the store needs to complete it, of the store's own form; `identity` is the one that the file will
-    have, where the store can tell."""
+    have, where the store can tell. `replaces` is the identity of the one file over which it may be completed; empty:
+    over none."""
 
     path: str
     mark: str
     token: str
     length: int = -1
     identity: str = ""
+    replaces: str = ""
 
     def is_what(self, status: FileStatus, same_identity: Callable[[str, str], bool]) -> bool:
         """Whether this upload has become that file, which nobody has changed since, by the store's `same_identity`. The
@@ -45,6 +47,8 @@ class UploadRefusal(StrEnum):
     """Why an upload surely was not completed."""
 
     TARGET_EXISTS = "target exists"
+    TARGET_CHANGED = "target changed"
+    """It was to replace a file, and another is there, or none."""
     UPLOAD_MISSING = "upload missing"
     FAILED = "failed"
 

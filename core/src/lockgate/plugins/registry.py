@@ -296,7 +296,7 @@ class PluginRegistry:
         self.protocols()
         if options.protocol != AUTO_PROTOCOL:
             self.protocol(options.protocol)
-        self._check_policy(options)
+        self.check_policy(options)
 
     def settled(self, store: Store, options: JobOptions) -> JobOptions:
         """The options with a protocol that is one, where they leave it to the store: `manifest`, unless the store has
@@ -374,14 +374,19 @@ class PluginRegistry:
                 where=f"conflict={options.conflict}",
                 next_step="leave plugins out with plugins_block until it is found, and mend it",
             )
-        self._check_policy(options)
+        self.check_policy(options)
         raise PluginError(
             f"the conflict policy {options.conflict!r} is offered, and no lockgate_resolve_conflicts answers for it",
             where=f"conflict={options.conflict}",
             next_step="mend the plugin that offers it, or choose another policy",
         )
 
-    def _check_policy(self, options: JobOptions) -> None:
+    def check_policy(self, options: JobOptions) -> None:
+        """Make sure that some plugin offers the options' conflict policy.
+
+        Raises:
+            OptionError: nobody does; it names the one that was probably meant.
+        """
         if options.conflict not in self.policies():
             raise OptionError(
                 f"there is no conflict policy {options.conflict!r}",

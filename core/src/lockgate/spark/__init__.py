@@ -1,17 +1,18 @@
 """PySpark: `df.write.format("lockgate")`, `df.writeStream.format("lockgate")`, `write` with all save modes, and Spark's
-own writers (`configure`, `enable`, `disable`)."""
+own writers (`configure`, `enable`, `disable`); `commit`, for jobs of so many files that executors rename them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lockgate.spark.distributed_commit import commit
 from lockgate.spark.native_session import configure, disable, enable
 from lockgate.spark.requirements import require_pyarrow
 
 if TYPE_CHECKING:
     from lockgate.spark.save import write
 
-__all__ = ["configure", "disable", "enable", "write"]
+__all__ = ["commit", "configure", "disable", "enable", "write"]
 
 
 def __getattr__(name: str) -> Any:

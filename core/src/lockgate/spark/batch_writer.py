@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from lockgate.api.job import Job
 from lockgate.api.job_runs import registry_of
+from lockgate.api.progress_line import drawing_on
 from lockgate.api.telling import telling_why_it_takes_long
 from lockgate.engine.record.recorded_options import options_for_marker
 from lockgate.engine.run.logs import get_log
@@ -34,6 +35,7 @@ from lockgate.model.options import JobOptions
 from lockgate.model.urls import parse_url
 from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_process
+from lockgate.spark.driver_terminal import driver_terminal
 from lockgate.spark.error_answer import answering
 from lockgate.spark.session_conf import task_properties
 from lockgate.spark.write_options import WriteOptions
@@ -71,7 +73,7 @@ class BatchWriter(DataSourceArrowWriter):
         would call the write failed, and whoever wrote would write again."""
         told = [message for message in messages if isinstance(message, CommitMessage)]
         conf = told[0].spark_conf if told else {}
-        with answering(self._options.answer):
+        with answering(self._options.answer), drawing_on(driver_terminal):
             try:
                 self._job(conf).commit([message.receipt for message in told])
             except CleanupFailed as error:

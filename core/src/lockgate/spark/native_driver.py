@@ -1,7 +1,8 @@
 """`python -m lockgate.spark.native_driver`: the engine for Spark's own writers, in a process that the JVM starts.
 
 Requests come as lines of JSON on standard input, answers go as lines to standard output, each with the number of its
-request; every request has a thread of its own. A request holds all that is to be known of its job, since the job's
+request; every request has a thread of its own. A line with `progress` answers nothing: it is what the JVM is to write
+to its terminal. A request holds all that is to be known of its job, since the job's
 state is on the store: a process that was started anew goes on with it. Signals are ignored: the JVM says what is to be
 done, and when the input ends, so does the process, once the commits that are under way have ended.
 """
@@ -19,8 +20,10 @@ from typing import Any, TextIO
 import msgspec
 
 from lockgate.api.job import Job
+from lockgate.api.progress_line import Terminal, drawing_on
 from lockgate.model.errors import LockgateError
 from lockgate.spark import native_job
+from lockgate.spark.driver_terminal import driver_terminal
 from lockgate.spark.native_job import NativeJob
 
 
@@ -42,8 +45,7 @@ class NativeDriver:
         except BaseException as error:
             traceback.print_exc()
             told = {"error": f"{type(error).__name__}: {error}"}
-        with self._lock:
-            print(json.dumps({**told, "number": request["number"]}), file=self._answers, flush=True)
+        self._send({**told, "number": request["number"]})
 
     def _done(self, request: dict[str, Any]) -> dict[str, Any]:
         asked = msgspec.convert(request, NativeJob)
@@ -59,12 +61,22 @@ class NativeDriver:
             return told
         try:
             if request["do"] == "commit":
-                return native_job.commit(job, request["messages"])
+                with drawing_on(self._terminal):
+                    return native_job.commit(job, request["messages"])
             return native_job.abort(job)
         finally:
             if request["do"] == "abort" or job.ended:
                 with self._lock:
                     self._jobs.pop(key, None)
+
+    def _terminal(self) -> Terminal | None:
+        """The JVM's, which draws what it is sent."""
+        found = driver_terminal()
+        return found and Terminal(lambda text: self._send({"progress": text, "number": 0}), found.columns)
+
+    def _send(self, told: dict[str, Any]) -> None:
+        with self._lock:
+            print(json.dumps(told), file=self._answers, flush=True)
 
 
 def main() -> None:

@@ -19,7 +19,8 @@ from lockgate.model.layout import TaskAttempt
 from lockgate.model.options import OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
 from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named
-from lockgate.spark.save_policy import KEEPS
+from lockgate.spark.driver_terminal import following_spark
+from lockgate.spark.save_policy import KEEPS, NamedPolicy, named_policy
 
 log = get_log()
 
@@ -47,7 +48,10 @@ class NativeJob(msgspec.Struct):
         """
         spark_conf, of_write = _of_session_and_write(self.settings)
         options = JobOptions.resolve(spark_options=of_write, spark_conf=spark_conf, environment=environment)
-        names = registry_of(options).session_options({parse_url(self.url).scheme})
+        options = following_spark(options, of_write, spark_conf, environment)
+        registry = registry_of(options)
+        registry.check_policy(options)
+        names = registry.session_options({parse_url(self.url).scheme})
         if of_store := {name.lower(): value for name, value in spark_conf.items() if is_named(name.lower(), names)}:
             options = options.replace(store=of_store | dict(options.store))
         if options.replace_below:
@@ -55,12 +59,12 @@ class NativeJob(msgspec.Struct):
                 "replace_below is for writers that have no save mode",
                 next_step="leave it out: INSERT OVERWRITE … PARTITION (…) says what is replaced",
             )
-        named = options.conflict
+        named = named_policy(of_write, spark_conf, environment) or NamedPolicy(options.conflict, "", by_write=False)
         if not self.dynamic and not self.replaced:
-            if named not in KEEPS:
+            if named.policy not in KEEPS:
                 raise _contradiction(named, "Spark's save mode replaces nothing here")
             return options
-        if named in ("fail", "fail-partitions"):
+        if named.policy in ("fail", "fail-partitions"):
             raise _contradiction(named, "Spark's save mode is overwrite")
         if self.dynamic:
             meant = "replace-partitions"
@@ -68,7 +72,7 @@ class NativeJob(msgspec.Struct):
             meant = "replace"
         else:
             meant = "replace-below"
-        if named not in ("append", meant):
+        if named.policy not in ("append", meant):
             raise _contradiction(named, f"Spark's save mode means {meant}")
         below = tuple(self.replaced) if meant == "replace-below" else ()
         return options.replace(conflict=meant, replace_below=below)
@@ -150,9 +154,10 @@ def _of_session_and_write(settings: Mapping[str, str]) -> tuple[dict[str, str], 
     return conf, of_write
 
 
-def _contradiction(policy: str, why: str) -> OptionError:
+def _contradiction(named: NamedPolicy, why: str) -> OptionError:
     return OptionError(
-        f"{why}, and the conflict policy {policy!r} contradicts it",
+        f"{why}, and the conflict policy {named.policy!r} contradicts it",
+        where=f"the policy was given by {named.where}" if named.where else "",
         next_step="leave conflict out of spark.lockgate.* and of the write's options: with Spark's own writers the "
         "save mode says what is replaced; append, fail and fail-partitions go with the mode append",
     )

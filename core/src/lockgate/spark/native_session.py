@@ -20,20 +20,22 @@ SHARED_LOADERS = ("org.apache.spark.util.MutableURLClassLoader", "org.apache.spa
 def configure(builder: Any) -> Any:
     """The same builder (`SparkSession.builder`), for a session whose own writers commit through Lockgate.
 
-    Adds the jar to `spark.jars`, and names the commit protocol and this Python. Returns the builder.
+    Adds the jar to `spark.jars`, and names the commit protocol and this Python. Returns the builder. May be called
+    again: where a session runs already, which `builder.getOrCreate()` would return, it is turned on as by `enable`.
 
     Raises:
-        UsageError: the distribution with the jar is missing; or a JVM runs already in this process, which takes no more
-            jars this way.
+        UsageError: the distribution with the jar is missing.
     """
     from pyspark import SparkContext
 
-    if SparkContext._gateway is not None:
-        raise UsageError(
-            "Spark's JVM runs already in this process: what a builder says of jars comes too late",
-            next_step="spark = builder.getOrCreate(); lockgate.spark.enable(spark)",
-        )
     jar, protocol = _native()
+    if SparkContext._jvm is not None:
+        # A JVM takes jars for its own classes at its start only; for its executors, each SparkContext does.
+        running = _running_session()
+        if running is None:
+            _show_to_every_thread(SparkContext._jvm, jar)
+        else:
+            enable(running)
     given = str(builder._options.get(JARS_SETTING, "")).strip()
     builder.config(JARS_SETTING, f"{given},{jar}" if given else jar)
     builder.config(COMMIT_PROTOCOL_SETTING, protocol)
@@ -57,25 +59,33 @@ def enable(spark: SparkSession) -> None:
             next_step="start the server with the --jars and --conf of docs/spark-native.md",
         )
     jar, protocol = _native()
-    _show_to_every_thread(spark, jar)
+    _show_to_every_thread(spark._jvm, jar)
     spark.sql(f"ADD JAR '{jar}'")
     spark.conf.set(PYTHON_SETTING, sys.executable)
     spark.conf.set(COMMIT_PROTOCOL_SETTING, protocol)
 
 
-def _show_to_every_thread(spark: Any, jar: str) -> None:
+def _running_session() -> Any:
+    """The session of this process whose SparkContext has not been stopped; None where there is none."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession._instantiatedSession
+    return session if session is not None and session.sparkContext._jsc is not None else None
+
+
+def _show_to_every_thread(jvm: Any, jar: str) -> None:
     """`ADD JAR` shows a class to the thread that says it, and to the executors. Spark looks the commit protocol up in
     the thread that writes: so the jar is added to the loader that all threads of an application inherit from
     SparkSubmit, which starts PySpark's JVM. An application that was started otherwise may have none: then writes from
     other threads fail with Spark's words, that the class must be loadable."""
-    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     shared = None
     while loader is not None:
         if loader.getClass().getName() in SHARED_LOADERS:
             shared = loader  # the outermost counts
         loader = loader.getParent()
     if shared is not None:
-        shared.addURL(spark._jvm.java.io.File(jar).toURI().toURL())
+        shared.addURL(jvm.java.io.File(jar).toURI().toURL())
 
 
 def disable(spark: SparkSession) -> None:

@@ -24,7 +24,7 @@ KEEPS = ("append", "fail", "fail-partitions")
 
 
 @dataclass(frozen=True)
-class _Named:
+class NamedPolicy:
     """A policy that somebody named, and where."""
 
     policy: str
@@ -52,7 +52,7 @@ def policy_of(
         OptionError: mode and policy contradict each other, or a value of `partitionOverwriteMode` is unknown.
     """
     told = _overwrite_policy("partitionOverwriteMode", overwrite_mode, partitioned)
-    named = _named(write, spark_conf, environment)
+    named = named_policy(write, spark_conf, environment)
     if mode in ("append", "stream"):
         if named and named.policy in REPLACES and not (mode == "stream" and named.by_write):
             raise _contradiction(mode, named)
@@ -65,7 +65,7 @@ def policy_of(
 
 
 def _replacing(
-    mode: SaveMode, named: _Named | None, told: str | None, partitioned: bool, spark_conf: Mapping[str, str]
+    mode: SaveMode, named: NamedPolicy | None, told: str | None, partitioned: bool, spark_conf: Mapping[str, str]
 ) -> str:
     if named and named.by_write:
         if told not in (None, named.policy):
@@ -90,7 +90,7 @@ def _overwrite_setting(spark_conf: Mapping[str, str]) -> str:
     return next((value for name, value in spark_conf.items() if name.lower() == OVERWRITE_MODE_SETTING.lower()), "")
 
 
-def _checked(mode: SaveMode, named: _Named) -> str:
+def _checked(mode: SaveMode, named: NamedPolicy) -> str:
     if named.policy in KEEPS:
         raise _contradiction(mode, named)
     return named.policy
@@ -105,7 +105,10 @@ def _overwrite_policy(name: str, value: str, partitioned: bool) -> str | None:
     return "replace" if chosen else None
 
 
-def _named(write: Mapping[str, str], spark_conf: Mapping[str, str], environment: Mapping[str, str]) -> _Named | None:
+def named_policy(
+    write: Mapping[str, str], spark_conf: Mapping[str, str], environment: Mapping[str, str]
+) -> NamedPolicy | None:
+    """What counts of the policies that were named: the write's, else the session's, else the environment's."""
     for values, prefix in ((write, OPTION_PREFIX), (spark_conf, SPARK_PREFIX), (environment, ENVIRONMENT_PREFIX)):
         by_write = values is write
         for name, value in values.items():
@@ -114,7 +117,7 @@ def _named(write: Mapping[str, str], spark_conf: Mapping[str, str], environment:
                 continue
             bare = name[len(prefix) :] if has_prefix else name
             if re.sub(r"[-_.]", "", bare).lower() == "conflict":
-                return _Named(value, f"the option {name}" if by_write else name, by_write)
+                return NamedPolicy(value, f"the option {name}" if by_write else name, by_write)
     return None
 
 
@@ -128,7 +131,7 @@ _MEANING: dict[SaveMode, str] = {
 }
 
 
-def _contradiction(mode: SaveMode, named: _Named) -> OptionError:
+def _contradiction(mode: SaveMode, named: NamedPolicy) -> OptionError:
     shown = {"stream": "append", "complete": "complete"}.get(mode, mode)
     fitting = {
         "append": "append, fail or fail-partitions",
@@ -144,7 +147,7 @@ def _contradiction(mode: SaveMode, named: _Named) -> OptionError:
     )
 
 
-def _two_ways(named: _Named, other: str) -> OptionError:
+def _two_ways(named: NamedPolicy, other: str) -> OptionError:
     return OptionError(
         f"{other} and the conflict policy {named.policy!r} contradict each other",
         where=f"the policy was given by {named.where}",

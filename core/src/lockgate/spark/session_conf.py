@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from lockgate.model.options import HADOOP_PREFIXES, SPARK_PREFIX
 from lockgate.plugins.registry import is_named
+from lockgate.spark.driver_terminal import CONSOLE_PROGRESS_SETTING
 from lockgate.spark.save_policy import OVERWRITE_MODE_SETTING
 
 HADOOP_PREFIX = "spark.hadoop."
@@ -18,13 +19,13 @@ HADOOP_PREFIX = "spark.hadoop."
 
 
 def lockgate_conf(properties: Mapping[str, str]) -> dict[str, str]:
-    """What of a session's settings concerns a job: `spark.lockgate.*`, Hadoop's committer options, and what
-    `overwrite` means for partitions."""
+    """What of a session's settings concerns a job: `spark.lockgate.*`, Hadoop's committer options, what
+    `overwrite` means for partitions, and whether progress is shown."""
     return {
         name: value
         for name, value in properties.items()
         if name.startswith(SPARK_PREFIX)
-        or name == OVERWRITE_MODE_SETTING
+        or name in (OVERWRITE_MODE_SETTING, CONSOLE_PROGRESS_SETTING)
         or name.removeprefix(HADOOP_PREFIX).startswith(HADOOP_PREFIXES)
     }
 

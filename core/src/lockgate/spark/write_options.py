@@ -18,6 +18,7 @@ from lockgate.model.errors import OptionError
 from lockgate.model.layout import check_id
 from lockgate.model.options import JobOptions, option_table
 from lockgate.model.urls import parse_url
+from lockgate.spark.driver_terminal import following_spark
 from lockgate.spark.error_answer import ANSWER_OPTION
 from lockgate.spark.formats.file_format import FileFormat, FormatOptions
 from lockgate.spark.formats.registry import FORMATS, format_named
@@ -194,6 +195,7 @@ class WriteOptions:
             raise _with_more_names(error, self.job, format_named(self.format)) from None
         if of_stores := store_options_in(spark_conf):
             resolved = resolved.replace(store=of_stores | dict(resolved.store))
+        resolved = following_spark(resolved, self.job, spark_conf, environment)
         policy = policy_of(
             self.mode,
             write=self.job,

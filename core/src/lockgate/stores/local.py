@@ -38,7 +38,7 @@ from lockgate.model.files import (
 )
 from lockgate.model.layout import doomed, unfinished
 from lockgate.model.names import LOCAL
-from lockgate.model.urls import StoreUrl, check_text
+from lockgate.model.urls import StoreUrl, check_text, parent_of
 from lockgate.stores.local_rename import (
     RenameKind,
     link_and_unlink,
@@ -113,7 +113,12 @@ class LocalStore(Store):
         declared = CAPABILITIES if self._durable else CAPABILITIES - {Capability.DURABLE_WRITE}
         if self._renames is RenameKind.ATOMIC:
             return declared
-        declared -= {Capability.ATOMIC_RENAME, Capability.RENAME_WITHOUT_REPLACE}
+        # Without a rename that refuses to replace, a directory may take the place of an empty one.
+        declared -= {
+            Capability.ATOMIC_RENAME,
+            Capability.RENAME_WITHOUT_REPLACE,
+            Capability.ATOMIC_DIRECTORY_RENAME,
+        }
         if self._renames is RenameKind.NONE:
             return declared - {Capability.CREATE_IF_ABSENT}
         if self._two_step_renames:
@@ -230,6 +235,35 @@ class LocalStore(Store):
                 touched.add(rename.target.rpartition("/")[0])
             except OSError as error:
                 outcomes.append(_refusal(error, source, target))
+        return outcomes
+
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        """One act each, also where a file's rename is two. On a durable store both parents are on disk before it
+        returns."""
+        outcomes: list[RenameOutcome] = []
+        guard = _Guard(self._root)
+        touched: set[str] = set()
+        for rename in renames:
+            source, target = self._path(rename.source), self._path(rename.target)
+            try:
+                guard.check(rename.source)
+                guard.check(rename.target)
+                if not stat.S_ISDIR(os.lstat(source).st_mode):
+                    outcomes.append(NotRenamed(Refusal.FAILED, "not a directory"))
+                    continue
+                rename_without_replacing(source, target)
+                outcomes.append(RENAMED)
+                touched.update((parent_of(rename.source), parent_of(rename.target)))
+            except AccessDenied as error:
+                outcomes.append(NotRenamed(Refusal.FAILED, str(error)))
+            except OSError as error:
+                outcomes.append(_refusal(error, source, target))
+            if len(outcomes) % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        if self._durable:
+            for directory in touched:
+                with self._errors("rename in", directory), contextlib.suppress(FileNotFoundError):
+                    _sync_directory(self._path(directory))
         return outcomes
 
     async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
@@ -563,7 +597,8 @@ class _Guard:
 def _status(path: str, status: os.stat_result) -> FileStatus:
     if stat.S_ISDIR(status.st_mode):
         return FileStatus(path, is_directory=True, modified=status.st_mtime)
-    return FileStatus(path, status.st_size, identity_of(status), modified=status.st_mtime)
+    is_link = stat.S_ISLNK(status.st_mode)
+    return FileStatus(path, status.st_size, identity_of(status), modified=status.st_mtime, is_link=is_link)
 
 
 def _refusal(error: OSError, source: str, target: str) -> NotRenamed:

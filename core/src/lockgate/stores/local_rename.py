@@ -91,12 +91,6 @@ def link_and_unlink(source: str, target: str) -> None:
     Raises:
         FileExistsError: another file is at the target.
     """
-    if os.path.isdir(source) and not os.path.islink(source):
-        # A directory has one name only. Of an empty one at the target nothing is lost.
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), source, None, target)
-        os.rename(source, target)
-        return
     try:
         os.link(source, target, follow_symlinks=False)
     except FileExistsError:

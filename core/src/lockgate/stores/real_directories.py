@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import ClassVar
 
 from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
+from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AnswerLost, FileExists, FileMissing, StoreError
 from lockgate.model.files import (
     Deleted,
@@ -116,6 +117,13 @@ class RealDirectoryStore(Store):
             return outcome
 
         return await for_each(renames, rename, at_once=self.in_flight_max, done=progress)
+
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        """By the same call as files, where the server has one for both."""
+        if Capability.ATOMIC_DIRECTORY_RENAME not in self.capabilities:
+            raise self._cannot(Capability.ATOMIC_DIRECTORY_RENAME)
+        self._directories_seen.clear()
+        return await self.rename_files([Rename(each.source, each.target) for each in renames])
 
     async def _looked_into(self, rename: Rename, refused: NotRenamed) -> RenameOutcome:
         """What a refusal means, by what is found at both ends, the source first."""

@@ -121,6 +121,16 @@ class AbfsStore(BlobStore):
         outcomes = await for_each(renames, self.rename_once, at_once=self.client.in_flight_max, done=progress)
         return await without_moved_inside(self, renames, outcomes, self._directories_made)
 
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        """One request each, many in flight: the service renames a directory as one act (Data Lake Storage,
+        "Hierarchical namespace"), and with `If-None-Match: *` only where nothing is."""
+        await self._require_hierarchy()
+        self._directories_seen.clear()
+        self._directories_made.clear()
+        plain = [Rename(each.source, each.target) for each in renames]
+        outcomes = await for_each(plain, self.rename_once, at_once=self.client.in_flight_max, done=no_progress)
+        return await without_moved_inside(self, plain, outcomes, ())
+
     async def rename_once(self, rename: Rename) -> RenameOutcome:
         """Send one rename, and say what its answer says."""
         call = self._calls.rename(

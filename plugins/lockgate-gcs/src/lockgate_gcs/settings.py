@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
@@ -14,6 +15,8 @@ SCHEMES = ("gs", "gcs")
 ENDPOINT = "https://storage.googleapis.com"
 CHUNK_STEP = 256 << 10
 CHUNK_BYTES = 8 << 20
+
+_ENDPOINT = re.compile(r"https?://[^/?#@\s]+(/[^?#\s]*)?", re.IGNORECASE)
 
 RenameBy = Literal["auto", "move", "copy"]
 _RENAME_BY = ("auto", "move", "copy")
@@ -49,6 +52,13 @@ class GcsSettings:
         if emulator and "://" not in emulator:
             emulator = f"http://{emulator}"
         endpoint = options.get("endpoint_url", "") or emulator or ENDPOINT
+        if "://" not in endpoint:
+            endpoint = f"https://{endpoint}"
+        if not _ENDPOINT.fullmatch(endpoint):
+            raise OptionError(
+                f"store.endpoint_url cannot be {endpoint!r}",
+                next_step="store.endpoint_url takes http://host:port or https://host",
+            )
         token = options.get("token", "")
         if not token and endpoint != ENDPOINT and "googleapis.com" not in endpoint:
             token = "anon"  # noqa: S105  # a word of gcsfs

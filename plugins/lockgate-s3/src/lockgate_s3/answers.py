@@ -23,6 +23,11 @@ MARK: Final = "lockgate-upload"
 """The name of the metadata by which an upload knows the object that it became."""
 
 
+NULL_VERSION: Final = "null"
+"""What the one version is called that an object has without versioning, and keeps once that is enabled (user guide,
+"Working with objects in a versioning-enabled bucket"). Its id is not in every service's answers."""
+
+
 def xml_of(answer: Answer) -> ElementTree.Element:
     """The body as XML without name spaces, an empty element where it is none."""
     try:
@@ -86,6 +91,7 @@ def status_of_head(path: str, answer: Answer) -> FileStatus:
         headers.get("etag", "").strip('"'),
         modified=_http_seconds(headers.get("last-modified", "")),
         proof=headers.get(f"x-amz-meta-{MARK}", ""),
+        version=headers.get("x-amz-version-id", ""),
     )
 
 
@@ -102,6 +108,17 @@ def listed_objects(root: ElementTree.Element, cut: int) -> Iterator[FileStatus]:
             int(each.findtext("Size") or 0),
             (each.findtext("ETag") or "").strip('"'),
             modified=seconds_of(each.findtext("LastModified") or ""),
+        )
+
+
+def listed_versions(root: ElementTree.Element, cut: int) -> Iterator[FileStatus]:
+    """The versions of objects of a page of a listing, delete markers left out."""
+    for each in root.findall("Version"):
+        yield FileStatus(
+            key_in(root, each.findtext("Key"))[cut:],
+            int(each.findtext("Size") or 0),
+            (each.findtext("ETag") or "").strip('"'),
+            version=each.findtext("VersionId") or NULL_VERSION,
         )
 
 

@@ -1,7 +1,8 @@
 """The requests that the store makes, as values.
 
 Source: the API reference of Amazon S3 (GetObject, HeadObject, PutObject, DeleteObject, DeleteObjects, ListObjectsV2,
-CreateMultipartUpload, UploadPart, CompleteMultipartUpload, AbortMultipartUpload, ListMultipartUploads, ListParts).
+CreateMultipartUpload, UploadPart, CompleteMultipartUpload, AbortMultipartUpload, ListMultipartUploads, ListParts,
+GetBucketVersioning, GetObjectLockConfiguration, ListObjectVersions).
 """
 
 from __future__ import annotations
@@ -100,6 +101,31 @@ class Calls:
         headers = {"if-match": f'"{identity}"'}
         return self._call("delete", "DELETE", path, {}, headers=headers, repeat=Repeat.AFTER_A_LOOK)
 
+    def versioning(self) -> Call:
+        """Ask whether the bucket keeps versions."""
+        return self._call("status", "GET", "", {"versioning": ""}, on_bucket=True)
+
+    def object_lock(self) -> Call:
+        """Ask for how long the bucket keeps versions from being deleted."""
+        return self._call("status", "GET", "", {"object-lock": ""}, on_bucket=True)
+
+    def status_of_version(self, path: str, version: str) -> Call:
+        """Ask for the properties of one version of an object."""
+        return self._call("status", "HEAD", path, {"versionId": version})
+
+    def delete_version(self, path: str, version: str) -> Call:
+        """Delete one version of an object, and nothing else: no delete marker is put there, and the version before
+        is seen again (API reference, "DeleteObject")."""
+        return self._call("delete", "DELETE", path, {"versionId": version})
+
+    def list_versions(self, path: str, key_marker: str = "", version_marker: str = "") -> Call:
+        """List a page of the versions of the objects whose keys begin with this one's: its own come first, the newest
+        first."""
+        asked = {"versions": "", "encoding-type": "url", "prefix": self.name(path), "max-keys": "100"}
+        if key_marker:
+            asked |= {"key-marker": key_marker, "version-id-marker": version_marker}
+        return self._call("list", "GET", "", asked, on_bucket=True)
+
     def delete_many(self, paths: Sequence[str]) -> Call:
         """Delete up to a thousand objects; each counts as a request of its own."""
         keys = "".join(f"<Object><Key>{escape(self.name(path))}</Key></Object>" for path in paths)
@@ -128,15 +154,25 @@ class Calls:
         return {} if self.checksum is None else {self.checksum.header: self.checksum.of(content)}
 
     def complete_upload(
-        self, path: str, upload: str, etags: Sequence[str], checksums: Sequence[str] = (), *, absent: bool
+        self,
+        path: str,
+        upload: str,
+        etags: Sequence[str],
+        checksums: Sequence[str] = (),
+        *,
+        absent: bool,
+        identity: str = "",
     ) -> Call:
-        """Make the object of its parts; `absent`: only if there is none. `checksums` are the elements that go with the
+        """Make the object of its parts; `absent`: only if there is none; `identity`: only over the one that carries it.
+        `checksums` are the elements that go with the
         parts, as the upload was begun; its job may be committed by somebody with other options."""
         parts = "".join(
             f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{etag}&quot;</ETag>{checksum}</Part>"
             for number, (etag, checksum) in enumerate(zip_longest(etags, checksums, fillvalue=""), 1)
         )
         headers = {"content-type": "application/xml"} | ({"if-none-match": "*"} if absent else {})
+        if identity:
+            headers["if-match"] = f'"{identity}"'
         body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
         return self._call(
             "complete", "POST", path, {"uploadId": upload}, headers=headers, body=body, repeat=Repeat.WITH_CARE

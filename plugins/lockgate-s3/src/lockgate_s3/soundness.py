@@ -27,21 +27,24 @@ _found: dict[str, bool] = {}
 async def is_believed(client: StoreClient, calls: Calls) -> bool:
     """Whether an answer that says an upload is completed is proof of it."""
     if calls.base not in _found:
-        _found[calls.base] = _is_aws(calls.base) or await _refuses_what_was_given_up(client, calls)
+        _found[calls.base] = is_aws(calls.base) or await _refuses_what_was_given_up(client, calls)
     return _found[calls.base]
 
 
-def _is_aws(base: str) -> bool:
+def is_aws(base: str) -> bool:
+    """Whether a bucket's URL is AWS's own."""
     return (urlsplit(base).hostname or "").endswith(_AWS)
 
 
 async def _refuses_what_was_given_up(client: StoreClient, calls: Calls) -> bool:
     """False as well where it cannot be tried."""
     path = f"{BOOKKEEPING}/probe-{uuid.uuid4().hex}"
+    version = ""
     try:
         upload = xml_of(await client.ask(calls.begin_upload(path, ""))).findtext("UploadId") or ""
         part = await client.ask(calls.upload_part(path, upload, 1, b"x"))
         written = await client.ask(calls.put(path, b"another"))
+        version = written.headers.get("x-amz-version-id", "")
         given_up = await client.ask(calls.abort_upload(path, upload))
         etag = part.headers.get("etag", "").strip('"')
         answer = await client.ask(calls.complete_upload(path, upload, [etag], absent=True))
@@ -49,6 +52,6 @@ async def _refuses_what_was_given_up(client: StoreClient, calls: Calls) -> bool:
         return False
     finally:
         with contextlib.suppress(LockgateError):
-            await client.ask(calls.delete(path))
+            await client.ask(calls.delete_version(path, version) if version else calls.delete(path))
     tried = upload and part.status == written.status == 200 and given_up.status in (200, 204)
     return bool(tried) and (answer.status != 200 or bool(code_of(answer)))

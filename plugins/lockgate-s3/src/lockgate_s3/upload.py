@@ -57,9 +57,10 @@ def decode_parts(token: str) -> Parts:
         raise StoreError("what should complete an upload cannot be read", where=token[:100]) from error
 
 
-def complete_call(calls: Calls, path: str, parts: Parts) -> Call:
-    """The request that completes an upload, if no object is there."""
-    return calls.complete_upload(path, parts.upload, parts.etags, parts.checksum_elements(), absent=True)
+def complete_call(calls: Calls, path: str, parts: Parts, replaces: str = "") -> Call:
+    """The request that completes an upload, if no object is there, or, where it `replaces` one, over that."""
+    elements = parts.checksum_elements()
+    return calls.complete_upload(path, parts.upload, parts.etags, elements, absent=not replaces, identity=replaces)
 
 
 class PartsUpload(UploadSteps):

@@ -20,7 +20,7 @@ from lockgate_lab.servers.hdfs import MiniHdfs
 from lockgate_lab.servers.minio import MinioServer
 from lockgate_lab.servers.missing_tool import MissingTool, or_skip, start_or_skip
 from lockgate_lab.servers.moto_s3 import MotoServer
-from lockgate_lab.servers.versity import VersityGateway
+from lockgate_lab.servers.versity import VersityGateway, VersityGatewayOfVersions
 
 __all__ = [
     "Azurite",
@@ -30,6 +30,7 @@ __all__ = [
     "MissingTool",
     "MotoServer",
     "VersityGateway",
+    "VersityGatewayOfVersions",
     "abfs_class_path",
     "abfs_suite_class_path",
     "java",

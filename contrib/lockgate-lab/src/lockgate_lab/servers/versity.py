@@ -2,6 +2,9 @@
 not to do: it answers the completion of an upload that was given up with 200, wherever any object stands.
 
 Objects' metadata are kept in files beside them, since not every file system of a test machine has extended attributes.
+Where buckets keep versions, it takes what is left in such a file for an object that is there: that gateway needs them.
+Not done by it, either: what is to be written only if nothing is there is refused where a delete marker is, and what is
+to replace an object is completed there; it lists directories in which there are none but delete markers.
 """
 
 from __future__ import annotations
@@ -40,3 +43,15 @@ class VersityGateway(DirectoryServer):
     def make_bucket(self, name: str) -> None:
         """Make an empty bucket: a directory at the top of what it serves."""
         (self.directory / "data" / name).mkdir()
+
+
+class VersityGatewayOfVersions(VersityGateway):
+    """One whose buckets can be told to keep versions."""
+
+    def arguments(self, port: int, directory: Path) -> Sequence[str]:
+        """Metadata in extended attributes, older versions in a directory of their own."""
+        versions, metadata = directory / "versions", directory / "metadata"
+        versions.mkdir()
+        options = list(super().arguments(port, directory))
+        at = options.index(str(metadata))
+        return [*options[: at - 1], "--versioning-dir", str(versions), *options[at + 1 :]]

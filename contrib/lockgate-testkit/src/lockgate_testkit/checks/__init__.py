@@ -11,10 +11,12 @@ from lockgate_testkit.checks import (
     operations,
     output,
     renaming,
+    versions,
+    whole_directories,
     writing,
 )
 
 __all__ = [
     "cancelling", "deferred", "deleting", "directories", "identity", "listing", "names", "operations", "output",
-    "renaming", "writing",
+    "renaming", "versions", "whole_directories", "writing",
 ]  # fmt: skip

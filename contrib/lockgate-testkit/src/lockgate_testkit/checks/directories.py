@@ -5,7 +5,6 @@ from __future__ import annotations
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import FileMissing, StoreError
-from lockgate.model.files import NotRenamed, Refusal, Rename, Renamed
 
 from lockgate_testkit.bench import Bench, Meeting, expect, expect_same
 from lockgate_testkit.catalogue import check
@@ -109,51 +108,3 @@ async def many_make_the_same_directories(bench: Bench) -> None:
         made = sorted(each.path for each in await bench.listed(f"d/{at}/a"))
         wanted = sorted([f"d/{at}/a/b", *(f"d/{at}/a/{number}" for number in range(bench.effort.racers))])
         expect_same(made, wanted, f"round {at}: directories")
-
-
-@check(Capability.REAL_DIRECTORIES, Capability.ATOMIC_DIRECTORY_RENAME)
-async def a_directory_is_renamed_with_all_that_is_in_it(bench: Bench) -> None:
-    """Its files keep their contents and identities, nothing is left, and nothing at the target is touched."""
-    await bench.make("d/sub", "taken", "empty")
-    await bench.write("d/sub/a", b"a")
-    await bench.write("d/b", b"b")
-    await bench.write("taken/own", b"own")
-    before = {each.path[1:]: (each.length, each.identity) for each in await bench.tree("d")}
-    (outcome,) = await bench.store.rename_files([Rename("d", "taken")])
-    expect(isinstance(outcome, NotRenamed), f"a directory over one that is there: {outcome}")
-    (outcome,) = await bench.store.rename_files([Rename("d", "e")])
-    expect(isinstance(outcome, Renamed), f"the rename of a directory: {outcome}")
-    expect_same(await bench.stat("d"), None, "the source")
-    after = {each.path[1:]: (each.length, each.identity) for each in await bench.tree("e")}
-    expect_same(after, before, "what is in it")
-    expect_same([each.path for each in await bench.tree("taken")], ["taken/own"], "what the refused rename left")
-    (outcome,) = await bench.store.rename_files([Rename("d", "f")])
-    expect_same(outcome.reason if isinstance(outcome, NotRenamed) else outcome, Refusal.SOURCE_MISSING, "the second")
-    (outcome,) = await bench.store.rename_files([Rename("empty", "nowhere/empty")])
-    expect(isinstance(outcome, NotRenamed), f"a directory into one that is not there: {outcome}")
-
-
-@check(Capability.REAL_DIRECTORIES, Capability.ATOMIC_DIRECTORY_RENAME)
-async def of_renames_of_directories_to_one_name_one_wins(bench: Bench) -> None:
-    """Of several directories that are renamed to one name at once exactly one is there, and the others stay."""
-
-    async def racer(store: Store, number: int, meeting: Meeting) -> list[bool]:
-        won: list[bool] = []
-        for at in range(bench.effort.rounds):
-            meeting.wait()
-            (outcome,) = await store.rename_files([Rename(f"r{at}/of-{number}", f"r{at}/one")])
-            won.append(isinstance(outcome, Renamed))
-        return won
-
-    racers = 3
-    names = [f"r{at}/of-{number}" for at in range(bench.effort.rounds) for number in range(racers)]
-    await bench.make(*names)
-    for name in names:
-        await bench.write(f"{name}/file", name.encode())
-    won = await bench.race(racers, racer)
-    for at in range(bench.effort.rounds):
-        expect_same(sum(each[at] for each in won), 1, f"round {at}: directories that were renamed")
-        winner = next(number for number, each in enumerate(won) if each[at])
-        files = {each.path for each in await bench.tree(f"r{at}")}
-        kept = {f"r{at}/of-{number}/file" for number in range(racers) if number != winner}
-        expect_same(files, kept | {f"r{at}/one/file"}, f"round {at}: files")

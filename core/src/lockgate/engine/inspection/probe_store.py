@@ -80,6 +80,8 @@ async def probe_store(run: JobRun) -> list[Probe]:
     finally:
         await store.delete_directories([base])
         await store.delete_empty_directories([BOOKKEEPING])
+    if Capability.REPLACE_BY_VERSION in claimed:
+        found.append(await _replace_by_version(store))
     tried = {probe.name for probe in found}
     for capability in Capability:
         if capability.value not in tried and capability in claimed:
@@ -159,6 +161,19 @@ async def _real_directories(store: Store, at: str) -> tuple[bool, str]:
     return status is not None and status.is_directory, "an empty directory is there" if status else "it is not there"
 
 
+async def _directory_rename(store: Store, at: str) -> tuple[bool, str]:
+    await store.make_directories([f"{at}/source", f"{at}/empty", f"{at}/full"])
+    await store.write_file(f"{at}/full/other", b"other")
+    before = await store.write_file(f"{at}/source/file", b"content")
+    targets = [f"{at}/{name}" for name in ("full", "empty", "target")]
+    outcomes = [(await store.rename_directories([Rename(f"{at}/source", target)]))[0] for target in targets]
+    (after,) = await store.stat_files([f"{at}/target/file"])
+    kept = after is not None and store.same_identity(before.identity, after.identity)
+    told = ", ".join(map(str, outcomes))
+    refused = all(isinstance(outcome, NotRenamed) for outcome in outcomes[:2])
+    return refused and kept, f"a directory onto one with a file, an empty one, and where nothing is: {told}"
+
+
 async def _names(store: Store, at: str) -> tuple[bool, str]:
     for name in NAMES:
         await store.write_file(f"{at}/{name}", name.encode())
@@ -205,7 +220,22 @@ async def _conditional_write(store: Store, at: str) -> tuple[bool, str]:
     return False, "a file was replaced that is not the one that was seen"
 
 
-_ONLY_IF_CLAIMED = frozenset({Capability.DEFERRED_UPLOAD.value, Capability.CONDITIONAL_WRITE.value})
+async def _replace_by_version(store: Store) -> Probe:
+    """That a bucket keeps no versions breaks no promise."""
+    why = await store.why_no_versions()
+    detail = (
+        f"no file is replaced by one of its name: {why}" if why else "files may be replaced by files of their names"
+    )
+    return Probe(Capability.REPLACE_BY_VERSION.value, True, None if why else True, detail)
+
+
+_ONLY_IF_CLAIMED = frozenset(
+    {
+        Capability.ATOMIC_DIRECTORY_RENAME.value,
+        Capability.DEFERRED_UPLOAD.value,
+        Capability.CONDITIONAL_WRITE.value,
+    }
+)
 
 _CHECKS: dict[str, Check] = {
     "names": _names,
@@ -217,6 +247,7 @@ _CHECKS: dict[str, Check] = {
     Capability.IDENTITY_KEPT_BY_RENAME.value: _identity_kept,
     Capability.CONSISTENT_LISTING.value: _consistent_listing,
     Capability.REAL_DIRECTORIES.value: _real_directories,
+    Capability.ATOMIC_DIRECTORY_RENAME.value: _directory_rename,
     Capability.DEFERRED_UPLOAD.value: _deferred_upload,
     Capability.CONDITIONAL_WRITE.value: _conditional_write,
 }

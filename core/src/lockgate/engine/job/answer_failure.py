@@ -13,7 +13,7 @@ import dataclasses
 from lockgate.engine.job.cleanup import clean_up_if_possible
 from lockgate.engine.job.reports import report_failure
 from lockgate.engine.record.ended_jobs import is_known_committed
-from lockgate.engine.record.record_log import RecordLog
+from lockgate.engine.record.record_log import RecordLog, fenced
 from lockgate.engine.record.replaced_lists import read_replaced
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
@@ -30,20 +30,28 @@ Failure = (Exception, asyncio.CancelledError)
 async def answer_failure(run: JobRun, log: RecordLog, error: BaseException) -> None:
     """Do what the phase calls for when a job commit has failed, then save the report. Re-raises nothing that would
     hide `error`: where more went wrong, the more telling error is raised from it. A job past its commit point has not
-    failed, whatever `error` says of what followed: it is reported already, as what it is."""
+    failed, whatever `error` says of what followed: it is reported already, as what it is.
+
+    Raises:
+        CommitFenced: somebody else has ended the job, or is at it, since `error` was met.
+    """
     if log.is_past_commit_point:
         return
     stage = run.stage_now
     record = log.now
+    told = error
     try:
         await _restore(run, log, error)
+    except BaseException as raised:
+        told = raised
+        raise
     finally:
         run.stage_now = stage
-        if not await _is_committed_after_all(run, error):
+        if not (await _is_committed_after_all(run, error) or await _is_committed_after_all(run, told)):
             await report_failure(run, record, error)
         if log.phase is Phase.ROLLED_BACK:
             await clean_up_if_possible(run)
-        else:
+        elif not isinstance(told, CommitFenced):
             await _give_up(run, log)
 
 
@@ -107,6 +115,9 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
     except CommitFenced:
         raise
     except Failure as second:
+        if not await still_held(log, second):
+            # What could not be undone is somebody else's by now, who may have committed it.
+            raise fenced(run, None) from error
         raise CommitFailed(
             f"the job commit failed ({_first_line(error)}), and so did its rollback: {_first_line(second)}",
             where=run.url(run.layout.attempt_directory),
@@ -169,7 +180,7 @@ async def recorded_plan(run: JobRun, record: CommitRecord) -> CommitPlan:
     if not record.set_aside_digest:
         return plan
     replaced = await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)
-    return dataclasses.replace(plan, set_aside=replaced.files)
+    return dataclasses.replace(plan, set_aside=replaced.files, aside_directories=replaced.directories)
 
 
 def _undo_first(run: JobRun) -> str:

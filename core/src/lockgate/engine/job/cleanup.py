@@ -9,6 +9,8 @@ cut short, it could leave a version that says `moving` of a job that is long com
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 from lockgate.engine.record.ended_jobs import note_end
 from lockgate.engine.record.replaced_lists import delete_lists, let_go_of_replaced
 from lockgate.engine.run.concurrency import together
@@ -40,7 +42,7 @@ async def clean_up(
     try:
         with run.stage("cleanup"):
             # Before the record goes: a list of replaced files without a record is of a job whose record was lost.
-            before = [note_end(run, summary)] if committed else []
+            before: list[Awaitable[object]] = [note_end(run, summary)] if committed else []
             before += [let_go_of_replaced(run, committed=committed)] if replaced else []
             await together(before)
             await run.protocol.release(run)

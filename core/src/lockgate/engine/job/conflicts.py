@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from lockgate.engine.job.whole import Shown, may_go_whole
 from lockgate.engine.record.nested import refuse_jobs_beside, refuse_jobs_inside
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.sorting import Sorter
@@ -22,8 +23,9 @@ AT_ONCE = 10_000
 """So many of the files that a survey has found are held."""
 
 
-async def resolve(run: JobRun, plan: CommitPlan) -> CommitPlan:
-    """The plan after its conflict policy has seen as much of the destination as it asked for.
+async def resolve(run: JobRun, plan: CommitPlan, *, whole: bool = False) -> CommitPlan:
+    """The plan after its conflict policy has seen as much of the destination as it asked for. `whole`: its protocol can
+    set directories aside whole, where the job may.
 
     Raises:
         DestinationConflict: the policy does not allow what is there, or the job would replace files of a table
@@ -32,7 +34,8 @@ async def resolve(run: JobRun, plan: CommitPlan) -> CommitPlan:
     answer = run.hooks.resolve_conflicts(plan, run.options, None)
     if isinstance(answer, CommitPlan):
         return answer
-    existing = await survey(run, plan, answer)
+    shown = Shown() if whole and may_go_whole(run) else None
+    existing = await survey(run, plan, answer, shown)
     answer = run.hooks.resolve_conflicts(plan, run.options, existing)
     if isinstance(answer, Survey):
         raise UsageError(
@@ -41,7 +44,7 @@ async def resolve(run: JobRun, plan: CommitPlan) -> CommitPlan:
         )
     if answer.set_aside and (refusal := await why_not_a_plain_table(run)) is not None:
         raise refusal
-    return answer
+    return answer if shown is None else dataclasses.replace(answer, aside_directories=shown.whole_of(answer.set_aside))
 
 
 async def refuse_early(run: JobRun) -> None:
@@ -53,9 +56,10 @@ async def refuse_early(run: JobRun) -> None:
         run.hooks.resolve_conflicts(empty, run.options, await survey(run, empty, Survey.ANY_FILE))
 
 
-async def survey(run: JobRun, plan: CommitPlan, scope: Survey) -> Sequence[FileStatus]:
+async def survey(run: JobRun, plan: CommitPlan, scope: Survey, shown: Shown | None = None) -> Sequence[FileStatus]:
     """The destination's files in `scope`, in order of path, without reserved paths. Hidden files are left alone,
-    unless the plan writes one of their names. However many they are, a window of them is held at a time."""
+    unless the plan writes one of their names. However many they are, a window of them is held at a time. `shown` is
+    told of everything that was listed."""
     found = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
     if scope is Survey.LEAF_DIRECTORIES:
         await refuse_jobs_beside(run, plan.leaf_directories)
@@ -63,6 +67,8 @@ async def survey(run: JobRun, plan: CommitPlan, scope: Survey) -> Sequence[FileS
             async for page in run.store.list_directory(directory):
                 if directory:
                     await refuse_jobs_inside(run, page)
+                    if shown is not None:
+                        shown.holds(directory, page)
                 found.add(_files(page))
     elif scope is Survey.CHOSEN_DIRECTORIES:
         chosen = run.options.replace_below
@@ -70,11 +76,15 @@ async def survey(run: JobRun, plan: CommitPlan, scope: Survey) -> Sequence[FileS
         for directory in chosen:
             async for page in run.store.list_tree(directory):
                 await refuse_jobs_inside(run, page)
+                if shown is not None:
+                    shown.holds(directory, page)
                 found.add(_files(page))
     else:
         # Hidden pages too: a job inside stages its files where no reader looks.
         async for page in list_visible(run, hidden=True):
             await refuse_jobs_inside(run, page)
+            if shown is not None:
+                shown.holds_each(page)
             found.add(page)
             if scope is Survey.ANY_FILE and not all(is_hidden(status.path) for status in page):
                 break

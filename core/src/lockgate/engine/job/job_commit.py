@@ -70,7 +70,14 @@ async def commit_job(run: JobRun, receipts: Sequence[Receipt] | None, admit: Adm
         lost = log.now is not None and not log.is_past_commit_point and not await still_held(log, error)
         if lost and isinstance(error, LockgateError):
             return await _taken_over(run, error)
-        await answer_failure(run, log, error)
+        try:
+            await answer_failure(run, log, error)
+        except CommitFenced:
+            # One that this driver has found to be past its commit point is not over yet: recovery concludes it.
+            published = None if log.phase is Phase.COMMITTED else await committed_summary(run)
+            if published is None:
+                raise
+            return published
         raise
 
 
@@ -239,6 +246,7 @@ async def _move(run: JobRun, log: RecordLog, plan: CommitPlan) -> FileList:
         set_aside_digest=digest,
         made_directories=list(plan.missing_directories),
     )
+    run.held_as = log.nonce
     return await _move_and_list(run, plan, nonce)
 
 

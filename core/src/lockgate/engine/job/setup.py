@@ -59,8 +59,7 @@ async def setup_job(run: JobRun) -> None:
             # What is there may be what this very transaction has written, which its commit finds out.
             if not await has_begun(run):
                 raise
-        (created, error), (over, table) = await both(_mark(run), both(_why_refused(run), why_not_a_plain_table(run)))
-        refusal = over or table
+        (created, error), refusal = await both(_mark(run), _refusal(run))
         if error is None and refusal is None and run.options.delete_success_at_setup:
             try:
                 refusal = await _delete_success(run)
@@ -72,6 +71,11 @@ async def setup_job(run: JobRun) -> None:
             raise refusal
         if error is not None:
             raise error
+
+
+async def _refusal(run: JobRun) -> LockgateError | None:
+    over, table = await both(_why_refused(run), why_not_a_plain_table(run))
+    return over or table
 
 
 async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:

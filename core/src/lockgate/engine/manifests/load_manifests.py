@@ -7,7 +7,7 @@ of once its entries are in the spool, so memory does not grow with the job.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lockgate.engine.manifests.aborted_attempts import owner_of
 from lockgate.engine.record.marker import read_marker_of
@@ -15,7 +15,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.model.errors import ManifestInvalid, ReceiptUnmatched
 from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX, JobLayout, parse_attempt_directory
-from lockgate.model.manifest import decode_manifest
+from lockgate.model.manifest import TaskManifest, decode_manifest
 from lockgate.model.plan import CommitPlan, PlanBuilder
 from lockgate.model.receipt import Pin
 from lockgate.model.record import digest_of
@@ -118,15 +118,31 @@ async def load_plan(run: JobRun, pins: Sequence[Pin], *, deferred: bool = False)
     window = run.options.files_read_at_once
     for start in range(0, len(pins), window):
         some = pins[start : start + window]
-        paths = [_layout(run, pin).manifest(pin.task_id) for pin in some]
         began = run.runtime.tick()
-        contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
-        run.statistics.took("op_load_manifest", run.runtime.tick() - began, len(paths))
-        for pin, path, content in zip(some, paths, contents, strict=True):
+        found = await _read(run, some)
+        run.statistics.took("op_load_manifest", run.runtime.tick() - began, len(some))
+        for pin, path, content in found:
             where, pinned = await _pinned(run, pin, path, content)
             add_manifest(run, builder, pin, below[pin.job_attempt], deferred=deferred, path=where, content=pinned)
         progress(len(some))
     return builder.plan()
+
+
+async def pinned_manifests(run: JobRun, pins: Sequence[Pin], below: Mapping[int, Below]) -> list[TaskManifest]:
+    """The manifests of these task attempts, each as its pin says; `below` are the roots by attempt at the job.
+
+    Raises:
+        ManifestInvalid: one is not acceptable.
+        ReceiptUnmatched: one is not there.
+    """
+    found = [(pin, *await _pinned(run, pin, path, content)) for pin, path, content in await _read(run, pins)]
+    return [_checked(run, pin, below[pin.job_attempt], False, path, content) for pin, path, content in found]
+
+
+async def _read(run: JobRun, pins: Sequence[Pin]) -> list[tuple[Pin, str, bytes | None]]:
+    paths = [_layout(run, pin).manifest(pin.task_id) for pin in pins]
+    contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+    return list(zip(pins, paths, contents, strict=True))
 
 
 async def below_root_of(run: JobRun, layout: JobLayout) -> Below:
@@ -148,6 +164,13 @@ def add_manifest(
     Raises:
         ManifestInvalid: it is not acceptable.
     """
+    manifest = _checked(run, pin, below, deferred, path, content)
+    run.count("manifests_loaded")
+    run.count("manifest_bytes", len(content))
+    builder.add(manifest, Pin(manifest.task_id, manifest.task_attempt_id, digest_of(content), pin.job_attempt))
+
+
+def _checked(run: JobRun, pin: Pin, below: Below, deferred: bool, path: str, content: bytes) -> TaskManifest:
     name = run.url(path)
     if len(content) > run.options.manifest_bytes_max:
         raise ManifestInvalid(
@@ -162,9 +185,7 @@ def add_manifest(
             where=name,
             next_step="it was changed, or renamed by hand: run that task, or the job, again",
         )
-    run.count("manifests_loaded")
-    run.count("manifest_bytes", len(content))
-    builder.add(manifest, Pin(manifest.task_id, manifest.task_attempt_id, digest_of(content), pin.job_attempt))
+    return manifest
 
 
 async def _pinned(run: JobRun, pin: Pin, path: str, content: bytes | None) -> tuple[str, bytes]:

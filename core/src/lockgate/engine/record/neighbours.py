@@ -30,6 +30,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError, OptionError
+from lockgate.model.files import FileStatus
 from lockgate.model.layout import JOBS, TEMPORARY, JobLayout, parse_attempt_directory, parse_job_directory
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan, Survey
@@ -134,9 +135,8 @@ async def _wait_for(run: JobRun, rival: Rival, mine: CommitRecord, deadline: flo
 async def job_layouts(run: JobRun, *, without: str = "") -> AsyncIterator[JobLayout]:
     """Every job that has a directory below this destination, Hadoop's and those that protocols know of too, but for the
     job `without`; each at its newest attempt."""
-    listed = both(list_all(run.store, JOBS), list_all(run.store, TEMPORARY))
-    (ours, hadoops), others = await both(listed, _jobs_of_others(run))
-    for job in (*ours, *hadoops):
+    listed, others = await both(_list_jobs(run), _jobs_of_others(run))
+    for job in listed:
         if not job.is_directory or job.path == without:
             continue
         newest: JobLayout | None = None
@@ -152,6 +152,11 @@ async def job_layouts(run: JobRun, *, without: str = "") -> AsyncIterator[JobLay
     for layout in others:
         if layout.job_directory != without:
             yield layout
+
+
+async def _list_jobs(run: JobRun) -> list[FileStatus]:
+    ours, hadoops = await both(list_all(run.store, JOBS), list_all(run.store, TEMPORARY))
+    return ours + hadoops
 
 
 async def _jobs_of_others(run: JobRun) -> list[JobLayout]:

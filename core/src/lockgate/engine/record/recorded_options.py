@@ -24,6 +24,7 @@ _IN_THE_RECORD = (
     "when_jobs_meet",
     "protocol",
     "replace_below",
+    "set_aside",
 )
 _IN_THE_MARKER = ("conflict", "on_failure", "txn_id", "mark_success", *_IN_THE_RECORD)
 """The first four have fields of their own in the record."""

@@ -13,21 +13,36 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 
 from msgspec import Struct
 
+from lockgate.engine.record.inside_directories import Inside, is_as_seen
 from lockgate.engine.record.record_log import holders_of, is_begun_anew, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.sorting import Sorter
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
-from lockgate.model.errors import OutcomeUnknown
-from lockgate.model.layout import BOOKKEEPING, REPLACED, JobLayout, ordinal_in, parse_replaced_directory, replaced_nonce
+from lockgate.model.errors import OutcomeUnknown, StoreError
+from lockgate.model.files import FileStatus, Rename, Renamed
+from lockgate.model.layout import (
+    BOOKKEEPING,
+    REPLACED,
+    JobLayout,
+    directory_number_in,
+    let_go_nonce,
+    ordinal_in,
+    parse_replaced_directory,
+    replaced_nonce,
+    whole_nonce,
+)
 from lockgate.model.numbers import Numbers
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import digest_of
 from lockgate.model.replaced import KeptList, ReplacedFiles, SetAside, decode_replaced, encode_replaced
+from lockgate.model.spooled import windows
 from lockgate.model.summary import CommittedFile, encode_file_list
 
 LIST_BYTES_MAX = 1 << 40
+
+DELETED_AT_ONCE = 10_000
 
 
 async def write_replaced(run: JobRun, plan: CommitPlan, nonce: str) -> str:
@@ -37,7 +52,8 @@ async def write_replaced(run: JobRun, plan: CommitPlan, nonce: str) -> str:
     replacing = encode_file_list(committed)
     replacing_digest = digest_of(replacing)
     if Capability.REAL_DIRECTORIES in store.capabilities:
-        await store.make_directories([layout.replaced_files(nonce)])
+        wholes = [layout.replaced_whole(nonce)] if plan.aside_directories else []
+        await store.make_directories([layout.replaced_files(nonce), *wholes])
     await store.write_file(layout.replacing_files(nonce), replacing)
     del replacing  # each list may be the longest thing of a commit
     content = encode_replaced(
@@ -51,6 +67,7 @@ async def write_replaced(run: JobRun, plan: CommitPlan, nonce: str) -> str:
             plan.missing_directories,
             run.runtime.wall(),
             protocol=run.options.protocol,
+            directories=tuple(plan.aside_directories),
         )
     )
     await store.write_file(layout.replaced_list(nonce), content)
@@ -126,27 +143,34 @@ async def waiting_files(run: JobRun, nonce: str) -> Waiting:
 
 async def lists_written(run: JobRun) -> list[str]:
     """The nonces of all of this job's lists."""
-    nonces: list[str] = []
-    async for page in run.store.list_directory(run.layout.replaced):
-        nonces += [nonce for status in page if (nonce := replaced_nonce(status.path)) is not None]
-    return sorted(nonces)
+    return sorted(_nonces(await list_all(run.store, run.layout.replaced)))
 
 
 async def lists_in_force(run: JobRun) -> list[str]:
     """The nonces of this job's lists beside which something waits."""
-    return [nonce for nonce in await lists_written(run) if await _waits(run, nonce)]
+    found = await list_all(run.store, run.layout.replaced)
+    return [nonce for nonce in sorted(_nonces(found)) if await _waits(run, nonce, found)]
 
 
-async def _waits(run: JobRun, nonce: str) -> bool:
+def _nonces(found: Iterable[FileStatus]) -> set[str]:
+    return {nonce for status in found if (nonce := replaced_nonce(status.path)) is not None}
+
+
+async def _waits(run: JobRun, nonce: str, beside: Iterable[FileStatus]) -> bool:
     async for page in run.store.list_directory(run.layout.replaced_files(nonce)):
         if any(ordinal_in(status.path) is not None for status in page):
             return True
+    if any(whole_nonce(each.path) == nonce for each in beside):
+        async for page in run.store.list_directory(run.layout.replaced_whole(nonce)):
+            if any(directory_number_in(status.path) is not None for status in page):
+                return True
     (returning,) = await run.store.stat_files([run.layout.summary_returning(nonce)])
     return returning is not None
 
 
-async def let_go_of_replaced(run: JobRun, *, committed: bool) -> None:
-    """Delete all that the job keeps of what it replaced, the lists first.
+async def let_go_of_replaced(run: JobRun, *, committed: bool) -> list[str]:
+    """Delete all that the job keeps of what it replaced, the lists first; but for files that somebody has made in a
+    directory that was set aside whole, and that nobody has seen: those stay, and are the answer.
 
     Called once the job is over: it is `committed`, and the replaced files are not needed any more, or they are all
     back.
@@ -158,17 +182,70 @@ async def let_go_of_replaced(run: JobRun, *, committed: bool) -> None:
     # The list of somebody who begins this id anew comes after their record: so what is there now, and is looked at
     # before the record, is not theirs if that has ended, however long this one sleeps before it deletes.
     found = await list_all(store, layout.replaced)
-    if not committed and (nonces := {n for status in found if (n := replaced_nonce(status.path)) is not None}):
-        if any([await _waits(run, nonce) for nonce in sorted(nonces)]):
+    if not committed and (nonces := _nonces(found)):
+        if any([await _waits(run, nonce, found) for nonce in sorted(nonces)]):
             raise still_set_aside(run)
         stay = tuple(await _not_over(run, nonces))
         found = [each for each in found if not each.path.rpartition("/")[2].lstrip("_").startswith(stay)]
-    lists = sorted(status.path for status in found if not status.is_directory)
-    if lists:
-        await store.delete_files(lists)
-    if waiting := sorted(status.path for status in found if status.is_directory):
+    wholes = {status.path: nonce for status in found if (nonce := whole_nonce(status.path)) and status.is_directory}
+    await _delete_lists(run, found, {*wholes.values()} if committed else set())
+    if waiting := sorted(status.path for status in found if status.is_directory and status.path not in wholes):
         await store.delete_directories(waiting)
+    unseen: list[str] = []
+    for path in sorted(wholes):
+        if committed:
+            unseen += await _let_go_of_whole(run, path, wholes[path])
+        else:
+            await store.delete_empty_directories([path])
     await store.delete_empty_directories([layout.replaced, REPLACED, BOOKKEEPING])
+    return unseen
+
+
+async def _delete_lists(run: JobRun, found: Sequence[FileStatus], wholes: Set[str]) -> None:
+    """Delete lists, but for those that name directories in `wholes` (nonces): what these hold is told by nothing else,
+    so they are kept under a name that says that nothing of it can be undone."""
+    files = [status.path for status in found if not status.is_directory]
+    for path in files:
+        nonce = replaced_nonce(path)
+        if nonce is not None and nonce in wholes:
+            (outcome,) = await run.store.rename_files([Rename(path, run.layout.let_go_list(nonce), replace=True)])
+            if not isinstance(outcome, Renamed) and (await run.store.stat_files([path]))[0] is not None:
+                raise StoreError(f"a list of replaced files cannot be renamed: {outcome}", where=run.url(path))
+    gone = [path for path in files if (replaced_nonce(path) or let_go_nonce(path)) not in wholes]
+    if gone:
+        await run.store.delete_files(sorted(gone))
+
+
+async def _let_go_of_whole(run: JobRun, place: str, nonce: str) -> list[str]:
+    """Delete the directories that were set aside whole, unless there is anything in them that the list does not name:
+    then that stays, where it is, and so do the directories, so that nobody sets others aside there; the answer."""
+    path = run.layout.let_go_list(nonce)
+    (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
+    files: Sequence[SetAside] = ()
+    directories: Sequence[str] = ()
+    if content is not None:
+        replaced = decode_replaced(content, name=run.url(path), spools=run.spool)
+        files, directories = replaced.files, replaced.directories
+    del content
+    inside = await Inside.take(run, place, files, directories)
+    found = ((aside, each) for _, aside, each in inside.beside() if each is not None)
+    unseen = [each.place for aside, each in found if not is_as_seen(run, aside, each.length, each.identity)]
+    unseen += inside.strange
+    if not unseen:
+        await run.store.delete_directories([place])
+        await run.store.delete_files([path])
+        return []
+    stay = set(unseen)
+    known = (each.place for _, _, each in inside.beside() if each is not None and each.place not in stay)
+    for some in windows(known, DELETED_AT_ONCE):
+        await run.store.delete_files(some)
+    run.log.warning(
+        "files were made in directories that the job had set aside, after it had looked there: they are kept",
+        files=len(unseen),
+        where=" ".join(run.url(path) for path in unseen[:5]),
+    )
+    run.emit("replaced-kept", files=len(unseen), path=unseen[0])
+    return unseen
 
 
 async def _not_over(run: JobRun, nonces: Set[str]) -> Set[str]:
@@ -186,12 +263,10 @@ async def _not_over(run: JobRun, nonces: Set[str]) -> Set[str]:
 
 async def delete_lists(run: JobRun) -> None:
     """Delete the lists of what the job has replaced, so that nobody takes it for one that can be undone: the first
-    thing that follows the commit point, and never skipped. What waits without a list is garbage."""
-    files: list[str] = []
-    async for page in run.store.list_directory(run.layout.replaced):
-        files += [status.path for status in page if not status.is_directory]
-    if files:
-        await run.store.delete_files(sorted(files))
+    thing that follows the commit point, and never skipped. What waits without a list is garbage, but for what
+    directories hold that nobody has seen."""
+    found = await list_all(run.store, run.layout.replaced)
+    await _delete_lists(run, found, {nonce for each in found if (nonce := whole_nonce(each.path))})
 
 
 def still_set_aside(run: JobRun) -> OutcomeUnknown:

@@ -205,7 +205,11 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
             found.append(Garbage(layout.replaced, "kept", str(error)))
             continue
         if not dry_run:
-            await let_go_of_replaced(dataclasses.replace(run, layout=layout), committed=True)
+            of_job = dataclasses.replace(run, layout=layout)
+            if unseen := await let_go_of_replaced(of_job, committed=True):
+                why = "made in a directory that its job had set aside and committed without: move it away, or delete it"
+                found += [Garbage(path, "kept", why) for path in unseen]
+                continue
         action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
         found.append(Garbage(layout.replaced, action, "replaced by a job that has committed"))
     return found

@@ -65,6 +65,9 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
         UsageError: it is past its commit point and cannot be undone.
         FileChanged: somebody has deleted files that it had put in place, or changed what is still staged.
     """
+    if run.movers is not None:
+        # A driver's own, for its own job: who recovers one renames its files himself.
+        run = dataclasses.replace(run, movers=None)
     with run.stage("recover"):
         record = await read_record(run)
         if record is None:

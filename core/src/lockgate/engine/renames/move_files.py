@@ -11,11 +11,14 @@ from collections.abc import Container, Iterator
 from itertools import islice
 
 from lockgate.engine.record.ended_jobs import remember_last
+from lockgate.engine.record.inside_directories import is_as_seen
 from lockgate.engine.record.record_log import fenced, read_record
-from lockgate.engine.record.replaced_lists import WaitingFile, waiting_files
+from lockgate.engine.record.replaced_lists import waiting_files
 from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.renames.replaced_files import set_aside
+from lockgate.engine.renames.whole_directories import look_again, set_aside_whole
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.movers import Movers
 from lockgate.model.capabilities import WEAKENING, Capability
 from lockgate.model.errors import CommitFailed, FileChanged
 from lockgate.model.files import FileStatus, Rename, Renamed
@@ -25,24 +28,27 @@ from lockgate.model.numbers import Numbers
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.replaced import SetAside
+from lockgate.model.shares import shares_of
 from lockgate.model.urls import parent_of
 
 
 async def move_files(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: bool = False) -> None:
     """Bring the destination to its new state, all but `_SUCCESS`, in the order that the options ask for.
 
-    An old `_SUCCESS` is set aside before anything else, and files that stand where a directory must be next, in
-    either order. `aside_nonce` says where replaced files wait; `again`: somebody may have begun before.
+    An old `_SUCCESS` is set aside before anything else, then directories that go whole, and files that stand where a
+    directory must be next, in either order. `aside_nonce` says where replaced files wait; `again`: somebody may have
+    begun before.
     """
     # Where a rename is two acts, what waits may still stand in its old place as well: the store ends that rename.
     at_once = not run.store.capabilities & WEAKENING
     done = await waiting_files(run, aside_nonce) if again and plan.set_aside and at_once else ()
     total = len(plan.set_aside) - len(done)
     needed = set(plan.directories)
+    whole = plan.whole
 
     def pending() -> Iterator[tuple[int, SetAside]]:
         # Each time read anew: the list is never held whole.
-        return (each for each in enumerate(plan.set_aside) if each[0] not in done)
+        return (each for each in enumerate(plan.set_aside) if each[0] not in done and each[1].path not in whole)
 
     def replaced() -> Iterator[tuple[int, SetAside]]:
         return (each for each in pending() if _is_of_the_rest(needed, each[1].path))
@@ -51,6 +57,7 @@ async def move_files(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: 
     for number, aside in first:
         if aside.path == SUCCESS:
             await _set_aside_summary(run, aside_nonce, number, aside)
+    await set_aside_whole(run, aside_nonce, plan.aside_directories, again=again)
     await set_aside(run, aside_nonce, [each for each in first if each[1].path != SUCCESS], total)
     emptied = plan.directories_in_the_way() if Capability.REAL_DIRECTORIES in run.store.capabilities else []
     if run.options.replace_order == "old-first":
@@ -72,6 +79,7 @@ async def move_files(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: 
         await _make_directories(run, plan)
         await _rename_files(run, plan)
         await set_aside(run, aside_nonce, (each for each in replaced() if each[0] not in early), total)
+    await look_again(run, plan, aside_nonce)
     if plan.set_aside and Capability.PINNED_SOURCE not in run.store.capabilities:
         await _refuse_if_changed(run, plan, aside_nonce)
     if run.options.validate_output:
@@ -95,7 +103,7 @@ async def _refuse_if_changed(run: JobRun, plan: CommitPlan, nonce: str) -> None:
     changed = (
         aside.path
         for aside, found in waiting.of(plan.set_aside)
-        if aside.path != SUCCESS and not _is_as_seen(run, aside, found)
+        if aside.path != SUCCESS and not is_as_seen(run, aside, found.length, found.identity)
     )
     if shown := list(islice(changed, 5)):
         raise FileChanged(
@@ -104,12 +112,6 @@ async def _refuse_if_changed(run: JobRun, plan: CommitPlan, nonce: str) -> None:
             where="\n".join(run.url(path) for path in shown),
             next_step="they come back as they are now when the job is undone; run it again if they are to be replaced",
         )
-
-
-def _is_as_seen(run: JobRun, aside: SetAside, found: WaitingFile) -> bool:
-    if not aside.identity or not found.identity:
-        return aside.length == found.length
-    return run.store.same_identity(aside.identity, found.identity)
 
 
 async def _set_aside_summary(run: JobRun, nonce: str, number: int, aside: SetAside) -> None:
@@ -175,14 +177,44 @@ async def _make_directories(run: JobRun, plan: CommitPlan) -> None:
 
 async def _rename_files(run: JobRun, plan: CommitPlan) -> None:
     with run.stage("rename_files"):
-        progress = run.progress(plan.files)
-        for batch in plan.batches():
-            renames = [Rename(e.source, e.target, e.length, e.identity) for e in batch]
-            began = run.runtime.tick()
-            await rename_all(run, renames, progress, make_parents=True)
-            run.statistics.took("commit_file_rename", run.runtime.tick() - began, len(renames))
+        count = run.movers.wanted(plan.files) if run.movers is not None and run.held_as else 0
+        if run.movers is not None and count > 1:
+            await _rename_by_movers(run, run.movers, plan, count)
+        else:
+            await _rename_all(run, plan)
         run.count("committer_files_committed", plan.files)
         run.count("committer_bytes_committed", plan.bytes)
+
+
+async def _rename_all(run: JobRun, plan: CommitPlan) -> None:
+    progress = run.progress(plan.files)
+    for batch in plan.batches():
+        renames = [Rename(e.source, e.target, e.length, e.identity) for e in batch]
+        began = run.runtime.tick()
+        await rename_all(run, renames, progress, make_parents=True)
+        run.statistics.took("commit_file_rename", run.runtime.tick() - began, len(renames))
+
+
+async def _rename_by_movers(run: JobRun, movers: Movers, plan: CommitPlan, count: int) -> None:
+    """All files in place by others' renames, when this returns; what they have counted is this job's.
+
+    Raises:
+        CommitFailed: they answer for fewer files than there are.
+    """
+    shares = shares_of(run.held_as, plan.by_manifest(), plan.files, count)
+    answers = await movers.move(shares)
+    moved = sum(answer.files for answer in answers)
+    if moved != plan.files:
+        raise CommitFailed(
+            f"movers have renamed {moved} of {plan.files} files",
+            where=run.url(run.layout.attempt_directory),
+            next_step="run the job again; without movers if it happens again",
+        )
+    for answer in answers:
+        for name, count in answer.counters.items():
+            run.count(name, count)
+        run.statistics.add(answer.statistics)
+    run.count("movers", len(shares))
 
 
 async def validate(run: JobRun, plan: CommitPlan) -> None:

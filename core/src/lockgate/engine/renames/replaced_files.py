@@ -7,6 +7,7 @@ from itertools import chain
 
 from lockgate.engine.record.replaced_lists import waiting_files
 from lockgate.engine.renames.rename_files import rename_all
+from lockgate.engine.renames.whole_directories import bring_back_whole
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import no_progress
 from lockgate.model.commands import command
@@ -43,9 +44,9 @@ async def set_aside(run: JobRun, nonce: str, files: Numbered, total: int) -> Non
             run.count("files_set_aside", len(batch))
 
 
-async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside]) -> None:
+async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside], directories: Sequence[str] = ()) -> None:
     """Bring everything back but the old `_SUCCESS`, which goes to a place of its own, until nothing waits and the
-    directory is deleted: from then on a driver that still sets files aside is refused.
+    places are deleted: from then on a driver that still sets files, or `directories`, aside is refused.
 
     Raises:
         CommitFailed: another writer has taken a file's place, or somebody keeps setting files aside.
@@ -56,6 +57,7 @@ async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside]) -> None
         places = {parent_of(aside.path) for aside, _ in waiting.of(files) if aside.path != SUCCESS}
         undo = command("recover", run.store.url, layout.job_id, "--undo")
         taken = f"somebody else has written this file since: move it away, then {undo}"
+        await bring_back_whole(run, nonce, directories, taken)
         if places:
             for made in await store.make_directories(sorted(places - {""})):
                 if made.state == "blocked":
@@ -75,7 +77,8 @@ async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside]) -> None
         summary = next((found.path for aside, found in waiting.of(files) if aside.path == SUCCESS), "")
         if summary:
             await store.rename_files([Rename(summary, layout.summary_returning(nonce))])
-        if all(await store.delete_empty_directories([layout.replaced_files(nonce)])):
+        wholes = [layout.replaced_whole(nonce)] if directories else []
+        if all(await store.delete_empty_directories([layout.replaced_files(nonce), *wholes])):
             return
     raise CommitFailed(
         "the replaced files keep being set aside by somebody else",

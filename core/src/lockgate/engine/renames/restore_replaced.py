@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from lockgate.engine.record.replaced_lists import LIST_BYTES_MAX, waiting_files
+from lockgate.engine.record.replaced_lists import LIST_BYTES_MAX
 from lockgate.engine.renames.replaced_files import bring_back
 from lockgate.engine.renames.roll_back import (
+    all_waiting,
     bring_back_summary,
     missing_of,
     renew_versions,
@@ -42,9 +43,9 @@ async def restore_from(run: JobRun, kept: Sequence[KeptList]) -> Undone:
 
 async def _restore(run: JobRun, kept: KeptList) -> Undone:
     left: list[str] = []
-    files, nonce = kept.replaced.files, kept.nonce
+    files, nonce, directories = kept.replaced.files, kept.nonce, kept.replaced.directories
     with run.stage("roll_back"):
-        waiting = await waiting_files(run, nonce)
+        waiting = await all_waiting(run, nonce, files, directories)
         listed = PathHashes(aside.path for aside in files).in_order()
         if Capability.REAL_DIRECTORIES in run.store.capabilities:
             await run.store.make_directories([run.layout.withdrawn_without_record(nonce)])
@@ -68,8 +69,8 @@ async def _restore(run: JobRun, kept: KeptList) -> Undone:
             sorted(kept.replaced.made_directories, key=lambda path: (-path.count("/"), path))
         )
         await renew_versions(run, nonce, files)
-        waiting = await waiting_files(run, nonce)
-        await bring_back(run, nonce, files)
+        waiting = await all_waiting(run, nonce, files, directories)
+        await bring_back(run, nonce, files, directories)
         missing = await missing_of(run, files, came_back=waiting)
         await bring_back_summary(run, nonce)
         return Undone(missing, left)

@@ -24,6 +24,7 @@ from lockgate.engine.record.replaced_lists import waiting_files
 from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.renames.replaced_files import BATCH, bring_back
 from lockgate.engine.renames.staged_files import is_unique
+from lockgate.engine.renames.whole_directories import waiting_inside
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import no_progress
@@ -62,13 +63,29 @@ async def undo_moves(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Und
         if plan.set_aside:
             nonce = record.set_aside_nonce
             await renew_versions(run, nonce, plan.set_aside)
-            waiting = await waiting_files(run, nonce)
-            await bring_back(run, nonce, plan.set_aside)
+            waiting = await all_waiting(run, nonce, plan.set_aside, plan.aside_directories)
+            await bring_back(run, nonce, plan.set_aside, plan.aside_directories)
             missing = await missing_of(run, plan.set_aside, came_back=waiting)
             # Only now nobody can set anything aside any more that it lists.
             await bring_back_summary(run, nonce)
         await run.store.delete_files([run.layout.file_list])
         return Undone(missing, left)
+
+
+async def all_waiting(run: JobRun, nonce: str, files: Sequence[SetAside], directories: Sequence[str]) -> Container[int]:
+    """The numbers of the replaced files that are set aside now, by themselves or with a directory."""
+    return Either(await waiting_files(run, nonce), await waiting_inside(run, nonce, files, directories))
+
+
+class Either:
+    """The numbers that are in one of two sets."""
+
+    def __init__(self, one: Container[int], other: Container[int]) -> None:
+        self._one = one
+        self._other = other
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._one or number in self._other
 
 
 async def missing_of(run: JobRun, files: Sequence[SetAside], *, came_back: Container[int]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from lockgate.engine.run.hooks import Hooks
 from lockgate.engine.run.logs import get_log
+from lockgate.engine.run.movers import Movers
 from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.runtime import Event, Runtime
 from lockgate.engine.run.spool import DiskSpool
@@ -51,8 +52,8 @@ SPOOLS_AT_ONCE = 8
 class JobRun:
     """One driver's or one task attempt's work at one job attempt.
 
-    Changes over time: `counters` (operations, files, recoveries), `statistics` (what took how long), `stage_seconds`
-    and `stage_now`.
+    Changes over time: `counters` (operations, files, recoveries), `statistics` (what took how long), `stage_seconds`,
+    `stage_now` and `held_as`.
     """
 
     layout: JobLayout
@@ -67,6 +68,10 @@ class JobRun:
     counters: dict[str, int] = field(default_factory=dict)
     stage_seconds: dict[str, float] = field(default_factory=dict)
     stage_now: str = ""
+    movers: Movers | None = None
+    """Who renames files for a driver; None: it does that itself."""
+    held_as: str = ""
+    """The nonce of the holder as which this driver moves files, for its movers."""
 
     def __post_init__(self) -> None:
         self.below = Below(self.store.url)

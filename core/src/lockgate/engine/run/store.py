@@ -131,9 +131,6 @@ class Store(ABC):
     async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
         """Rename files, each on its own, and answer for each, in order. Never raises for a single file.
 
-        Where `ATOMIC_DIRECTORY_RENAME` is declared, a source may be a directory, named without length or identity: it
-        is renamed with all that is in it as one act, never over anything that is there.
-
         A file whose `replace` is false is never renamed over an existing one. `Unknown` is answered whenever the
         request may have reached the store and its answer did not arrive.
 
@@ -263,6 +260,18 @@ class Store(ABC):
             AccessDenied, StoreUnavailable, StoreError: it cannot be written.
         """
 
+    # Only where ATOMIC_DIRECTORY_RENAME is declared.
+
+    async def rename_directories(self, renames: Sequence[Rename]) -> list[RenameOutcome]:
+        """Rename directories with all that is in them, each as one act, and answer for each, in order; lengths and
+        identities are not looked at. Never onto or into anything that stands at a target, be it an empty directory, and
+        never where the target's parent is missing. Files that somebody is writing move along.
+
+        Raises:
+            StoreError: the whole call failed; any of the renames may have taken place, or none.
+        """
+        raise self._cannot(Capability.ATOMIC_DIRECTORY_RENAME)
+
     # Only where DEFERRED_UPLOAD is declared.
 
     uploads_expire_seconds: ClassVar[float] = 0.0
@@ -312,7 +321,8 @@ class Store(ABC):
     async def complete_uploads(
         self, uploads: Sequence[Upload], progress: Progress = no_progress
     ) -> list[CompletionOutcome]:
-        """Complete uploads, each on its own, and answer for each, in order. A file that is there is never written over.
+        """Complete uploads, each on its own, and answer for each, in order. A file that is there is never written over,
+        but for the one that `Upload.replaces` names: where another is there by then, or none, `TARGET_CHANGED`.
         One that was given up is never told completed. A completion that is repeated may be answered as the first time,
         whatever has been written there since.
 
@@ -359,6 +369,43 @@ class Store(ABC):
             AccessDenied, StoreUnavailable, StoreError: as `delete_files`.
         """
         raise self._cannot(Capability.CONDITIONAL_WRITE)
+
+    # Only where REPLACE_BY_VERSION is declared.
+
+    async def why_no_versions(self) -> str:
+        """Why a file under this root cannot be replaced so that it comes back, such as that nobody has told the bucket
+        to keep versions: told to whose job is refused for it. Empty where it can. The default cannot.
+
+        Raises:
+            StoreUnavailable: no answer came.
+        """
+        return "this store keeps no versions that could be brought back"
+
+    async def stat_versions(self, files: Sequence[FileStatus]) -> list[FileStatus | None]:
+        """The status of each file's version, or, where that is empty, of the one that readers see, with its version,
+        which is never empty. None where there is none.
+
+        Raises:
+            AccessDenied, StoreUnavailable, StoreError: as `stat_files`.
+        """
+        raise self._cannot(Capability.REPLACE_BY_VERSION)
+
+    async def versions_of(self, uploads: Sequence[Upload]) -> list[Sequence[FileStatus]]:
+        """For each upload the versions that it has become (`Upload.is_what`), beneath others' or not.
+
+        Raises:
+            AccessDenied, StoreUnavailable, StoreError: as `stat_files`.
+        """
+        raise self._cannot(Capability.REPLACE_BY_VERSION)
+
+    async def delete_versions(self, files: Sequence[FileStatus]) -> None:
+        """Delete exactly these versions: of a path whose newest goes, the one before it is seen again, and any other
+        stays as it is. One that is gone is no failure, so this may be repeated.
+
+        Raises:
+            AccessDenied, StoreUnavailable, StoreError: as `delete_files`.
+        """
+        raise self._cannot(Capability.REPLACE_BY_VERSION)
 
     def _cannot(self, capability: Capability) -> StoreError:
         return StoreError(f"the store {self.name} does not declare {capability.value}", where=str(self.url))

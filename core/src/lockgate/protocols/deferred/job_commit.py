@@ -1,7 +1,7 @@
 """The plan meets the destination, uploads are completed, and, after the commit point, what they replace goes.
 
-Nothing that was there is deleted before the commit point, so a job can be undone until then; and no upload is completed
-over a file, so a job never replaces a file by one of the same name.
+Nothing that was there is deleted before the commit point, so a job can be undone until then. An upload is completed
+over a file only where that stays as an older version, and is the one that was seen (`same_names`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from lockgate.model.commands import command
 from lockgate.model.errors import (
     AnswerLost,
     CommitFailed,
-    DestinationConflict,
     FileChanged,
     FileExists,
     OutcomeUnknown,
@@ -37,6 +36,7 @@ from lockgate.model.replaced import SetAside
 from lockgate.model.spooled import windows
 from lockgate.model.summary import Summary, encode_summary
 from lockgate.model.uploads import Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
+from lockgate.protocols.deferred.same_names import Beneath, keep_versions, refusal
 from lockgate.protocols.deferred.uploads import completed_in, upload_of
 
 RETRY_SECONDS = 0.1
@@ -49,24 +49,21 @@ ANNOUNCE_TRIES = 16
 """How often `_SUCCESS` is written at most, while other jobs write theirs."""
 
 
-async def meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
-    """The plan with what it replaces.
+async def meet(run: JobRun, plan: CommitPlan, *, marked: bool = True) -> CommitPlan:
+    """The plan with what it replaces. `marked`: what an upload has become says which upload it was.
 
     Raises:
         ManifestInvalid: a file has a name that the store does not take.
-        DestinationConflict: the policy says so; or a file would take the place of one that it replaces.
+        DestinationConflict: the policy says so; or a file would take the place of one that it replaces, which
+            could not be brought back.
     """
     for batch in plan.batches():
         refuse_names(run, batch)
     plan = dataclasses.replace(await resolve(run, plan), missing_directories=())
     same = plan.writes_any_of(aside.path for aside in plan.set_aside)
-    if same:
-        raise DestinationConflict(
-            f"{len(same)} files would be replaced by files of the same names, which this protocol cannot undo",
-            where="\n".join(run.url(path) for path in sorted(same)[:5]),
-            next_step="nothing was touched: give new files new names, as Spark's writers do",
-        )
-    return plan
+    if same and not marked:
+        raise refusal(run, same, "nothing would prove which versions are the job's")
+    return await keep_versions(run, plan, same) if same else plan
 
 
 async def complete(run: JobRun, plan: CommitPlan) -> None:
@@ -78,9 +75,10 @@ async def complete(run: JobRun, plan: CommitPlan) -> None:
     """
     with run.stage("complete_uploads"):
         progress = run.progress(plan.files)
+        beneath = Beneath(plan.set_aside)
         for batch in plan.batches():
             began = run.runtime.tick()
-            outcomes = await _complete(run, [upload_of(entry) for entry in batch], progress)
+            outcomes = await _complete(run, beneath.over([upload_of(entry) for entry in batch]), progress)
             run.statistics.took("commit_file_complete", run.runtime.tick() - began, len(batch))
             for entry, outcome in zip(batch, outcomes, strict=True):
                 if isinstance(outcome, Completed):
@@ -89,6 +87,7 @@ async def complete(run: JobRun, plan: CommitPlan) -> None:
                 if isinstance(outcome, NotCompleted):
                     why = {
                         UploadRefusal.TARGET_EXISTS: "a file is there that this job did not write",
+                        UploadRefusal.TARGET_CHANGED: "somebody has changed, or deleted, the one that it replaces",
                         UploadRefusal.UPLOAD_MISSING: "somebody has given its upload up",
                     }.get(outcome.reason, outcome.detail)
                     taken = outcome.reason is UploadRefusal.TARGET_EXISTS
@@ -128,7 +127,8 @@ async def _complete(run: JobRun, uploads: Sequence[Upload], progress: Progress) 
     found = await run.store.stat_files([uploads[number].path for number in doubted]) if doubted else []
     for number, status in zip(doubted, found, strict=True):
         if status is None or not uploads[number].is_what(status, run.store.same_identity):
-            outcomes[number] = NotCompleted(UploadRefusal.TARGET_EXISTS)
+            changed = UploadRefusal.TARGET_CHANGED if uploads[number].replaces else UploadRefusal.TARGET_EXISTS
+            outcomes[number] = NotCompleted(changed)
     return outcomes
 
 
@@ -160,7 +160,8 @@ async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -
     """After the commit point: what is replaced goes, the old `_SUCCESS` before it, and the new one comes last. Of a job
     that is known to be over nothing is done: others may have replaced what it wrote, and its `_SUCCESS`, since.
 
-    A file that somebody has changed since the plan saw it stays, and is named in the summary that is returned."""
+    A file that somebody has changed since the plan saw it stays, and is named in the summary that is returned. What
+    files of the same names have replaced stays as older versions."""
     with run.stage("conclude"):
         # Where nothing is replaced, `_SUCCESS` is all there is to write, and it is looked before that.
         if record.set_aside_digest and await _is_over(run):
@@ -170,14 +171,17 @@ async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -
             run.emit("not-all-replaced", left=[])
             run.log.warning("the list of the files that are replaced is gone: somebody deleted it; they may stay")
             summary = _noted(summary, "nobody can tell: somebody deleted the list of what was to be replaced")
-        if replaced:
+        announces = run.options.mark_success and summary is not None
+        if replaced and not (announces and all(aside.version for aside in replaced)):
             await _withdraw_old_success(run)
+        if replaced:
             stay: list[str] = []
-            for some in windows((FileStatus(a.path, a.length, a.identity) for a in replaced), REPLACED_AT_ONCE):
+            to_delete = (FileStatus(a.path, a.length, a.identity) for a in replaced if not a.version)
+            for some in windows(to_delete, REPLACED_AT_ONCE):
                 outcomes = await run.store.delete_if_same(some)
                 stay += [each.path for each, done in zip(some, outcomes, strict=True) if done is Deleted.CHANGED]
             summary = _tell(run, stay, summary)
-        if run.options.mark_success and summary is not None:
+        if announces and summary is not None:
             await _announce(run, summary)
         return summary
 

@@ -172,7 +172,7 @@ class DeferredProtocol(Protocol):
         await undo.refuse_if_committed(run, plan)
 
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
-        """Uploads are given up, and what was completed is taken out."""
+        """Uploads are given up, what was completed is taken out, and what that replaced by name comes back."""
         return await undo.undo(run, plan)
 
     async def discard(self, run: JobRun, record: CommitRecord) -> Undone:

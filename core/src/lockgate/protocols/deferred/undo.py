@@ -1,7 +1,8 @@
 """What a job has uploaded is given up, and what it has completed is taken out.
 
 First every upload is given up: from then on no driver that still lives can complete one. Then what was completed by
-then is deleted, each file only if it carries the upload's mark, and is the one that was looked at.
+then is deleted, each file only if it carries the upload's mark, and is the one that was looked at. Where it has
+replaced a file of the same name, the version that was there is seen again (`same_names`).
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
-from lockgate.model.errors import ManifestInvalid, OutcomeUnknown, StoreError, StoreUnavailable
+from lockgate.model.errors import AccessDenied, ManifestInvalid, OutcomeUnknown, StoreError, StoreUnavailable
 from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.layout import MANIFEST_SUFFIX, SUCCESS, JobLayout, is_waiting_summary
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin
+from lockgate.model.replaced import SetAside
 from lockgate.model.spooled import windows
 from lockgate.model.undone import Undone
 from lockgate.model.uploads import BegunUpload, GivenUp, Upload
+from lockgate.protocols.deferred.same_names import Beneath, gone_beneath, take_back
 from lockgate.protocols.deferred.task_commit import is_manifest
 from lockgate.protocols.deferred.uploads import marked_in, upload_of
 
@@ -42,7 +45,7 @@ async def refuse_if_committed(run: JobRun, plan: CommitPlan) -> None:
     Raises:
         OutcomeUnknown: files that it replaces are gone, and all of its own are in place; nothing was touched.
     """
-    gone = await _replaced_that_are_gone(run, plan)
+    gone = await _replaced_that_are_gone(run, plan.set_aside)
     if not gone:
         return
     for batch in plan.batches(1_000):
@@ -59,8 +62,10 @@ async def refuse_if_committed(run: JobRun, plan: CommitPlan) -> None:
     )
 
 
-async def _replaced_that_are_gone(run: JobRun, plan: CommitPlan) -> list[str]:
-    return await _gone(run, (aside.path for aside in plan.set_aside))
+async def _replaced_that_are_gone(run: JobRun, asides: Sequence[SetAside]) -> list[str]:
+    """What cannot be brought back, or is not there."""
+    gone = await _gone(run, (aside.path for aside in asides if not aside.version))
+    return gone + await gone_beneath(run, asides)
 
 
 async def _gone(run: JobRun, replaced: Iterable[str]) -> list[str]:
@@ -76,12 +81,29 @@ async def undo(run: JobRun, plan: CommitPlan) -> Undone:
     with run.stage("roll_back"):
         for batch in plan.batches():
             await run.store.abort_uploads([upload_of(entry) for entry in batch])
-        for batch in plan.batches(1_000):
-            ours, changed = await _become_of(run, [upload_of(entry) for entry in batch])
-            left += [*changed, *await _take_out(run, ours)]
+        beneath = Beneath(plan.set_aside)
+        for batch in plan.batches():
+            left += await _undo_some(run, [upload_of(entry) for entry in batch], beneath)
         await run.store.delete_files([run.layout.file_list])
-        missing = await _replaced_that_are_gone(run, plan)
+        missing = await _gone(run, (aside.path for aside in plan.set_aside))
     return Undone(missing, left)
+
+
+async def _undo_some(run: JobRun, uploads: Sequence[Upload], beneath: Beneath) -> list[str]:
+    """Take out what some of these uploads have become, and bring back what it has replaced by name; the paths of files
+    that somebody has changed since."""
+    replaced = beneath.of(upload.path for upload in uploads)
+    ours, changed = await _become_of(run, [upload for upload in uploads if upload.path not in replaced])
+    left = [*changed, *await _take_out(run, ours)]
+    over = [upload for upload in uploads if upload.path in replaced]
+    await take_back(run, over, replaced)
+    found, refused = await _look(run, [upload.path for upload in over])
+    for upload, status in zip(over, found, strict=True):
+        # What came back is another's, also where a service shows the mark of what was on top of it.
+        back = replaced[upload.path].identity
+        if status is not None and status.proof == upload.mark and not run.store.same_identity(back, status.identity):
+            left.append(status.path)
+    return left + refused
 
 
 async def _become_of(run: JobRun, uploads: Sequence[Upload]) -> tuple[list[FileStatus], list[str]]:
@@ -122,7 +144,19 @@ async def _look(run: JobRun, paths: Sequence[str]) -> tuple[list[FileStatus | No
 
 
 async def _take_out(run: JobRun, ours: Sequence[FileStatus]) -> list[str]:
-    """Delete these; the paths of those that somebody has changed since they were looked at."""
+    """Delete these, where the store shows versions exactly those, whatever is at their paths by now; the paths of those
+    that somebody has changed since they were looked at."""
+    if Capability.REPLACE_BY_VERSION in run.store.capabilities:
+        versions, ours = [each for each in ours if each.version], [each for each in ours if not each.version]
+        try:
+            if versions:
+                await run.store.delete_versions(versions)
+        except AccessDenied as error:
+            # Then no job of these credentials has replaced a file by its name.
+            run.log.info("versions may not be deleted: what the job had put there is hidden", error=str(error))
+            found = await run.store.stat_files([each.path for each in versions])
+            looks = zip(versions, found, strict=True)
+            ours += [now for before, now in looks if now is not None and now.version == before.version]
     outcomes = await run.store.delete_if_same(ours)
     return [each.path for each, done in zip(ours, outcomes, strict=True) if done is Deleted.CHANGED]
 
@@ -150,9 +184,14 @@ async def discard(run: JobRun) -> Undone:
         return Undone()
     doubt = await _why_in_doubt(run, found)
     left: list[str] = []
+    beneath = Beneath.lists(await kept_lists(run, run.layout.job_id, in_force=False))
     async for _, saved in _saved_by(run):
-        ours, changed = await _become_of(run, [upload for _, each in saved for upload in each])
-        left += [*changed, *([status.path for status in ours] if doubt else await _take_out(run, ours))]
+        uploads = [upload for _, each in saved for upload in each]
+        if doubt:
+            ours, changed = await _become_of(run, uploads)
+            left += [*changed, *(status.path for status in ours)]
+        else:
+            left += await _undo_some(run, uploads, beneath)
     return Undone([], left, doubt)
 
 
@@ -191,7 +230,7 @@ async def _why_in_doubt(run: JobRun, found: _Found) -> str:
         elif waiting:
             why = "its summary was saved"
     lists = await kept_lists(run, run.layout.job_id, in_force=False)
-    if any([await _gone(run, (aside.path for aside in kept.replaced.files)) for kept in lists]):
+    if any([await _replaced_that_are_gone(run, kept.replaced.files) for kept in lists]):
         why = "what they replace is gone"
     return why or ("they are all there" if all(found.tasks.values()) else "")
 

@@ -105,7 +105,8 @@ class ManifestProtocol(Protocol):
     async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
         """Staged files inspected, conflicts resolved, directories probed."""
         await refuse_unless_staged(run, plan)
-        return await with_old_summary_set_aside(run, await meet_directories(run, await resolve(run, plan)))
+        resolved = await resolve(run, plan, whole=True)
+        return await with_old_summary_set_aside(run, await meet_directories(run, resolved))
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """Renames, after what they replace has been renamed away."""

@@ -54,7 +54,7 @@ async def adopt(run: JobRun, pins: Sequence[Pin]) -> None:
                 attempts = sorted({pin.job_attempt for pin in pins})
                 tasks = [run.layout.at_attempt(attempt).tasks for attempt in attempts]
                 await run.store.make_directories(tasks, within=run.layout.job_directory)
-            outcomes = await run.store.rename_files([Rename(source, end) for end, source in ends.items()])
+            outcomes = await run.store.rename_directories([Rename(source, end) for end, source in ends.items()])
             harmless = (Refusal.SOURCE_MISSING, Refusal.TARGET_EXISTS)
             refused = [o for o in outcomes if isinstance(o, NotRenamed) and o.reason not in harmless]
             unknown = [o for o in outcomes if not isinstance(o, NotRenamed | Renamed)]

@@ -130,7 +130,7 @@ class V1Protocol(ManifestProtocol):
         """As `manifest`, with each task's files where they are yet."""
         ends = await waiting(run, plan.pins)
         await refuse_unless_staged(run, plan, lambda entry: where_it_is(entry, ends))
-        return await with_old_summary_set_aside(run, await meet_directories(run, await resolve(run, plan)))
+        return await with_old_summary_set_aside(run, await meet_directories(run, await resolve(run, plan, whole=True)))
 
     # The job's commit, and its undoing.
 

@@ -106,7 +106,7 @@ async def _rename(run: JobRun, attempt: TaskAttempt, working: str, content: byte
     target = places_of(run).task(attempt.task_id)
     wait = RETRY_SECONDS
     for left in reversed(range(TRIES)):
-        (outcome,) = await run.store.rename_files([Rename(working, target)])
+        (outcome,) = await run.store.rename_directories([Rename(working, target)])
         if isinstance(outcome, Renamed):
             return
         if isinstance(outcome, NotRenamed) and outcome.reason is Refusal.TARGET_EXISTS:
@@ -141,10 +141,10 @@ async def _displace_rival(run: JobRun, attempt: TaskAttempt, committed: str) -> 
     run.log.info("a rival attempt committed earlier", rival=rival)
     unnamed = run.layout.task_directory(displaced_attempt_id(attempt.task_id, run.runtime.nonce()))
     aside = run.layout.task_directory(rival) if rival else unnamed
-    (outcome,) = await run.store.rename_files([Rename(committed, aside)])
+    (outcome,) = await run.store.rename_directories([Rename(committed, aside)])
     if isinstance(outcome, NotRenamed) and outcome.reason is Refusal.TARGET_EXISTS:
         # The attempt's own, of an earlier run of it: only a receipt could tell the two apart.
-        await run.store.rename_files([Rename(committed, unnamed)])
+        await run.store.rename_directories([Rename(committed, unnamed)])
 
 
 async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:

@@ -141,6 +141,10 @@ class MagicProtocol(DeferredProtocol):
         record = await read_record(run)
         await end.give_up_all(run, but=() if record is None else record.pins)
 
+    async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
+        """No file of the job's may take the place of one of its name, versions or not."""
+        return await job_commit.meet(run, plan, marked=False)
+
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         """Uploads are given up; what was completed is left, and named."""
         return await end.undo(run, plan)

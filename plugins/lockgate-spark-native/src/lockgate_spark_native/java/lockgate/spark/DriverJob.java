@@ -66,7 +66,7 @@ final class DriverJob {
     }
 
     /**
-     * What may concern the job: Lockgate's own names, Hadoop's committer options and what its connectors are told of
+     * What may concern the job: Lockgate's own names, whether Spark shows progress, Hadoop's committer options and what its connectors are told of
      * stores, where somebody has set them, and names without a dot, among which are the options of the write. Spark copies the session's settings and the options of
      * the write into the job's configuration (SessionState.newHadoopConfWithOptions).
      */
@@ -78,7 +78,8 @@ final class DriverJob {
             boolean hadoops = name.startsWith("mapreduce.manifest.committer.")
                     || name.startsWith("mapreduce.fileoutputcommitter.")
                     || name.startsWith("fs.") || name.startsWith("google.cloud.");
-            if ((ours || hadoops) && !isDefault(conf, each.getKey())) {
+            boolean showsProgress = name.equals("spark.ui.showconsoleprogress");
+            if ((ours || hadoops || showsProgress) && !isDefault(conf, each.getKey())) {
                 String value = conf.get(each.getKey());
                 if (value != null) {
                     found.put(each.getKey(), value);

@@ -13,6 +13,8 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
@@ -24,6 +26,7 @@ final class DriverPython {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final TypeReference<Map<String, Object>> OBJECT = new TypeReference<>() {};
     private static final int TOLD_MAX = 4000;
+    private static final int DRAWN_MS = 200;
 
     private final List<String> command;
     private final Process process;
@@ -32,6 +35,7 @@ final class DriverPython {
     private final Thread listening;
     private final AtomicLong numbers = new AtomicLong();
     private final Map<Long, CompletableFuture<Map<String, Object>>> waiting = new ConcurrentHashMap<>();
+    private CompletableFuture<Void> drawing;
     private volatile boolean ended;
 
     static synchronized DriverPython running(List<String> command) {
@@ -111,6 +115,10 @@ final class DriverPython {
         try (BufferedReader lines = reader(process.getInputStream())) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 Map<String, Object> answer = JSON.readValue(line, OBJECT);
+                if (answer.get("progress") instanceof String text) {
+                    draw(text);
+                    continue;
+                }
                 CompletableFuture<Map<String, Object>> asked = waiting.get(((Number) answer.get("number")).longValue());
                 if (asked != null) {
                     asked.complete(answer);
@@ -123,6 +131,30 @@ final class DriverPython {
         ended = true;
         for (CompletableFuture<Map<String, Object>> each : waiting.values()) {
             each.completeExceptionally(new LockgateException(failure("has ended")));
+        }
+    }
+
+    /**
+     * Write to the terminal what a job commit has sent for it. A terminal that takes nothing (Ctrl-S) must not keep the
+     * answers waiting: then this text, and what follows it, is left out.
+     */
+    private void draw(String text) {
+        if (drawing != null && !drawing.isDone()) {
+            return;
+        }
+        drawing = new CompletableFuture<>();
+        CompletableFuture<Void> now = drawing;
+        daemon("lockgate-progress", () -> {
+            System.err.print(text);
+            System.err.flush();
+            now.complete(null);
+        });
+        try {
+            now.get(DRAWN_MS, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException | ExecutionException error) {
+            return;
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
         }
     }
 

@@ -1,0 +1,233 @@
+"""Directories that are set aside whole: by one rename each, looked at afterwards, and brought back.
+
+A rename of a directory moves whatever is in it, so what the plan has not seen moves, too. It is looked for before the
+commit point, in one listing of the place where all of them wait: a file that nobody knew goes back to where it was
+written, and one that is another than the plan has seen, or is gone, undoes the job.
+
+Left out: a process that has the directory itself open, as a local disk allows, may still make files in it after that
+look. They are looked for once more before what was replaced is deleted, and stay (`replaced_lists`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from itertools import islice
+
+from lockgate.engine.record.inside_directories import Inside, InsideFile, is_as_seen
+from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import no_progress
+from lockgate.model.commands import command
+from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown
+from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
+from lockgate.model.layout import directory_number_in
+from lockgate.model.numbers import Numbers
+from lockgate.model.plan import CommitPlan
+from lockgate.model.replaced import SetAside
+from lockgate.model.spooled import windows
+from lockgate.model.urls import parent_of
+
+BATCH = 10_000
+"""So many files are renamed by one call."""
+
+
+async def set_aside_whole(run: JobRun, nonce: str, directories: Sequence[str], *, again: bool) -> None:
+    """Set directories aside, each by one rename. Nobody but this job renames to where they wait: what is there already
+    has been set aside, though a new directory may have taken its old place since. `again`: somebody may have begun.
+
+    Raises:
+        CommitFailed: one surely cannot be renamed, or is not there.
+        OutcomeUnknown: nobody can tell.
+    """
+    if not directories:
+        return
+    with run.stage("set_aside"):
+        done = {number for number, _ in await waiting_directories(run, nonce)} if again else set()
+        pending = [
+            Rename(path, run.layout.replaced_directory(nonce, number))
+            for number, path in enumerate(directories)
+            if number not in done
+        ]
+        await _rename_all(run, pending)
+        run.count("directories_set_aside", len(pending))
+
+
+async def _rename_all(run: JobRun, pending: list[Rename]) -> None:
+    failures: list[CommitFailed | OutcomeUnknown] = []
+    for attempt in range(TRIES):
+        if attempt:
+            await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
+        outcomes = await run.store.rename_directories(pending) if pending else []
+        run.count("op_rename_directory", len(pending))
+        doubtful = [
+            (rename, outcome)
+            for rename, outcome in zip(pending, outcomes, strict=True)
+            if not isinstance(outcome, Renamed)
+        ]
+        if not doubtful:
+            return
+        # The source first: a rename still under way may take place between the two looks.
+        sources = await run.store.stat_files([rename.source for rename, _ in doubtful])
+        targets = await run.store.stat_files([rename.target for rename, _ in doubtful])
+        pending, failures = [], []
+        for (rename, outcome), source, target in zip(doubtful, sources, targets, strict=True):
+            if target is not None and target.is_directory:
+                continue
+            failure = _not_set_aside(run, rename, outcome, source)
+            if target is not None or source is None or _is_over(outcome):
+                raise failure
+            pending.append(rename)
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
+def _is_over(outcome: object) -> bool:
+    """Whether the place is gone: somebody has ended the job."""
+    return isinstance(outcome, NotRenamed) and outcome.reason is Refusal.PARENT_MISSING
+
+
+def _not_set_aside(
+    run: JobRun, rename: Rename, outcome: object, source: FileStatus | None
+) -> CommitFailed | OutcomeUnknown:
+    where = f"source  {run.url(rename.source)}\ntarget  {run.url(rename.target)}"
+    if isinstance(outcome, Unknown) and source is not None:
+        return OutcomeUnknown(
+            f"cannot tell whether a directory was set aside: {outcome}",
+            where=where,
+            next_step=f"nothing was cleaned up; {command('recover', run.store.url, run.layout.job_id)}",
+        )
+    gone = "; it is not there any more" if source is None else ""
+    return CommitFailed(
+        f"a directory that the job replaces could not be set aside: {outcome}{gone}",
+        where=where,
+        next_step="run the job again; with set_aside=files, if the store renames no such directory",
+    )
+
+
+async def waiting_directories(run: JobRun, nonce: str) -> list[tuple[int, str]]:
+    """The directories that are set aside now: the number of each, and where it waits."""
+    found: list[tuple[int, str]] = []
+    async for page in run.store.list_directory(run.layout.replaced_whole(nonce)):
+        found += [(number, status.path) for status in page if (number := directory_number_in(status.path)) is not None]
+    return sorted(found)
+
+
+async def _look(run: JobRun, nonce: str, files: Sequence[SetAside], directories: Sequence[str]) -> Inside:
+    return await Inside.take(run, run.layout.replaced_whole(nonce), files, directories)
+
+
+async def look_again(run: JobRun, plan: CommitPlan, nonce: str) -> None:
+    """Make sure that what was set aside with its directories is what was seen when the commit was planned, since it is
+    deleted once the job has committed. A file that nobody had seen goes back to where it was written, as if the files
+    had been set aside one by one.
+
+    Raises:
+        FileChanged: a file has been changed or deleted since; the rest waits where it does, and comes back.
+        CommitFailed: a file cannot go back, since a file of this job has taken its place.
+    """
+    if not plan.aside_directories:
+        return
+    look = await _look(run, nonce, plan.set_aside, plan.aside_directories)
+    changed = (
+        aside.path
+        for _, aside, inside in look.beside()
+        if aside is not None and (inside is None or not is_as_seen(run, aside, inside.length, inside.identity))
+    )
+    if shown := list(islice(changed, 5)):
+        raise FileChanged(
+            f"{len(shown) + sum(1 for _ in changed)} files that the job replaces were changed or deleted by somebody "
+            "after the commit was planned",
+            where="\n".join(run.url(path) for path in shown),
+            next_step="they come back as they are now when the job is undone; run it again if they are to be replaced",
+        )
+    run.count("files_set_aside", sum(aside is not None for _, aside, _ in look.beside()))
+    unseen = (inside for _, aside, inside in look.beside() if aside is None and inside is not None)
+    for some in windows(unseen, BATCH):
+        await _return(run, some, "somebody else has written a file of this name meanwhile: run the job again")
+        run.count("files_returned", len(some))
+        run.log.info("files that came after the plan go back", files=len(some), first=some[0].path)
+
+
+async def _return(run: JobRun, files: Sequence[InsideFile], where_taken: str) -> None:
+    """Bring files back, one by one, where their directory cannot come back whole."""
+    places = {parent_of(inside.path) for inside in files} - {""}
+    undo = command("recover", run.store.url, run.layout.job_id, "--undo")
+    for made in await run.store.make_directories(sorted(places)):
+        if made.state == "blocked":
+            raise CommitFailed(
+                "a file stands where a directory was whose files must come back",
+                where=run.url(made.blocked),
+                next_step=f"move it away, then {undo}",
+            )
+    renames = [Rename(inside.place, inside.path, inside.length, inside.identity) for inside in files]
+    await rename_all(run, renames, no_progress, where_taken=where_taken)
+
+
+async def waiting_inside(run: JobRun, nonce: str, files: Sequence[SetAside], directories: Sequence[str]) -> Numbers:
+    """The numbers of those of the replaced files that wait in directories now."""
+    found = Numbers()
+    if directories:
+        look = await _look(run, nonce, files, directories)
+        for number, aside, inside in look.beside():
+            if aside is not None and inside is not None:
+                found.add(number)
+    return found
+
+
+async def bring_back_whole(run: JobRun, nonce: str, directories: Sequence[str], where_taken: str) -> None:
+    """Bring back what waits now: a directory by one rename where nothing is at its name, or an empty directory; else
+    its files one by one, in the place of none.
+
+    Raises:
+        CommitFailed: somebody else has put a file in the place of one of them, or of the directory.
+    """
+    waiting = [(number, place) for number, place in await waiting_directories(run, nonce) if number < len(directories)]
+    if not waiting:
+        return
+    above = {parent_of(directories[number]) for number, _ in waiting} - {""}
+    if above:
+        await run.store.make_directories(sorted(above))
+    backs = [Rename(place, directories[number]) for number, place in waiting]
+    backs = await _not_brought_back(run, backs)
+    # An empty one was made by this job, or by somebody who has left it.
+    await run.store.delete_empty_directories([back.target for back in backs])
+    for back in await _not_brought_back(run, backs):
+        await _bring_back_files(run, back, where_taken)
+
+
+async def _not_brought_back(run: JobRun, backs: Sequence[Rename]) -> list[Rename]:
+    """Those that wait after a try to rename each."""
+    if not backs:
+        return []
+    outcomes = await run.store.rename_directories(backs)
+    run.count("directories_brought_back", sum(isinstance(outcome, Renamed) for outcome in outcomes))
+    doubtful = [back for back, outcome in zip(backs, outcomes, strict=True) if not isinstance(outcome, Renamed)]
+    still = await run.store.stat_files([back.source for back in doubtful])
+    return [back for back, there in zip(doubtful, still, strict=True) if there is not None]
+
+
+async def _bring_back_files(run: JobRun, back: Rename, where_taken: str) -> None:
+    async for some in _files_of(run, back):
+        await _return(run, some, where_taken)
+        run.count("files_brought_back", len(some))
+    # Never as a tree: a driver that still sets directories aside may have filled it again.
+    await run.store.delete_empty_directories(await _tree_of(run, back.source))
+
+
+async def _files_of(run: JobRun, back: Rename) -> AsyncIterator[list[InsideFile]]:
+    async for page in run.store.list_tree(back.source):
+        cut = len(back.source)
+        yield [InsideFile(back.target + s.path[cut:], s.path, s.length, s.identity) for s in page]
+
+
+async def _tree_of(run: JobRun, top: str) -> list[str]:
+    """A directory and those in it, deepest first."""
+    found, pending = [top], [top]
+    while pending:
+        async for page in run.store.list_directory(pending.pop()):
+            below = [status.path for status in page if status.is_directory]
+            found += below
+            pending += below
+    return found[::-1]

@@ -1,0 +1,184 @@
+"""Undoable, where replaced directories are set aside whole: what nobody had seen is never lost, and comes back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from faulty_store import make_faulty
+from lockgate import collect_garbage, plan, recover
+from lockgate.errors import CommitFailed
+from lockgate.model.files import Unknown
+from lockgate.stores.local import LocalStore
+
+OLD = {f"p={n // 3}/old-{n}": b"old" for n in range(9)}
+NEW = {"p=0/new": b"new", "p=1/old-3": b"new of an old name"}
+LEFT = {path: content for path, content in OLD.items() if path.startswith("p=2")}
+WHOLE = {"conflict": "replace-partitions", "set_aside": "directories"}
+
+
+@pytest.fixture
+def around(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Has things happen right before, or after, directories are set aside."""
+
+    def enter(before: Callable[[], object] = lambda: None, after: Callable[[list[Any]], list[Any]] = list) -> None:
+        honest = LocalStore.rename_directories
+
+        async def rename_directories(self: LocalStore, renames: Sequence[Any]) -> list[Any]:
+            away = any("-whole/" in rename.target for rename in renames)
+            if away:
+                before()
+            outcomes = await honest(self, renames)
+            return after(outcomes) if away else outcomes
+
+        monkeypatch.setattr(LocalStore, "rename_directories", rename_directories)
+
+    return enter
+
+
+def _deeper(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {f"y=1/{path}": content for path, content in files.items()}
+
+
+@pytest.mark.parametrize(
+    ("policy", "old", "new", "whole", "end"),
+    [
+        ("replace-partitions", OLD, NEW, ["p=0", "p=1"], LEFT | NEW),
+        ("replace", _deeper(OLD) | {"one/file": b"old", "top": b"old"}, _deeper(NEW), ["y=1"], _deeper(NEW)),
+        ("replace", OLD, {"p=0": b"a file now"}, ["p=0", "p=1", "p=2"], {"p=0": b"a file now"}),
+    ],
+    ids=["partitions", "all, deep", "a file in its place"],
+)
+def test_complete_where_directories_are_set_aside_whole(table, policy, old, new, whole, end) -> None:
+    table.write(old)
+    job = table.job(conflict=policy, set_aside="directories")
+    receipt = table.task(job, new)
+    assert list(plan(table.root, job.job_id, options=job.options).aside_directories) == whole
+    summary = job.commit([receipt])
+    assert table.read() == end
+    assert not table.left_over()
+    assert not (table.root / "_lockgate/replaced").exists()
+    assert summary.counters["directories_set_aside"] == len(whole)
+    assert summary.counters["files_set_aside"] == summary.lockgate.replaced
+
+
+def test_contained_a_directory_goes_whole_only_where_all_of_it_is_replaced(table) -> None:
+    table.write(OLD | {f"p={n}/more": b"old" for n in (3, 4)} | {"p=5/one": b"old"})
+    for path in ("p=0/_kept", "p=1/.kept", "p=2/q=1/kept"):
+        (table.root / path).parent.mkdir(exist_ok=True)
+        (table.root / path).write_bytes(b"kept")
+    os.symlink("more", table.root / "p=3/link")
+    (table.root / "p=4/beside").write_bytes(b"old")
+    job = table.job(**WHOLE)
+    receipt = table.task(job, {f"p={n}/new": b"new" for n in range(6)})
+    assert list(plan(table.root, job.job_id, options=job.options).aside_directories) == ["p=4"]
+    job.commit([receipt])
+    everything = table.everything()
+    assert [everything[path] for path in ("p=0/_kept", "p=1/.kept", "p=2/q=1/kept")] == [b"kept"] * 3
+    later = table.job(**(WHOLE | {"replace_order": "new-first"}))
+    table.task(later, {"p=4/newer": b"new"})
+    assert not plan(table.root, later.job_id, options=later.options).aside_directories
+    assert not [path for path in everything if "old" in path]
+
+
+def test_undoable_a_file_that_came_after_the_plan_goes_back(table, around) -> None:
+    def rivals() -> None:
+        (table.root / "p=0/rival").write_bytes(b"rival")
+        (table.root / "p=0/_temporary/1").mkdir(parents=True)
+        (table.root / "p=0/_temporary/1/part").write_bytes(b"begun")
+
+    table.write(OLD)
+    around(rivals)
+    table.write(NEW, **WHOLE)
+    assert table.read() == LEFT | NEW | {"p=0/rival": b"rival", "p=0/_temporary/1/part": b"begun"}
+    assert not table.left_over()
+
+
+@pytest.mark.parametrize(
+    ("act", "why", "end"),
+    [
+        (lambda p: (p / "p=0/old-0").write_bytes(b"edited"), "changed or deleted", {"p=0/old-0": b"edited"}),
+        (lambda p: (p / "p=0/old-0").unlink(), "changed or deleted", {"p=0/old-0": None}),
+        (lambda p: (p / "p=0/new").write_bytes(b"rival"), "new was not renamed.* exists", {"p=0/new": b"rival"}),
+    ],
+    ids=["edited", "deleted", "of the same name"],
+)
+def test_undoable_what_was_changed_after_the_plan_undoes_the_job(table, around, act, why, end) -> None:
+    table.write(OLD)
+    around(lambda: act(table.root))
+    with pytest.raises(CommitFailed, match=why):
+        table.write(NEW, **WHOLE)
+    assert table.read() == {path: content for path, content in (OLD | end).items() if content is not None}
+
+
+def test_resumable_when_the_answer_of_a_directorys_rename_is_lost(table, around) -> None:
+    table.write(OLD)
+    around(after=lambda outcomes: [Unknown("lost") for _ in outcomes])
+    table.write(NEW, **WHOLE)
+    assert table.read() == LEFT | NEW
+
+
+def _stopped(table, moment: str):  # type: ignore[no-untyped-def]
+    """A job whose driver dies before the call that has this in it, its directories set aside."""
+    table.write(OLD)
+    job = table.job(on_failure="leave", **WHOLE)
+    receipt = table.task(job, NEW)
+    make_faulty(job).fail_at = lambda name, subject: moment in f"{name} {subject}" and _is_aside(table)
+    with pytest.raises(CommitFailed, match="left as it is"):
+        job.commit([receipt])
+    return job
+
+
+def _is_aside(table) -> bool:  # type: ignore[no-untyped-def]
+    return any((table.root / "_lockgate/replaced").glob("*/*-whole/_0-directory"))
+
+
+@pytest.mark.parametrize("moment", ["make_directories ['p=0", "rename_files", "_SUCCESS"])
+@pytest.mark.parametrize("undo", [False, True], ids=["finished", "undone"])
+def test_resumable_after_directories_were_set_aside(table, moment, undo) -> None:
+    job = _stopped(table, moment)
+    found = recover(table.root, job.job_id, undo=undo, force=True)[job.job_id]
+    assert (found.outcome, list(found.missing), list(found.left)) == ("undone" if undo else "finished", [], [])
+    assert table.read() == (OLD if undo else LEFT | NEW)
+    assert not table.left_over()
+
+
+def test_undoable_beside_a_directory_that_somebody_has_made_since(table) -> None:
+    job = _stopped(table, "rename_files")
+    (table.root / "p=0/rival").write_bytes(b"rival")
+    (table.root / "p=0/old-1").write_bytes(b"another")
+    with pytest.raises(CommitFailed, match="old-1"):
+        recover(table.root, job.job_id, undo=True, force=True)
+    assert table.read()["p=0/old-1"] == b"another"
+    (table.root / "p=0/old-1").unlink()
+    assert recover(table.root, job.job_id, undo=True, force=True)[job.job_id].outcome == "undone"
+    assert table.read() == OLD | {"p=0/rival": b"rival"}
+    assert not (table.root / "_lockgate/replaced").exists()
+
+
+def test_undoable_what_is_made_in_a_directory_after_the_last_look_is_kept_and_named(table, around) -> None:
+    """On a local disk a process may have the directory open, wherever it is by now."""
+    table.write(OLD)
+    handle = os.open(table.root / "p=0", os.O_RDONLY | os.O_DIRECTORY)
+    job = table.job(**WHOLE)
+    receipt = table.task(job, NEW)
+
+    def before(name: str, subject: object) -> None:
+        if name == "write_file" and "_SUCCESS" in str(subject):
+            os.close(os.open("late", os.O_CREAT | os.O_WRONLY, dir_fd=handle))
+
+    make_faulty(job).before = before
+    job.commit([receipt])
+    os.close(handle)
+    assert table.read() == LEFT | NEW
+    kept = [path for path in table.everything() if "-whole/" in path]
+    assert [path.rpartition("/")[2] for path in kept] == ["late"]
+    for _ in range(2):
+        assert [(each.path, each.action) for each in collect_garbage(table.root) if "late" in each.path] == [
+            (kept[0], "kept")
+        ]
+    (table.root / kept[0]).unlink()
+    collect_garbage(table.root)
+    assert not (table.root / "_lockgate/replaced").exists()

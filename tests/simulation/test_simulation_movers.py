@@ -1,0 +1,62 @@
+"""Jobs whose files are renamed by movers of the driver: each mover may crash, sleep, or be one of two at one share."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from simworld.faults import Fault, PlannedFaults
+from simworld.features import ON, Feature, scenario_of
+from simworld.history import render
+from simworld.scenario import Scenario
+from simworld.store import PROFILES
+from simworld.systematic import DRIVER, Recorder, and_then_another, crash_points, sleeping_points, small_job
+from simworld.world import History, World, play
+
+HISTORIES = int(os.environ.get("HISTORIES", 200))
+MOVERS = (f"{DRIVER}.mover0", f"{DRIVER}.mover1")
+
+
+def test_every_guarantee_holds_in_random_histories_with_movers() -> None:
+    first = int(os.environ.get("TEST_SEED", time.time_ns() % 10**6))
+    print(f"TEST_SEED={first}")
+    helped = 0
+    for seed in range(first, first + HISTORIES):
+        history = play(seed, replace(scenario_of(seed, ON - {Feature.UPLOADS}), movers=2 + seed % 2))
+        assert not history.violations, render(history)
+        helped += any(".mover" in name for name in history.actors)
+    assert helped > HISTORIES / 4
+
+
+def _each_moment(scenario: Scenario) -> Iterator[History]:
+    """Driver and movers die at each of their crash points, or sleep until the job is long over and followed by
+    another."""
+    recorder = Recorder()
+    yield World(0, scenario, recorder).play()
+    for actor in (DRIVER, *MOVERS):
+        for number, fault in crash_points(recorder.seen[actor]):
+            yield World(0, scenario, PlannedFaults({(actor, number): fault})).play()
+    scenario = and_then_another(scenario, undo=scenario.settle_undoes)
+    recorder = Recorder()
+    yield World(0, scenario, recorder).play()
+    for actor in (DRIVER, *MOVERS):
+        for number, fault in sleeping_points(recorder.seen[actor]):
+            yield World(0, scenario, PlannedFaults({(actor, number): fault})).play()
+    # The share's first mover sleeps, and the driver dies while the second is at work.
+    asleep = Fault(next(iter(sleeping_points([1])))[1].kind, 0, 10_000.0)
+    for number, fault in crash_points(recorder.seen[DRIVER]):
+        yield World(0, scenario, PlannedFaults({(MOVERS[0], 1): asleep, (DRIVER, number): fault})).play()
+
+
+@pytest.mark.parametrize("store", PROFILES)
+@pytest.mark.parametrize("undo", [False, True])
+def test_resumable_and_undoable_from_every_moment_of_a_driver_and_its_movers(store: str, undo: bool) -> None:
+    scenario = replace(small_job(store, "replace-partitions", undo=undo), movers=2)
+    count = 0
+    for history in _each_moment(scenario):
+        count += 1
+        assert not history.violations, render(history)
+    assert count > 150
