@@ -26,7 +26,8 @@ from lockgate_testkit import CHECKS, Effort, StoreContract, StoreFactory, run_ch
 
 BY_NAME = {check.name: check for check in CHECKS}
 ALLOWED = JobOptions(store={"two_step_renames": "allow"})
-DECLARED = (CAPABILITIES - {Capability.ATOMIC_RENAME, Capability.DURABLE_WRITE}) | {Capability.RENAME_BY_LINK}
+TWO_ACTS = {Capability.ATOMIC_RENAME, Capability.ATOMIC_DIRECTORY_RENAME, Capability.DURABLE_WRITE}
+DECLARED = (CAPABILITIES - TWO_ACTS) | {Capability.RENAME_BY_LINK}
 EFFORT = Effort(racers=4, rounds=8, entries=300, batch=300, large_bytes=300_000, watched_bytes=64 << 10)
 CHILD = Path(__file__).parent / "two_acts_process.py"
 
