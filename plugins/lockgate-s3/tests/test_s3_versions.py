@@ -11,7 +11,7 @@ from typing import Any
 import lockgate
 import pytest
 from lockgate import Job
-from lockgate.errors import CommitFailed, DestinationConflict, LockgateError, StoreError
+from lockgate.errors import CommitFailed, DestinationConflict, LockgateError, OutcomeUnknown, StoreError
 from lockgate.model.options import JobOptions
 from lockgate.model.uploads import Upload
 from lockgate.plugins.registry import registry_for
@@ -161,12 +161,9 @@ def test_undoable_a_replace_by_the_same_names_beneath_and_beside_a_rival(
 ) -> None:
     """The old versions are seen again, the rival's stays, and nothing of the job does, however often it is undone."""
     table = Table(versioned)
-    job, receipts = table.task(NEW, on_failure="leave")
-    with monkeypatch.context() as patched:
-        die_once_completed(patched)
-        with pytest.raises(LockgateError):
-            job.commit(receipts)
-    assert table.seen() == NEW
+    # One whose record is lost is known not to have committed by a file that is not in place.
+    job = crashed(table, monkeypatch, NEW, rival="p=1/e" if lost else "")
+    assert table.seen() == (NEW | {"p=1/e": b"rival"} if lost else NEW)
     table.put("p=1/d", b"rival")
     if lost:
         delete_for_good(versioned, f"{PATH}/_lockgate/jobs/{job.job_id}/commit")
@@ -176,6 +173,7 @@ def test_undoable_a_replace_by_the_same_names_beneath_and_beside_a_rival(
         assert (found.outcome, found.missing, found.left) == ("undone", [], [])
         assert table.recover(job, undo=True).outcome in ("nothing", "no trace", "not begun")
     after = {path: [content] for path, content in OLD.items()} | {"p=1/d": [b"rival", b"old d"]}
+    after |= {"p=1/e": [b"rival"]} if lost else {}
     versions = table.versions()
     assert {path: each for path, each in versions.items() if each[0] is not None} == after
     assert b"new e" not in versions.get("p=1/e", [])
@@ -184,11 +182,7 @@ def test_undoable_a_replace_by_the_same_names_beneath_and_beside_a_rival(
 @pytest.mark.parametrize("s3", ["versions"], indirect=True)
 def test_resumable_a_replace_by_the_same_names_is_finished(versioned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(versioned)
-    job, receipts = table.task(NEW, on_failure="leave")
-    with monkeypatch.context() as patched:
-        die_once_completed(patched)
-        with pytest.raises(LockgateError):
-            job.commit(receipts)
+    job = crashed(table, monkeypatch, NEW)
     assert table.recover(job, undo=False).outcome == "finished"
     assert table.versions() == {path: [content, *filter(None, [OLD.get(path)])] for path, content in NEW.items()}
 
@@ -275,3 +269,89 @@ def complete_over(bucket: Any, path: str, content: bytes) -> Upload:
     upload = Upload(path, "our-mark", status.upload, status.length, status.identity, there.identity)
     assert str(asyncio.run(store.complete_uploads([upload]))[0]) == "completed"
     return upload
+
+
+def crashed(
+    table: Table, monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes], rival: str = "", **more: Any
+) -> Job:
+    """A job whose driver died when it had completed what it could; a rival stands in the way of one file, if named."""
+    job, receipts = table.task(files, on_failure="leave", **more)
+    with monkeypatch.context() as patched:
+        if rival:
+            meanwhile(patched, lambda: table.put(rival, b"rival"))
+        else:
+            die_once_completed(patched)
+        with pytest.raises(LockgateError):
+            job.commit(receipts)
+    return job
+
+
+@pytest.mark.parametrize("s3", ["versions"], indirect=True)
+def test_undoable_names_a_replaced_file_whose_version_somebody_has_deleted(
+    versioned: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is seen then is an older one: no success."""
+    table = Table(versioned)
+    table.put("p=1/a b", b"edited")
+    edited = versioned.client.head_object(Bucket=versioned.name, Key=f"{PATH}/p=1/a b")["VersionId"]
+    job = crashed(table, monkeypatch, NEW, rival="p=1/e")
+    versioned.client.delete_object(Bucket=versioned.name, Key=f"{PATH}/p=1/a b", VersionId=edited)
+    found = table.recover(job, undo=True)
+    assert (found.outcome, found.missing, found.left) == ("undone", ["p=1/a b"], [])
+    assert table.seen() == OLD | {"p=1/e": b"rival"}
+
+
+@pytest.mark.parametrize("s3", ["versions"], indirect=True)
+@pytest.mark.parametrize(
+    ("refused", "target"),
+    [("HeadObject", "*/d"), ("HeadObject", "*/d[?]versionId*"), ("DeleteObject", "*/d[?]versionId*")],
+)
+def test_undoable_beside_a_file_that_may_not_be_looked_at_or_deleted(
+    versioned: Any, monkeypatch: pytest.MonkeyPatch, refused: str, target: str
+) -> None:
+    """It is left, and named, and the others are undone."""
+    table = Table(versioned)
+    job = crashed(table, monkeypatch, NEW)
+    if target == "*/d":
+        table.put("p=1/d", b"rival, encrypted")
+    with FaultProxyLab(versioned.store["endpoint_url"], dialect=S3) as proxy:
+        proxy.control.fault("error-before", refused, target=target, times=10_000, status=403)
+        found = Table(versioned, endpoint_url=proxy.url).recover(job, undo=True)
+    assert (found.outcome, found.missing, found.left) == ("undone", [], ["p=1/d"])
+    seen = table.seen()
+    assert seen.pop("p=1/d") in (b"rival, encrypted", b"new d")
+    assert seen == {path: content for path, content in OLD.items() if path != "p=1/d"}
+
+
+@pytest.mark.parametrize("s3", ["versions"], indirect=True)
+def test_a_replace_by_the_same_names_is_refused_to_who_may_not_look_at_versions(versioned: Any) -> None:
+    table = Table(versioned)
+    with FaultProxyLab(versioned.store["endpoint_url"], dialect=S3) as proxy:
+        proxy.control.fault("error-before", "HeadObject", target="*[?]versionId*", times=10_000, status=403)
+        job, receipts = Table(versioned, endpoint_url=proxy.url).task(NEW)
+        with pytest.raises(DestinationConflict, match="may not look at versions"):
+            job.commit(receipts)
+        job.abort()
+    assert table.seen() == OLD
+
+
+@pytest.mark.parametrize("s3", ["versions"], indirect=True)
+@pytest.mark.parametrize("whole", [False, True])
+def test_exclusive_nothing_of_a_job_stays_unnamed_beneath_others_where_its_record_is_lost(
+    versioned: Any, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    """It would be seen again once theirs is undone. Where all of its files came, the job may have committed."""
+    table = Table(versioned)
+    covered = {"p=1/a b": b"new a", "p=1/d": b"new d"}
+    more = {} if whole else {"p=1/e": b"new e"}
+    job = crashed(table, monkeypatch, covered | more, rival="".join(more), conflict="replace-partitions")
+    for path in covered:
+        table.put(path, b"rival")
+    delete_for_good(versioned, f"{PATH}/_lockgate/jobs/{job.job_id}/commit")
+    if whole:
+        with pytest.raises(OutcomeUnknown, match=r"(?s)p=1/a b.*p=1/d"):
+            job.abort()
+        return
+    job.abort()
+    versions = table.versions()
+    assert [versions[path] for path in covered] == [[b"rival", OLD[path]] for path in covered]

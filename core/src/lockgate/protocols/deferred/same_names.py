@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import DestinationConflict
+from lockgate.model.errors import AccessDenied, DestinationConflict
 from lockgate.model.files import FileStatus
 from lockgate.model.plan import CommitPlan
 from lockgate.model.replaced import KeptList, SetAside
 from lockgate.model.spooled import Spooled, windows
 from lockgate.model.uploads import Upload
+from lockgate.protocols.deferred.refused_files import by_halves
 
 LOOKED_AT_ONCE = 1_000
 """So many of the files that are replaced are looked at by one call."""
@@ -45,8 +47,17 @@ async def keep_versions(run: JobRun, plan: CommitPlan, same: set[str]) -> Commit
     for window in windows(plan.set_aside, LOOKED_AT_ONCE):
         paths = [aside.path for aside in window if aside.path in same]
         found = await run.store.stat_versions([FileStatus(path) for path in paths]) if paths else []
+        await _refuse_unseen(run, same, [status for status in found if status is not None])
         asides = asides.plus(_as_found(window, dict(zip(paths, found, strict=True))))
     return dataclasses.replace(plan, set_aside=asides)
+
+
+async def _refuse_unseen(run: JobRun, same: set[str], found: Sequence[FileStatus]) -> None:
+    """Make sure that a version can be looked at as such, as an undoing does: on S3 that is a right of its own."""
+    try:
+        await run.store.stat_versions(found[:1])
+    except AccessDenied as error:
+        raise refusal(run, same, f"these credentials may not look at versions: {error.what}") from error
 
 
 def _as_found(asides: Iterable[SetAside], found: Mapping[str, FileStatus | None]) -> Iterator[SetAside]:
@@ -95,31 +106,53 @@ class Beneath:
         ]
 
 
-async def take_back(run: JobRun, uploads: Sequence[Upload], beneath: Mapping[str, SetAside]) -> None:
+async def take_back(run: JobRun, uploads: Sequence[Upload], beneath: Mapping[str, SetAside]) -> list[str]:
     """Delete the versions that these uploads have become, and no others: those beneath are seen again. Repeating it is
-    no failure.
+    no failure. The paths of those that the store lets nobody look at, or delete, with our rights.
 
     Raises:
-        StoreError: one may be there yet.
+        StoreError: one may be there yet; also where none may be deleted, since then it is not the files.
     """
-    if not uploads:
-        return
-    found = await run.store.versions_of(uploads)
+    found, refused = await by_halves(run, uploads, run.store.versions_of)
     # What is to come back is never deleted, whatever a store says of it.
     ours = [
         version
         for upload, versions in zip(uploads, found, strict=True)
-        for version in versions
+        for version in versions or ()
         if (aside := beneath.get(upload.path)) is None or version.version != aside.version
     ]
-    if ours:
+    if len(ours) == 1:  # all of it: whoever gives the right may repeat this
         await run.store.delete_versions(ours)
+        return [upload.path for upload in refused]
+    _, kept = await by_halves(run, ours, partial(_delete, run))
+    return sorted({upload.path for upload in refused} | {version.path for version in kept})
 
 
-async def gone_beneath(run: JobRun, asides: Iterable[SetAside]) -> list[str]:
-    """Where the version is gone that an undoing would bring back; of files that others of the same name replace."""
+async def _delete(run: JobRun, versions: Sequence[FileStatus]) -> list[bool]:
+    await run.store.delete_versions(versions)
+    return [True] * len(versions)
+
+
+async def covered(run: JobRun, uploads: Sequence[Upload], beneath: Beneath) -> set[str]:
+    """The paths of those of these uploads that have become a version over another one, whether readers see it or not:
+    somebody may have written on top."""
+    replaced = beneath.of(upload.path for upload in uploads)
+    over = [upload for upload in uploads if upload.path in replaced]
+    found, _ = await by_halves(run, over, run.store.versions_of)
+    return {upload.path for upload, versions in zip(over, found, strict=True) if versions}
+
+
+async def gone_beneath(run: JobRun, asides: Iterable[SetAside]) -> tuple[list[str], list[str]]:
+    """Where the version is gone that an undoing would bring back, of files that others of the same name replace; and
+    where it may not be looked at."""
     gone: list[str] = []
+    hidden: list[str] = []
     for some in windows((aside for aside in asides if aside.version), LOOKED_AT_ONCE):
-        found = await run.store.stat_versions([FileStatus(each.path, version=each.version) for each in some])
-        gone += [each.path for each, status in zip(some, found, strict=True) if status is None]
-    return gone
+        versions = [FileStatus(each.path, version=each.version) for each in some]
+        found, refused = await by_halves(run, versions, run.store.stat_versions)
+        unseen = {each.path for each in refused}
+        hidden += unseen
+        gone += [
+            each.path for each, status in zip(some, found, strict=True) if status is None and each.path not in unseen
+        ]
+    return gone, hidden

@@ -20,7 +20,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
-from lockgate.model.errors import AccessDenied, ManifestInvalid, OutcomeUnknown, StoreError, StoreUnavailable
+from lockgate.model.errors import AccessDenied, ManifestInvalid, OutcomeUnknown
 from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.layout import MANIFEST_SUFFIX, SUCCESS, JobLayout, is_waiting_summary
 from lockgate.model.manifest import decode_manifest
@@ -30,7 +30,8 @@ from lockgate.model.replaced import SetAside
 from lockgate.model.spooled import windows
 from lockgate.model.undone import Undone
 from lockgate.model.uploads import BegunUpload, GivenUp, Upload
-from lockgate.protocols.deferred.same_names import Beneath, gone_beneath, take_back
+from lockgate.protocols.deferred.refused_files import by_halves
+from lockgate.protocols.deferred.same_names import Beneath, covered, gone_beneath, take_back
 from lockgate.protocols.deferred.task_commit import is_manifest
 from lockgate.protocols.deferred.uploads import marked_in, upload_of
 
@@ -63,16 +64,21 @@ async def refuse_if_committed(run: JobRun, plan: CommitPlan) -> None:
 
 
 async def _replaced_that_are_gone(run: JobRun, asides: Sequence[SetAside]) -> list[str]:
-    """What cannot be brought back, or is not there."""
-    gone = await _gone(run, (aside.path for aside in asides if not aside.version))
-    return gone + await gone_beneath(run, asides)
+    """What cannot be brought back, or is not there. What may not be looked at is there."""
+    gone, _ = await _gone(run, (aside.path for aside in asides if not aside.version))
+    beneath, _ = await gone_beneath(run, asides)
+    return gone + beneath
 
 
-async def _gone(run: JobRun, replaced: Iterable[str]) -> list[str]:
+async def _gone(run: JobRun, replaced: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Those at whose paths nothing stands; and those that may not be looked at."""
     gone: list[str] = []
+    hidden: list[str] = []
     for some in windows((path for path in replaced if path != SUCCESS), 1_000):
-        gone += [path for path, status in zip(some, await run.store.stat_files(some), strict=True) if status is None]
-    return gone
+        found, refused = await _look(run, some)
+        hidden += refused
+        gone += [path for path, status in zip(some, found, strict=True) if status is None and path not in refused]
+    return gone, hidden
 
 
 async def undo(run: JobRun, plan: CommitPlan) -> Undone:
@@ -85,8 +91,16 @@ async def undo(run: JobRun, plan: CommitPlan) -> Undone:
         for batch in plan.batches():
             left += await _undo_some(run, [upload_of(entry) for entry in batch], beneath)
         await run.store.delete_files([run.layout.file_list])
-        missing = await _gone(run, (aside.path for aside in plan.set_aside))
-    return Undone(missing, left)
+        missing, hidden = await _not_back(run, plan.set_aside)
+    return Undone(missing, sorted({*left, *hidden}))
+
+
+async def _not_back(run: JobRun, asides: Sequence[SetAside]) -> tuple[list[str], list[str]]:
+    """After an undoing: what it could not bring back, since somebody has deleted it, or the version of it that was
+    replaced; and what nobody may look at with our rights."""
+    gone, hidden = await _gone(run, (aside.path for aside in asides))
+    beneath, unseen = await gone_beneath(run, asides)
+    return sorted({*gone, *beneath}), [*hidden, *unseen]
 
 
 async def _undo_some(run: JobRun, uploads: Sequence[Upload], beneath: Beneath) -> list[str]:
@@ -96,7 +110,7 @@ async def _undo_some(run: JobRun, uploads: Sequence[Upload], beneath: Beneath) -
     ours, changed = await _become_of(run, [upload for upload in uploads if upload.path not in replaced])
     left = [*changed, *await _take_out(run, ours)]
     over = [upload for upload in uploads if upload.path in replaced]
-    await take_back(run, over, replaced)
+    left += await take_back(run, over, replaced)
     found, refused = await _look(run, [upload.path for upload in over])
     for upload, status in zip(over, found, strict=True):
         # What came back is another's, also where a service shows the mark of what was on top of it.
@@ -125,22 +139,12 @@ async def _look(run: JobRun, paths: Sequence[str]) -> tuple[list[FileStatus | No
     """What stands at these paths; and those of them that the store lets nobody look at with our rights, as an object
     that somebody has encrypted with a key of their own: what is there is not to be touched, and the others must not
     wait for it."""
-    try:
-        return await run.store.stat_files(paths), []
-    except StoreUnavailable:
-        raise
-    except StoreError as error:
-        if len(paths) == 1:
-            run.log.info("a file may not be looked at", path=run.url(paths[0]), error=str(error))
-            return [None], [*paths]
-        refusal = error
-    # By halves, so that the others take few calls.
-    half = len(paths) // 2
-    first, second = await _look(run, paths[:half]), await _look(run, paths[half:])
-    refused = [*first[1], *second[1]]
-    if len(refused) == len(paths):  # then it is not the files
-        raise refusal
-    return [*first[0], *second[0]], refused
+
+    async def look(some: Sequence[FileStatus]) -> list[FileStatus | None]:
+        return await run.store.stat_files([each.path for each in some])
+
+    found, refused = await by_halves(run, [FileStatus(path) for path in paths], look)
+    return found, [each.path for each in refused]
 
 
 async def _take_out(run: JobRun, ours: Sequence[FileStatus]) -> list[str]:
@@ -171,11 +175,13 @@ async def discard(run: JobRun) -> Undone:
             outcomes = await run.store.abort_uploads(kept)
             ended.update(each.token for each, how in zip(kept, outcomes, strict=True) if how is GivenUp.ENDED)
     found = _Found()
+    lists = await kept_lists(run, run.layout.job_id, in_force=False)
+    beneath = Beneath.lists(lists)
     async for layout, saved in _saved_by(run):
         found.layouts.add(layout)
         uploads = [upload for _, each in saved for upload in each if upload.token not in ended]
         ours, changed = await _given_up(run, uploads)
-        there = {*changed, *(status.path for status in ours)}
+        there = {*changed, *(status.path for status in ours), *await covered(run, uploads, beneath)}
         for task_id, each in saved:
             found.saw(task_id, whole=there.issuperset(upload.path for upload in each))
         found.any = found.any or bool(there)
@@ -184,15 +190,18 @@ async def discard(run: JobRun) -> Undone:
         return Undone()
     doubt = await _why_in_doubt(run, found)
     left: list[str] = []
-    beneath = Beneath.lists(await kept_lists(run, run.layout.job_id, in_force=False))
     async for _, saved in _saved_by(run):
         uploads = [upload for _, each in saved for upload in each]
         if doubt:
             ours, changed = await _become_of(run, uploads)
-            left += [*changed, *(status.path for status in ours)]
+            left += [*changed, *(status.path for status in ours), *await covered(run, uploads, beneath)]
         else:
             left += await _undo_some(run, uploads, beneath)
-    return Undone([], left, doubt)
+    missing: list[str] = []
+    for lost in [] if doubt else lists:
+        gone, hidden = await gone_beneath(run, lost.replaced.files)
+        missing, left = [*missing, *gone], [*left, *hidden]
+    return Undone(sorted({*missing}), sorted({*left}), doubt)
 
 
 @dataclass
