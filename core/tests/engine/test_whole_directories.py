@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 from faulty_store import make_faulty
 from lockgate import collect_garbage, plan, recover
-from lockgate.errors import CommitFailed
+from lockgate.errors import CleanupFailed, CommitFailed
 from lockgate.model.files import Unknown
 from lockgate.stores.local import LocalStore
 
@@ -182,3 +185,129 @@ def test_undoable_what_is_made_in_a_directory_after_the_last_look_is_kept_and_na
     (table.root / kept[0]).unlink()
     collect_garbage(table.root)
     assert not (table.root / "_lockgate/replaced").exists()
+
+
+def _odd(directory: Path) -> Path:
+    """A file whose name is not UTF-8: no listing shows it."""
+    path = directory / os.fsdecode(b"caf\xe9")
+    path.write_bytes(b"rival")
+    return path
+
+
+def _deep(directory: Path, room: int) -> Path:
+    """A file whose path leaves so much room of the longest that one call takes. Made from within."""
+    rest = 4094 - len(os.fsencode(directory)) - room
+    names = ["d" * 200] * ((rest - 2) // 201)
+    path = directory.joinpath(*names, "f" * (rest - 201 * len(names) - 1))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"rival")
+    return path
+
+
+@pytest.mark.parametrize(("rival", "why"), [(_odd, "not UTF-8"), (lambda p: _deep(p, 10), "too long")])
+def test_undoable_what_cannot_be_listed_undoes_the_job_and_comes_back_with_its_directory(
+    table, around, rival, why
+) -> None:
+    table.write(OLD)
+    made: list[Path] = []
+    around(lambda: made.append(rival(table.root / "p=0")))
+    with pytest.raises(CommitFailed, match=f"was restored: .*cannot be listed.*{why}") as raised:
+        table.write(NEW, **WHOLE)
+    assert f"{table.root}/p=0" in raised.value.where
+    assert "set_aside=files" in raised.value.next_step
+    assert made[0].read_bytes() == b"rival"
+    assert {path: (table.root / path).read_bytes() for path in OLD} == OLD
+    assert not (table.root / "_lockgate/replaced").exists()
+
+
+@pytest.mark.parametrize("keeps_record", [True, False], ids=["with its record", "without"])
+def test_undoable_a_directory_comes_back_whatever_is_in_it(table, keeps_record) -> None:
+    job = _stopped(table, "rename_files")
+    _odd(*(table.root / "_lockgate/replaced").glob("*/*-whole/_0-directory"))
+    if not keeps_record:
+        shutil.rmtree(table.root / "_lockgate/jobs")
+    with pytest.raises(CommitFailed, match="cannot be listed") if keeps_record else nullcontext():
+        recover(table.root, job.job_id, undo=None if keeps_record else True, force=True)
+    if keeps_record:
+        found = recover(table.root, job.job_id, undo=True, force=True)[job.job_id]
+        assert (found.outcome, list(found.missing), list(found.left)) == ("undone", [], [])
+    assert {path: (table.root / path).read_bytes() for path in OLD} == OLD
+    assert (table.root / "p=0" / os.fsdecode(b"caf\xe9")).read_bytes() == b"rival"
+    assert not (table.root / "_lockgate/replaced").exists()
+
+
+def test_undoable_a_replaced_file_that_is_gone_is_missed_beside_what_cannot_be_listed(table) -> None:
+    job = _stopped(table, "rename_files")
+    (place,) = (table.root / "_lockgate/replaced").glob("*/*-whole/_0-directory")
+    _odd(place)
+    (place / "old-1").unlink()
+    (place / "old-2").write_bytes(b"edited")
+    found = recover(table.root, job.job_id, undo=True, force=True)[job.job_id]
+    assert (found.outcome, list(found.missing)) == ("undone", ["p=0/old-1"])
+    assert (table.root / "p=0/old-2").read_bytes() == b"edited"
+
+
+def test_undoable_what_is_known_comes_back_beside_what_cannot_be_listed(table) -> None:
+    job = _stopped(table, "rename_files")
+    (table.root / "p=0/rival").write_bytes(b"rival")
+    odd = _odd(*(table.root / "_lockgate/replaced").glob("*/*-whole/_0-directory"))
+    with pytest.raises(CommitFailed, match="not UTF-8") as raised:
+        recover(table.root, job.job_id, undo=True, force=True)
+    assert f"{table.root}/p=0" in str(raised.value)
+    assert table.read() == OLD | {"p=0/rival": b"rival"}
+    odd.unlink()
+    assert recover(table.root, job.job_id, undo=True, force=True)[job.job_id].outcome == "undone"
+    assert table.read() == OLD | {"p=0/rival": b"rival"}
+    assert not (table.root / "_lockgate/replaced").exists()
+
+
+def test_undoable_what_cannot_be_listed_after_the_commit_is_kept_and_named(table) -> None:
+    table.write(OLD)
+    job = table.job(**WHOLE)
+    receipt = table.task(job, NEW)
+    made: list[Path] = []
+
+    def before(name: str, subject: object) -> None:
+        if name == "write_file" and "_SUCCESS" in str(subject):
+            made.append(_odd(*(table.root / "_lockgate/replaced").glob("*/*-whole/_0-directory")))
+
+    make_faulty(job).before = before
+    job.commit([receipt])
+    assert table.read() == LEFT | NEW
+    kept = str(made[0].parent.relative_to(table.root))
+    for _ in range(2):
+        recover(table.root, job.job_id)
+        assert [(each.path, each.action) for each in collect_garbage(table.root)] == [(kept, "kept")]
+    assert made[0].read_bytes() == b"rival"
+    made[0].unlink()
+    collect_garbage(table.root)
+    assert not (table.root / "_lockgate/replaced").exists()
+
+
+def test_contained_a_directory_whose_paths_would_be_too_long_aside_does_not_go_whole(table) -> None:
+    table.write(OLD)
+    deep = _deep(table.root / "p=0", 60)
+    assert deep.read_bytes() == b"rival"
+    job = table.job(conflict="replace", set_aside="directories")
+    receipt = table.task(job, NEW)
+    assert list(plan(table.root, job.job_id, options=job.options).aside_directories) == ["p=1", "p=2"]
+    job.commit([receipt])
+    assert table.read() == NEW
+
+
+def test_complete_where_the_list_of_what_was_set_aside_cannot_be_read_after_the_commit(table) -> None:
+    table.write(OLD)
+    job = table.job(**WHOLE)
+    receipt = table.task(job, NEW)
+
+    def before(name: str, subject: object) -> None:
+        if name == "read_files" and ".let-go" in str(subject):
+            (path,) = (table.root / "_lockgate/replaced").glob("*/*.let-go")
+            path.write_bytes(b"{")
+
+    make_faulty(job).before = before
+    with pytest.raises(CleanupFailed, match="is committed"):
+        job.commit([receipt])
+    assert table.read() == LEFT | NEW
+    shutil.rmtree(table.root / "_lockgate/jobs")
+    assert [each.action for each in collect_garbage(table.root)] == ["failed"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import uuid
 from typing import Any
 
 import lockgate
@@ -49,6 +50,17 @@ def test_an_upload_of_a_dead_attempt_is_found_and_goes_once_it_is_old(bucket) ->
     assert bucket.uploads() == [f"{PATH}/p=1/lost"]
     lockgate.collect_garbage(bucket.url(PATH), options=old)
     assert bucket.uploads() == []
+
+
+def test_what_the_probe_of_a_killed_driver_left_goes_once_it_is_old(bucket) -> None:
+    """An object, of `soundness` and `versioning`, which have no job."""
+    probe = f"_lockgate/probe-{uuid.uuid4().hex}"
+    bucket.client.put_object(Bucket=bucket.name, Key=f"{PATH}/{probe}", Body=b"another")
+    assert lockgate.collect_garbage(bucket.url(PATH), options=options(bucket)) == [], "it is young"
+    old = options(bucket, alive_seconds=0.0)
+    (found,) = lockgate.collect_garbage(bucket.url(PATH), options=old)
+    assert (found.path, found.action) == (probe, "deleted")
+    assert bucket.files(PATH) == {}
 
 
 def test_an_upload_stays_while_any_job_that_could_need_it_is_not_over(bucket) -> None:

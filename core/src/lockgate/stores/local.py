@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, ClassVar
 
 from lockgate.engine.run.store import OutputFile, Progress, Store, directories_above, no_progress
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AccessDenied, DestinationConflict, FileExists, FileMissing, StoreError
+from lockgate.model.errors import AccessDenied, DestinationConflict, FileExists, FileMissing, PathError, StoreError
 from lockgate.model.files import (
     RENAMED,
     Deleted,
@@ -419,7 +419,11 @@ class LocalStore(Store):
             return
         with scan:
             for entry in scan:
-                check_text(entry.name)
+                try:
+                    check_text(entry.name)
+                except PathError as error:
+                    where = f"{self.url.child(path)}\nname  {error.where}"
+                    raise PathError(error.what, where=where, next_step=error.next_step) from error
                 with contextlib.suppress(FileNotFoundError):
                     yield _status(prefix + entry.name, entry.stat(follow_symlinks=False))
 

@@ -44,7 +44,9 @@ async def resolve(run: JobRun, plan: CommitPlan, *, whole: bool = False) -> Comm
         )
     if answer.set_aside and (refusal := await why_not_a_plain_table(run)) is not None:
         raise refusal
-    return answer if shown is None else dataclasses.replace(answer, aside_directories=shown.whole_of(answer.set_aside))
+    if shown is None:
+        return answer
+    return dataclasses.replace(answer, aside_directories=shown.whole_of(run, answer.set_aside))
 
 
 async def refuse_early(run: JobRun) -> None:

@@ -335,7 +335,7 @@ async def wind_up(run: JobRun, summary: Summary, record: CommitRecord, *, replac
         ) from error
     try:
         await clean_up(run, replaced=replaced, committed=True, summary=summary)
-    except StoreError as error:
+    except LockgateError as error:
         run.emit("cleanup-fails", error=type(error).__name__)
         raise CleanupFailed(
             f"job {run.layout.job_id} is committed, but what it left could not be deleted: {error.what}",

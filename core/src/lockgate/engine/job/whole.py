@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -16,12 +16,29 @@ FILES_MIN = 2
 NEEDED = frozenset({Capability.ATOMIC_DIRECTORY_RENAME, Capability.REAL_DIRECTORIES})
 """Directories must exist by themselves: that their place is gone keeps a driver that slept from renaming there."""
 
+_ANY_NONCE = "0" * 16
+"""What is set aside waits under a nonce of the driver's, of this length; which, only its record says, later."""
+
 
 def may_go_whole(run: JobRun) -> bool:
     """Whether this job may set directories aside whole: it is told to, the store can, and what is old goes first."""
     options = run.options
     chosen = options.set_aside == "directories" and options.replace_order == "old-first"
     return chosen and run.store.capabilities >= NEEDED
+
+
+def fits_aside(run: JobRun, count: int) -> Callable[[str, str], bool]:
+    """Whether a file in one of `count` directories keeps to the store's rules for names once that waits where it is set
+    aside, which may be a longer path: else nobody could look at the file there."""
+    rules, root = run.store.name_rules, run.store.url.path
+    place = run.layout.replaced_directory(_ANY_NONCE, count)
+    taken = rules.ascii_length_taken(root)
+
+    def fits(path: str, directory: str) -> bool:
+        there = place + path[len(directory) :]
+        return (len(there) <= taken and there.isascii()) or not rules.wrong_with(there, root)
+
+    return fits
 
 
 class Shown:
@@ -48,17 +65,19 @@ class Shown:
                 if status.is_link:
                     self._mixed.add(directory)
 
-    def whole_of(self, files: Iterable[SetAside]) -> Sequence[str]:
+    def whole_of(self, run: JobRun, files: Iterable[SetAside]) -> Sequence[str]:
         """The directories that go whole, in order: every file that was shown there is in this list, which is in order
-        of path as far as it is about them."""
+        of path as far as it is about them, and can be looked at where the directory will be."""
         chosen = {path for path, count in self._files.items() if count >= FILES_MIN and path not in self._mixed}
         outer = WholeDirectories(sorted(path for path in chosen if chosen.isdisjoint(ancestors_of(path))))
         counts = [0] * len(outer.paths)
+        fits = fits_aside(run, len(outer.paths))
         last = ""
         for file in files if outer else ():
             number = outer.of(file.path)
             if number is not None:
                 if file.path <= last:
                     return ()  # a policy of somebody else's has an order of its own
-                counts[number], last = counts[number] + 1, file.path
+                counts[number] += fits(file.path, outer.paths[number])
+                last = file.path
         return [path for path, count in zip(outer.paths, counts, strict=True) if count == self._files[path]]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from msgspec import Struct
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.sorting import Sorter
+from lockgate.model.errors import PathError, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import in_whole_directory
+from lockgate.model.layout import directory_number_in, in_whole_directory
 from lockgate.model.replaced import SetAside, WholeDirectories
 
 
@@ -22,8 +24,20 @@ class InsideFile(Struct, frozen=True, gc=False, array_like=True):
     identity: str
 
 
+@dataclass(frozen=True)
+class Unlistable:
+    """Where something is that cannot be listed: a directory that was set aside whole, or, with no `path`, the place of
+    all of them. `path` is where the directory was, and `error` why."""
+
+    place: str
+    path: str
+    error: PathError | StoreError
+
+
 class Inside:
-    """What one listing shows of all such directories of one list."""
+    """What one listing shows of all such directories of one list. Anybody may have put anything into them: a name that
+    is no text, a directory that this process may not list, a tree whose paths are too long where it is now. Then each
+    is listed by itself, and those of which not all can be seen are named."""
 
     def __init__(self, run: JobRun, files: Sequence[SetAside], directories: Sequence[str]) -> None:
         self._files = files
@@ -31,14 +45,54 @@ class Inside:
         self._found = Sorter[InsideFile](run.spool, InsideFile, lambda inside: inside.path)
         self.strange: list[str] = []
         """What is there and in none of these directories."""
+        self.unlistable: list[Unlistable] = []
 
     @classmethod
     async def take(cls, run: JobRun, place: str, files: Sequence[SetAside], directories: Sequence[str]) -> Inside:
-        """List the place where they wait; all of them at once."""
+        """List the place where they wait; all of them at once, if all can be listed.
+
+        Raises:
+            StoreUnavailable: no answer came.
+        """
         inside = cls(run, files, directories)
-        async for page in run.store.list_tree(place):
-            inside._found.add(inside._insides(page))
+        if await inside._list(run, place) is None:
+            return inside
+        inside = cls(run, files, directories)
+        await inside._list_each(run, place)
         return inside
+
+    async def _list(self, run: JobRun, place: str) -> PathError | StoreError | None:
+        try:
+            async for page in run.store.list_tree(place):
+                self._found.add(self._insides(page))
+        except StoreUnavailable:
+            raise
+        except (PathError, StoreError) as error:
+            return error
+        return None
+
+    async def _list_each(self, run: JobRun, place: str) -> None:
+        try:
+            async for page in run.store.list_directory(place):
+                for status in page:
+                    if not status.is_directory:
+                        self.strange.append(status.path)
+                    elif (error := await self._list(run, status.path)) is not None:
+                        number = directory_number_in(status.path)
+                        known = number is not None and number < len(self._whole.paths)
+                        path = self._whole.paths[number] if known and number is not None else ""
+                        self.unlistable.append(Unlistable(status.path, path, error))
+        except StoreUnavailable:
+            raise
+        except (PathError, StoreError) as error:
+            self.unlistable.append(Unlistable(place, "", error))
+
+    def may_hold(self, path: str) -> bool:
+        """Whether a file that was not found may be there all the same."""
+        if not self.unlistable:
+            return False
+        number = self._whole.of(path)
+        return number is not None and any(each.path in ("", self._whole.paths[number]) for each in self.unlistable)
 
     def _insides(self, page: Iterable[FileStatus]) -> Iterator[InsideFile]:
         for status in page:

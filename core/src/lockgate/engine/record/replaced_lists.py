@@ -217,8 +217,9 @@ async def _delete_lists(run: JobRun, found: Sequence[FileStatus], wholes: Set[st
 
 
 async def _let_go_of_whole(run: JobRun, place: str, nonce: str) -> list[str]:
-    """Delete the directories that were set aside whole, unless there is anything in them that the list does not name:
-    then that stays, where it is, and so do the directories, so that nobody sets others aside there; the answer."""
+    """Delete the directories that were set aside whole, unless there is anything in them that the list does not name,
+    or that cannot be listed: then that stays, where it is, and so do the directories, so that nobody sets others aside
+    there; the answer: the files, and the directories in which not all can be listed."""
     path = run.layout.let_go_list(nonce)
     (content,) = await run.store.read_files([path], bytes_max=LIST_BYTES_MAX)
     files: Sequence[SetAside] = ()
@@ -231,6 +232,8 @@ async def _let_go_of_whole(run: JobRun, place: str, nonce: str) -> list[str]:
     found = ((aside, each) for _, aside, each in inside.beside() if each is not None)
     unseen = [each.place for aside, each in found if not is_as_seen(run, aside, each.length, each.identity)]
     unseen += inside.strange
+    # Nobody can say that what is in them was seen: they stay as they are, but for files that are surely known.
+    unseen += [each.place for each in inside.unlistable]
     if not unseen:
         await run.store.delete_directories([place])
         await run.store.delete_files([path])
@@ -240,7 +243,8 @@ async def _let_go_of_whole(run: JobRun, place: str, nonce: str) -> list[str]:
     for some in windows(known, DELETED_AT_ONCE):
         await run.store.delete_files(some)
     run.log.warning(
-        "files were made in directories that the job had set aside, after it had looked there: they are kept",
+        "files were made in directories that the job had set aside, after it had looked there, or not all that is "
+        "there can be listed: they are kept",
         files=len(unseen),
         where=" ".join(run.url(path) for path in unseen[:5]),
     )

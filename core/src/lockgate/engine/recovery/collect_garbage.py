@@ -206,8 +206,16 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
             continue
         if not dry_run:
             of_job = dataclasses.replace(run, layout=layout)
-            if unseen := await let_go_of_replaced(of_job, committed=True):
-                why = "made in a directory that its job had set aside and committed without: move it away, or delete it"
+            try:
+                unseen = await let_go_of_replaced(of_job, committed=True)
+            except LockgateError as error:
+                found.append(Garbage(layout.replaced, "failed", str(error)))
+                continue
+            if unseen:
+                why = (
+                    "made in a directory that its job had set aside and committed without, or such a directory in "
+                    "which not all can be listed: move it away, or delete it"
+                )
                 found += [Garbage(path, "kept", why) for path in unseen]
                 continue
         action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"

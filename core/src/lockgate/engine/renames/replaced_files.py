@@ -57,7 +57,7 @@ async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside], directo
         places = {parent_of(aside.path) for aside, _ in waiting.of(files) if aside.path != SUCCESS}
         undo = command("recover", run.store.url, layout.job_id, "--undo")
         taken = f"somebody else has written this file since: move it away, then {undo}"
-        await bring_back_whole(run, nonce, directories, taken)
+        await bring_back_whole(run, nonce, files, directories, taken)
         if places:
             for made in await store.make_directories(sorted(places - {""})):
                 if made.state == "blocked":

@@ -14,17 +14,17 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from itertools import islice
 
-from lockgate.engine.record.inside_directories import Inside, InsideFile, is_as_seen
+from lockgate.engine.record.inside_directories import Inside, InsideFile, Unlistable, is_as_seen
 from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import no_progress
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown
+from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown, PathError, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
 from lockgate.model.layout import directory_number_in
 from lockgate.model.numbers import Numbers
 from lockgate.model.plan import CommitPlan
-from lockgate.model.replaced import SetAside
+from lockgate.model.replaced import SetAside, WholeDirectories
 from lockgate.model.spooled import windows
 from lockgate.model.urls import parent_of
 
@@ -125,11 +125,14 @@ async def look_again(run: JobRun, plan: CommitPlan, nonce: str) -> None:
 
     Raises:
         FileChanged: a file has been changed or deleted since; the rest waits where it does, and comes back.
-        CommitFailed: a file cannot go back, since a file of this job has taken its place.
+        CommitFailed: a file cannot go back, since a file of this job has taken its place; or there is something that
+            cannot be listed, so that nobody can say that it was seen.
     """
     if not plan.aside_directories:
         return
     look = await _look(run, nonce, plan.set_aside, plan.aside_directories)
+    if look.unlistable:
+        raise _not_listed(run, look.unlistable)
     changed = (
         aside.path
         for _, aside, inside in look.beside()
@@ -150,6 +153,17 @@ async def look_again(run: JobRun, plan: CommitPlan, nonce: str) -> None:
         run.log.info("files that came after the plan go back", files=len(some), first=some[0].path)
 
 
+def _not_listed(run: JobRun, unlistable: Sequence[Unlistable]) -> CommitFailed:
+    first = unlistable[0]
+    others = f", nor {len(unlistable) - 1} others" if len(unlistable) > 1 else ""
+    return CommitFailed(
+        f"a directory that the job replaces cannot be listed since it was set aside{others}: {first.error.what}",
+        where=f"{run.url(first.path or first.place)}\nthere  {first.error.where}",
+        next_step="somebody wrote there after the commit was planned: move that away, and run the job again; with "
+        "set_aside=files no directory is moved that others write in",
+    )
+
+
 async def _return(run: JobRun, files: Sequence[InsideFile], where_taken: str) -> None:
     """Bring files back, one by one, where their directory cannot come back whole."""
     places = {parent_of(inside.path) for inside in files} - {""}
@@ -166,22 +180,50 @@ async def _return(run: JobRun, files: Sequence[InsideFile], where_taken: str) ->
 
 
 async def waiting_inside(run: JobRun, nonce: str, files: Sequence[SetAside], directories: Sequence[str]) -> Numbers:
-    """The numbers of those of the replaced files that wait in directories now."""
+    """The numbers of those of the replaced files that wait in directories now. It is asked before these come back, and
+    nothing that is in them may hinder that: a file that cannot be looked at counts as one that waits."""
     found = Numbers()
     if directories:
         look = await _look(run, nonce, files, directories)
         for number, aside, inside in look.beside():
             if aside is not None and inside is not None:
                 found.add(number)
+        if look.unlistable:
+            whole = WholeDirectories(directories)
+            hidden = ((n, aside) for n, aside, i in look.beside() if aside and i is None and look.may_hold(aside.path))
+            for some in windows(hidden, BATCH):
+                for number in await _waiting_of(run, nonce, whole, some):
+                    found.add(number)
     return found
 
 
-async def bring_back_whole(run: JobRun, nonce: str, directories: Sequence[str], where_taken: str) -> None:
+async def _waiting_of(
+    run: JobRun, nonce: str, whole: WholeDirectories, files: Sequence[tuple[int, SetAside]]
+) -> list[int]:
+    """The numbers of those that wait where a listing does not show them."""
+    places: list[str] = []
+    for _, aside in files:
+        number = whole.of(aside.path)
+        assert number is not None
+        places.append(run.layout.replaced_directory(nonce, number) + aside.path[len(whole.paths[number]) :])
+    try:
+        statuses = await run.store.stat_files(places)
+    except StoreUnavailable:
+        raise
+    except StoreError:
+        return [number for number, _ in files]
+    return [number for (number, _), status in zip(files, statuses, strict=True) if status is not None]
+
+
+async def bring_back_whole(
+    run: JobRun, nonce: str, files: Sequence[SetAside], directories: Sequence[str], where_taken: str
+) -> None:
     """Bring back what waits now: a directory by one rename where nothing is at its name, or an empty directory; else
     its files one by one, in the place of none.
 
     Raises:
-        CommitFailed: somebody else has put a file in the place of one of them, or of the directory.
+        CommitFailed: somebody else has put a file in the place of one of them, or of the directory; or has written in
+            its place, and what waits cannot be listed.
     """
     waiting = [(number, place) for number, place in await waiting_directories(run, nonce) if number < len(directories)]
     if not waiting:
@@ -193,8 +235,21 @@ async def bring_back_whole(run: JobRun, nonce: str, directories: Sequence[str], 
     backs = await _not_brought_back(run, backs)
     # An empty one was made by this job, or by somebody who has left it.
     await run.store.delete_empty_directories([back.target for back in backs])
+    # Not listed before: what somebody has put into a directory must not keep it from coming back.
     for back in await _not_brought_back(run, backs):
-        await _bring_back_files(run, back, where_taken)
+        try:
+            await _bring_back_files(run, back, where_taken)
+        except StoreUnavailable:
+            raise
+        except (PathError, StoreError) as error:
+            await _bring_back_known(run, back, files, where_taken)
+            raise CommitFailed(
+                "a directory cannot come back whole, since somebody has written at its name, nor can all that is in "
+                f"it, since it cannot be listed: {error.what}",
+                where=f"{run.url(back.target)}\nwaits  {run.url(back.source)}\nthere  {error.where}",
+                next_step="move away what stands at its name, or what cannot be listed, then "
+                + command("recover", run.store.url, run.layout.job_id, "--undo"),
+            ) from error
 
 
 async def _not_brought_back(run: JobRun, backs: Sequence[Rename]) -> list[Rename]:
@@ -214,6 +269,20 @@ async def _bring_back_files(run: JobRun, back: Rename, where_taken: str) -> None
         run.count("files_brought_back", len(some))
     # Never as a tree: a driver that still sets directories aside may have filled it again.
     await run.store.delete_empty_directories(await _tree_of(run, back.source))
+
+
+async def _bring_back_known(run: JobRun, back: Rename, files: Sequence[SetAside], where_taken: str) -> None:
+    """Bring back what the list names of a directory that cannot be listed."""
+    inside = (aside.path for aside in files if aside.path.startswith(f"{back.target}/"))
+    for some in windows(inside, BATCH):
+        found = await run.store.stat_files([back.source + path[len(back.target) :] for path in some])
+        known = [
+            InsideFile(path, status.path, status.length, status.identity)
+            for path, status in zip(some, found, strict=True)
+            if status is not None
+        ]
+        await _return(run, known, where_taken)
+        run.count("files_brought_back", len(known))
 
 
 async def _files_of(run: JobRun, back: Rename) -> AsyncIterator[list[InsideFile]]:

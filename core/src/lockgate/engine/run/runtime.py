@@ -43,8 +43,8 @@ EVENTS: dict[str, str] = {
     "since somebody has changed them after the commit was planned",
     "not-all-restored": "a job was undone, and not all is as before; details: `missing`, replaced files that somebody "
     "has deleted, and `left`, files that somebody has changed",
-    "replaced-kept": "a job is committed, and somebody had made files in directories that it had set aside: they are "
-    "kept; details: `files`, how many, and `path`, of the first",
+    "replaced-kept": "a job is committed, and somebody had made files in directories that it had set aside, or not all "
+    "in one can be listed: they are kept; details: `files`, how many, and `path`, of the first",
     "cleanup-fails": "a committed job's directory could not be deleted; details: `error`, the exception's type",
 }
 """Every event by name, with what it says. More may come: whoever hears events passes over those it does not know."""
