@@ -138,9 +138,8 @@ class World:
         """The same, without trees that a killed process was deleting: nobody's, until garbage is collected."""
         left = self.left_behind()
         if any(is_aside(path) for path in left):
-            left = [
-                path for path in left if not is_aside(path) and path not in ("_lockgate/jobs", "_lockgate/replaced")
-            ]
+            above = ("_lockgate/jobs", "_lockgate/replaced", "_temporary")
+            left = [path for path in left if not is_aside(path) and path not in above]
         return left
 
     def _clean_up(self) -> None:

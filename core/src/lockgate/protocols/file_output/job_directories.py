@@ -99,5 +99,5 @@ async def delete_of_job(run: JobRun) -> None:
     every = await all_directories_of(run)
     await delete_trees(run, [path for found in every for path in found.paths()])
     above = [path for found in every for path in (found.places.pending, found.places.attempt_directory)]
-    if every:
-        await run.store.delete_empty_directories([*above, TEMPORARY])
+    # Also where none is there any more: whoever was at this before may have died between the last two.
+    await run.store.delete_empty_directories([*above, TEMPORARY])
