@@ -42,6 +42,7 @@ from lockgate.model.receipt import Receipt
 from lockgate.model.record import Holder
 from lockgate.model.summary import CommittedFile, FileList, LockgateSummary, Summary, encode_summary
 from lockgate.model.uploads import tag_of
+from lockgate.model.urls import parent_of
 from lockgate.plugins.builtin.conflict_policies import lockgate_resolve_conflicts
 from lockgate.plugins.builtin.file_validation import lockgate_validate_file
 from lockgate.plugins.builtin.job_cleanup import lockgate_cleanup
@@ -568,7 +569,8 @@ class World:
                     staged[target] = store.write_output(path, content, label)
                     continue
                 await turn()
-                await run.protocol.set_up_file(run, target)
+                if directory := parent_of(target):
+                    await run.protocol.set_up_directory(run, directory)
                 store.writes = label
                 output = run.protocol.open_file(run, ordinal, target, nonce)
                 output.stream.write(content)

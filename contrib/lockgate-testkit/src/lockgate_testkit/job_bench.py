@@ -26,6 +26,7 @@ from lockgate.model.options import JobOptions
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
 from lockgate.model.uploads import TAG_LENGTH, tag_of
+from lockgate.model.urls import parent_of
 from lockgate.plugins.hookspecs import hookimpl
 from lockgate.plugins.registry import PluginRegistry
 
@@ -188,7 +189,8 @@ class Attempt:
         await self.run.protocol.set_up_task(self.run)
         for path, content in files.items():
             name = self.named(path)
-            await self.run.protocol.set_up_file(self.run, name)
+            if directory := parent_of(name):
+                await self.run.protocol.set_up_directory(self.run, directory)
             self._written[name] = await asyncio.to_thread(functools.partial(self._write, name, content))
         return self
 

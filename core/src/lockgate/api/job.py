@@ -54,7 +54,7 @@ from lockgate.model.receipt import Receipt
 from lockgate.model.redaction import redact
 from lockgate.model.summary import Summary
 from lockgate.model.uploads import tag_of
-from lockgate.model.urls import check_relative, parse_url
+from lockgate.model.urls import check_relative, parent_of, parse_url
 
 _NONCE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -364,6 +364,7 @@ class TaskAttempt:
         self._name = name
         self._written: dict[str, FileStatus] = {}
         self._open: set[str] = set()
+        self._directories: set[str] = set()
         self._ordinal = 0
         self._nonce = uuid.uuid4().hex[:6]
         self._has_opened = False
@@ -449,7 +450,9 @@ class TaskAttempt:
         self._opens = run = self._opens or self._run()
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
         try:
-            IO_LOOP.run(run.protocol.set_up_file(run, path))
+            if (directory := parent_of(path)) and directory not in self._directories:
+                IO_LOOP.run(run.protocol.set_up_directory(run, directory))
+                self._directories.add(directory)
             output = run.protocol.open_file(run, ordinal, path, self._nonce)
         except FileMissing as error:
             if self._is_set_up:
@@ -536,6 +539,7 @@ class TaskAttempt:
             raise
         self._written.clear()
         self._open.clear()
+        self._directories.clear()
         self._has_opened = False
         self._has_committed = False
         self._job._attempts.discard(self)

@@ -88,6 +88,7 @@ PENDING_SET_SUFFIX = ".pendingset"
 
 MANIFEST_SUFFIX = "-manifest.json"
 TEMPORARY_SUFFIX = ".tmp"
+MANIFEST_TEMPORARY_SUFFIX = MANIFEST_SUFFIX + TEMPORARY_SUFFIX
 ABORTED_SUFFIX = ".aborted"
 ENDED_SUFFIX = ".ended"
 
@@ -350,7 +351,12 @@ class JobLayout:
 
     def manifest_temporary(self, task_attempt_id: str) -> str:
         """The temporary path of a task attempt's manifest."""
-        return f"{self.manifests}/{task_attempt_id}{MANIFEST_SUFFIX}{TEMPORARY_SUFFIX}"
+        return f"{self.manifests}/{task_attempt_id}{MANIFEST_TEMPORARY_SUFFIX}"
+
+
+def saves_manifest_of(name: str) -> str | None:
+    """The task attempt whose manifest has this temporary name, without directories; None: that is none."""
+    return name.removesuffix(MANIFEST_TEMPORARY_SUFFIX) if name.endswith(MANIFEST_TEMPORARY_SUFFIX) else None
 
 
 def parse_attempt_directory(path: str) -> JobLayout | None:

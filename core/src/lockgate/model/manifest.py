@@ -16,6 +16,8 @@ from msgspec import Struct, field
 
 from lockgate.model.errors import ManifestInvalid, PathError
 from lockgate.model.layout import JobLayout, is_reserved
+from lockgate.model.receipt import Receipt
+from lockgate.model.record import digest_of
 from lockgate.model.statistics import Statistics, merged_statistics
 from lockgate.model.undecodable import UNDECODABLE
 from lockgate.model.urls import Below, ancestors_of, parent_of
@@ -60,6 +62,19 @@ class TaskManifest(Struct, frozen=True):
     def bytes_total(self) -> int:
         """The length of all files together."""
         return sum(entry.length for entry in self.files)
+
+    def receipt(self, content: bytes) -> Receipt:
+        """The driver's proof of this task commit; `content` is what was saved of the manifest, byte by byte."""
+        return Receipt(
+            self.job_id,
+            self.task_id,
+            self.task_attempt_id,
+            digest_of(content),
+            len(self.files),
+            self.bytes_total,
+            self.counters,
+            self.job_attempt,
+        )
 
 
 class _WireFile(Struct, gc=False, omit_defaults=True):

@@ -33,6 +33,7 @@ ENDED_SECONDS = 60
 """So long a driver whose commit fails waits for the tasks that it has cancelled."""
 
 DISTRIBUTED_ABOVE = 10_000
+"""Fewer files a driver renames by itself in less time than a Spark job takes to start."""
 
 
 def commit(

@@ -96,8 +96,8 @@ async def list_jobs(run: JobRun) -> list[JobState]:
     lost = await _without_record(run, {state.job_id for state in found if state.record or state.problem})
     known = {state.job_id for state in lost}
     found = [state for state in found if state.job_id not in known]
-    finished = await _finished(run, {state.job_id for state in [*found, *lost]})
     seen = {state.job_id for state in [*found, *lost]}
+    finished = await _finished(run, seen)
     others = [
         JobState(
             JobLayout(other.job_id),

@@ -47,7 +47,7 @@ async def answer_failure(run: JobRun, log: RecordLog, error: BaseException) -> N
         raise
     finally:
         run.stage_now = stage
-        if not (await _is_committed_after_all(run, error) or await _is_committed_after_all(run, told)):
+        if not await _is_committed_after_all(run, error, told):
             await report_failure(run, record, error)
         if log.phase is Phase.ROLLED_BACK:
             await clean_up_if_possible(run)
@@ -55,10 +55,11 @@ async def answer_failure(run: JobRun, log: RecordLog, error: BaseException) -> N
             await _give_up(run, log)
 
 
-async def _is_committed_after_all(run: JobRun, error: BaseException) -> bool:
-    """Whether somebody else holds the job by now, and it is known to be committed: by them, or by this driver's own
-    last request, whose answer it did not wait for. Whoever listens must not hear that it has failed."""
-    if not isinstance(error, CommitFenced | JobNotFound):
+async def _is_committed_after_all(run: JobRun, *met: BaseException) -> bool:
+    """Whether somebody else holds the job by now, as one of the errors that were met says, and it is known to be
+    committed: by them, or by this driver's own last request, whose answer it did not wait for. Whoever listens must not
+    hear that it has failed."""
+    if not any(isinstance(error, CommitFenced | JobNotFound) for error in met):
         return False
     try:
         return await is_known_committed(run)

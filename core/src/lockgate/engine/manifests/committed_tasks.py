@@ -12,7 +12,6 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX, JobLayout
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.receipt import Receipt
-from lockgate.model.record import digest_of
 
 
 async def committed_tasks(run: JobRun, *, deferred: bool = False) -> list[Receipt]:
@@ -52,16 +51,5 @@ async def _of_attempt(run: JobRun, layout: JobLayout, deferred: bool) -> list[Re
             if content is None or owner_of(content) in aborted:
                 continue
             manifest = decode_manifest(content, layout, below, name=run.url(path), deferred=deferred)
-            found.append(
-                Receipt(
-                    layout.job_id,
-                    manifest.task_id,
-                    manifest.task_attempt_id,
-                    digest_of(content),
-                    len(manifest.files),
-                    manifest.bytes_total,
-                    manifest.counters,
-                    layout.job_attempt,
-                )
-            )
+            found.append(manifest.receipt(content))
     return found

@@ -177,9 +177,10 @@ async def _make_directories(run: JobRun, plan: CommitPlan) -> None:
 
 async def _rename_files(run: JobRun, plan: CommitPlan) -> None:
     with run.stage("rename_files"):
-        count = run.movers.wanted(plan.files) if run.movers is not None and run.held_as else 0
-        if run.movers is not None and count > 1:
-            await _rename_by_movers(run, run.movers, plan, count)
+        movers = run.movers
+        count = movers.wanted(plan.files) if movers is not None else 0
+        if movers is not None and count > 1:
+            await _rename_by_movers(run, movers, plan, count)
         else:
             await _rename_all(run, plan)
         run.count("committer_files_committed", plan.files)

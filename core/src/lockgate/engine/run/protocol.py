@@ -9,7 +9,7 @@ In the order of a job's life:
 | the engine | asks |
 | --- | --- |
 | sets the job up | `set_up_job` |
-| runs a task attempt | `set_up_task`, `set_up_file`, `open_file`, then `send_files`, `commit_task`, or `abort_task` |
+| runs a task attempt | `set_up_task`, `set_up_directory`, `open_file`, `send_files`; `commit_task` or `abort_task` |
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
 | has committed | `conclude`, `release` |
 | undoes it | `revoke`, `undo`, `discard` |
@@ -114,8 +114,9 @@ class Protocol(ABC):
             JobNotFound: the job is not set up, or over, as far as the store shows it.
         """
 
-    async def set_up_file(self, run: JobRun, path: str) -> None:  # noqa: B027  # most need nothing
-        """Make what `open_file` needs of the same path: called right before it. The default needs nothing.
+    async def set_up_directory(self, run: JobRun, directory: str) -> None:  # noqa: B027  # most need nothing
+        """Make what `open_file` needs for paths in this directory of the destination: called once an attempt, before
+        the first of them, and not for files at the root. The default needs nothing.
 
         Raises:
             FileMissing: the job is over, or the task attempt not set up.

@@ -17,7 +17,6 @@ from lockgate.model.files import FileStatus
 from lockgate.model.layout import MANIFEST_SUFFIX, TaskAttempt
 from lockgate.model.manifest import TaskManifest, decode_manifest, encode_manifest
 from lockgate.model.receipt import Receipt
-from lockgate.model.record import digest_of
 from lockgate.protocols.deferred import staging
 from lockgate.protocols.deferred.uploads import entry_of, give_up_unseen, keep_of, upload_of
 
@@ -54,16 +53,7 @@ async def commit_task(
         )
         content = encode_manifest(manifest, run.below)
         await _save(run, attempt, content)
-        return Receipt(
-            layout.job_id,
-            attempt.task_id,
-            attempt.task_attempt_id,
-            digest_of(content),
-            len(entries),
-            manifest.bytes_total,
-            counters,
-            layout.job_attempt,
-        )
+        return manifest.receipt(content)
 
 
 async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:

@@ -16,7 +16,6 @@ from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, UsageE
 from lockgate.model.file_output import FileOutputLayout, job_ids_of, job_part, parse_task, parse_task_attempt
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import is_unfinished
-from lockgate.model.urls import parent_of
 
 
 def places_of(run: JobRun, job_attempt: int | None = None) -> FileOutputLayout:
@@ -73,15 +72,14 @@ async def set_up_task(run: JobRun) -> None:
         raise over(run) from error
 
 
-async def set_up_file(run: JobRun, path: str) -> None:
-    """Make the directory of a file, within the attempt's.
+async def set_up_directory(run: JobRun, directory: str) -> None:
+    """Make a directory of files, within the attempt's.
 
     Raises:
         FileMissing: that is gone.
     """
-    directory = working_directory(run, run.task_attempt_id)
-    if parent := parent_of(path):
-        await run.store.make_directories([f"{directory}/{parent}"], within=directory)
+    working = working_directory(run, run.task_attempt_id)
+    await run.store.make_directories([f"{working}/{directory}"], within=working)
 
 
 def open_file(run: JobRun, path: str) -> OutputFile:

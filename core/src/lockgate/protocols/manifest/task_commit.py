@@ -37,7 +37,6 @@ from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Rename
 from lockgate.model.layout import TaskAttempt, is_staged, is_unfinished
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
 from lockgate.model.receipt import Receipt
-from lockgate.model.record import digest_of
 
 RETRY_SECONDS = 0.1
 """The wait before the second try to save a manifest; it doubles with every further one, to 5 s."""
@@ -80,16 +79,7 @@ async def commit_task(
         )
         content = encode_manifest(manifest, run.below)
         await _save(run, attempt, content)
-        return Receipt(
-            layout.job_id,
-            attempt.task_id,
-            attempt.task_attempt_id,
-            digest_of(content),
-            len(entries),
-            manifest.bytes_total,
-            counters,
-            layout.job_attempt,
-        )
+        return manifest.receipt(content)
 
 
 async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:

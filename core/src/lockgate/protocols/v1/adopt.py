@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
 from lockgate.model.layout import working_directory_of
@@ -67,7 +68,7 @@ async def adopt(run: JobRun, pins: Sequence[Pin]) -> None:
                 raise OutcomeUnknown(
                     f"cannot tell whether the directories of committed tasks were renamed: {unknown[0]}",
                     where=where,
-                    next_step="nothing was cleaned up; `lockgate recover` goes on from there",
+                    next_step=f"nothing was cleaned up; {command('recover', run.store.url, run.layout.job_id)} goes on",
                 )
             raise CommitFailed(
                 f"the directory of a committed task could not be renamed: {refused[0]}",

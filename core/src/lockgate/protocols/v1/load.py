@@ -13,7 +13,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.model.capabilities import Capability
 from lockgate.model.file_output import task_of_attempt
-from lockgate.model.layout import MANIFEST_SUFFIX, TEMPORARY_SUFFIX
+from lockgate.model.layout import saves_manifest_of
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan, PlanBuilder
@@ -59,12 +59,11 @@ async def _refuse_lost(run: JobRun, job_attempt: int, found: Mapping[str, Pin]) 
         CommitFenced, JobNotFound: somebody else commits the job, or has ended it.
     """
     layout = run.layout.at_attempt(job_attempt)
-    ending = f"{MANIFEST_SUFFIX}{TEMPORARY_SUFFIX}"
     saved: set[str] = set()
     for directory in (layout.tasks, layout.manifests):
         async for page in run.store.list_directory(directory):
             names = [status.path.rpartition("/")[2] for status in page]
-            saved |= {n.removesuffix(ending) for n in names if directory == layout.tasks or n.endswith(ending)}
+            saved |= set(names) if directory == layout.tasks else {a for n in names if (a := saves_manifest_of(n))}
     aborted = await aborted_in(run, job_attempt) if saved else set()
     lost = sorted({task for each in saved - aborted if (task := task_of_attempt(each)) is not None} - set(found))
     if not lost:
@@ -95,18 +94,7 @@ async def committed_tasks(run: JobRun) -> list[Receipt]:
         if manifest.task_attempt_id in await aborted_in(run, pin.job_attempt):
             continue
         await keep(run, pin.job_attempt, content[0], pin.task_id)
-        receipts.append(
-            Receipt(
-                layout.job_id,
-                pin.task_id,
-                manifest.task_attempt_id,
-                digest_of(content[0]),
-                len(manifest.files),
-                manifest.bytes_total,
-                manifest.counters,
-                pin.job_attempt,
-            )
-        )
+        receipts.append(manifest.receipt(content[0]))
     return receipts
 
 

@@ -10,7 +10,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.file_output import found_attempt_id, task_of_attempt
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import MANIFEST_SUFFIX, TEMPORARY_SUFFIX
+from lockgate.model.layout import saves_manifest_of
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
 from lockgate.model.urls import Below
 from lockgate.protocols.file_output.attempts import output_in, places_of
@@ -117,12 +117,11 @@ async def _not_elsewhere(run: JobRun, attempts: Sequence[str]) -> list[str]:
 async def saved_by_task(run: JobRun) -> Saved:
     """The manifests that task attempts have saved in this attempt at the job. The newest first, as near as their
     numbers tell."""
-    ending = f"{MANIFEST_SUFFIX}{TEMPORARY_SUFFIX}"
     found: dict[str, list[str]] = {}
     async for page in run.store.list_directory(run.layout.manifests):
         for status in page:
             name = status.path.rpartition("/")[2]
-            if name.endswith(ending) and (task := task_of_attempt(name.removesuffix(ending))) is not None:
+            if (attempt := saves_manifest_of(name)) and (task := task_of_attempt(attempt)) is not None:
                 found.setdefault(task, []).append(status.path)
     return {task: sorted(paths, key=lambda path: (len(path), path), reverse=True) for task, paths in found.items()}
 

@@ -48,9 +48,9 @@ class V1Protocol(ManifestProtocol):
         """The attempt's directory below `_temporary`."""
         await attempts.set_up_task(run)
 
-    async def set_up_file(self, run: JobRun, path: str) -> None:
+    async def set_up_directory(self, run: JobRun, directory: str) -> None:
         """The directories of its path."""
-        await attempts.set_up_file(run, path)
+        await attempts.set_up_directory(run, directory)
 
     def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
         """A file in the attempt's directory, under its own name: readers that skip no `_` directories see it."""

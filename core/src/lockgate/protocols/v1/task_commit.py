@@ -27,7 +27,6 @@ from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Rename
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
 from lockgate.model.receipt import Receipt
-from lockgate.model.record import digest_of
 from lockgate.protocols.file_output.attempts import over, places_of, written_by
 from lockgate.protocols.v1.match import owner_of_task, stands_at
 
@@ -56,7 +55,7 @@ async def commit_task(
         saved = layout.manifest_temporary(attempt.task_attempt_id)
         (directory,) = await run.store.stat_files([working])
         if directory is None:
-            return await _committed_before(run, attempt, counters)
+            return await _committed_before(run, attempt)
         if await read_marker(run) is None:
             raise over(run)
         files = await written_by(run, working, written, scan=scan)
@@ -75,31 +74,16 @@ async def commit_task(
         except FileMissing as error:
             raise over(run) from error
         await _rename(run, attempt, working, content)
-        return _receipt(run, attempt, manifest, content, counters)
+        return manifest.receipt(content)
 
 
-async def _committed_before(run: JobRun, attempt: TaskAttempt, counters: Mapping[str, int]) -> Receipt:
+async def _committed_before(run: JobRun, attempt: TaskAttempt) -> Receipt:
     saved = run.layout.manifest_temporary(attempt.task_attempt_id)
     (content,) = await run.store.read_files([saved], bytes_max=run.options.manifest_bytes_max)
     manifest = None if content is None else await stands_at(run, content, attempt.task_id)
     if content is None or manifest is None:
         raise over(run)
-    return _receipt(run, attempt, manifest, content, counters)
-
-
-def _receipt(
-    run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, content: bytes, counters: Mapping[str, int]
-) -> Receipt:
-    return Receipt(
-        run.layout.job_id,
-        attempt.task_id,
-        attempt.task_attempt_id,
-        digest_of(content),
-        len(manifest.files),
-        manifest.bytes_total,
-        counters,
-        run.layout.job_attempt,
-    )
+    return manifest.receipt(content)
 
 
 async def _rename(run: JobRun, attempt: TaskAttempt, working: str, content: bytes) -> None:

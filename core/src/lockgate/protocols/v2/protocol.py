@@ -11,7 +11,7 @@ from lockgate.engine.run.protocol import Attributes, TasksElsewhere
 from lockgate.engine.run.store import OutputFile
 from lockgate.model.errors import OptionError, ReceiptUnmatched
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import ABORTED_SUFFIX, MANIFEST_SUFFIX, TEMPORARY_SUFFIX, TaskAttempt
+from lockgate.model.layout import ABORTED_SUFFIX, TaskAttempt, saves_manifest_of
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import CommitRecord
@@ -67,9 +67,9 @@ class V2Protocol(ManifestProtocol):
         """The attempt's directory below `_temporary`."""
         await attempts.set_up_task(run)
 
-    async def set_up_file(self, run: JobRun, path: str) -> None:
+    async def set_up_directory(self, run: JobRun, directory: str) -> None:
         """The directories of its path."""
-        await attempts.set_up_file(run, path)
+        await attempts.set_up_directory(run, directory)
 
     def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
         """A file in the attempt's directory, under its own name."""
@@ -140,12 +140,11 @@ class V2Protocol(ManifestProtocol):
 
 
 async def _refuse_interrupted(run: JobRun) -> None:
-    ending = f"{MANIFEST_SUFFIX}{TEMPORARY_SUFFIX}"
     names: set[str] = set()
     async for page in run.store.list_directory(run.layout.manifests):
         names |= {status.path.rpartition("/")[2] for status in page}
     aborted = {name.removesuffix(ABORTED_SUFFIX) for name in names if name.endswith(ABORTED_SUFFIX)}
-    begun = {name.removesuffix(ending) for name in names if name.endswith(ending)} - aborted
+    begun = {attempt for name in names if (attempt := saves_manifest_of(name))} - aborted
     if begun:
         raise ReceiptUnmatched(
             f"the commit of {', '.join(sorted(begun)[:5])} was interrupted, or is under way: its files may be in place",

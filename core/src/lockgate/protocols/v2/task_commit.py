@@ -24,10 +24,9 @@ from lockgate.engine.run.store import no_progress
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed, FileExists, FileMissing, LockgateError, ManifestInvalid
 from lockgate.model.files import FileStatus, Rename
-from lockgate.model.layout import MANIFEST_SUFFIX, TEMPORARY_SUFFIX, TaskAttempt, is_reserved
+from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, TaskAttempt, is_reserved
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
 from lockgate.model.receipt import Receipt
-from lockgate.model.record import digest_of
 from lockgate.model.urls import parent_of
 from lockgate.protocols.file_output.attempts import over, places_of, written_by
 from lockgate.protocols.v2.visible import take_out
@@ -57,7 +56,7 @@ async def commit_task(
         if record is not None and record.phase in HOLDS_ITS_PINS:
             raise fenced(run, record)
         if (done := await _committed_before(run, attempt)) is not None:
-            return _receipt(run, attempt, *done, counters)
+            return done
         await _refuse_rivals(run, attempt)
         if Capability.REAL_DIRECTORIES in run.store.capabilities and not any(await run.store.stat_files([working])):
             raise over(run)
@@ -89,7 +88,7 @@ async def commit_task(
             await _give_back(run, attempt, manifest, intent, error)
             raise
         await delete_trees(run, [working])
-        return _receipt(run, attempt, manifest, content, counters)
+        return manifest.receipt(content)
 
 
 async def _move(run: JobRun, working: str, files: Mapping[str, FileStatus]) -> None:
@@ -132,7 +131,7 @@ def _refuse_reserved(run: JobRun, files: Mapping[str, FileStatus]) -> None:
         )
 
 
-async def _committed_before(run: JobRun, attempt: TaskAttempt) -> tuple[TaskManifest, bytes] | None:
+async def _committed_before(run: JobRun, attempt: TaskAttempt) -> Receipt | None:
     path = run.layout.manifest(attempt.task_id)
     (content,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
     if content is None:
@@ -143,7 +142,8 @@ async def _committed_before(run: JobRun, attempt: TaskAttempt) -> tuple[TaskMani
             where=run.url(path),
             next_step="nothing of this attempt was moved; keep the other's receipt, or abort that attempt first",
         )
-    return decode_manifest(content, run.layout, await below_root_of(run, run.layout), name=run.url(path)), content
+    below = await below_root_of(run, run.layout)
+    return decode_manifest(content, run.layout, below, name=run.url(path)).receipt(content)
 
 
 async def _refuse_rivals(run: JobRun, attempt: TaskAttempt) -> None:
@@ -163,10 +163,9 @@ def _interrupted(run: JobRun, intent: str) -> CommitFailed:
 
 async def intents(run: JobRun) -> list[str]:
     """The intents of task attempts that are there."""
-    ending = f"{MANIFEST_SUFFIX}{TEMPORARY_SUFFIX}"
     paths: list[str] = []
     async for page in run.store.list_directory(run.layout.manifests):
-        paths += [status.path for status in page if status.path.endswith(ending)]
+        paths += [status.path for status in page if status.path.endswith(MANIFEST_TEMPORARY_SUFFIX)]
     return sorted(paths)
 
 
@@ -188,18 +187,3 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
         below = await below_root_of(run, run.layout)
         await take_out(run, [decode_manifest(c, run.layout, below, name=run.url(path)) for path, c in own])
         await run.store.delete_files([path for path, _ in own])
-
-
-def _receipt(
-    run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, content: bytes, counters: Mapping[str, int]
-) -> Receipt:
-    return Receipt(
-        run.layout.job_id,
-        attempt.task_id,
-        attempt.task_attempt_id,
-        digest_of(content),
-        len(manifest.files),
-        manifest.bytes_total,
-        counters,
-        run.layout.job_attempt,
-    )

@@ -10,7 +10,7 @@ from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import FileMissing
-from lockgate.model.layout import MANIFEST_SUFFIX, TEMPORARY_SUFFIX
+from lockgate.model.layout import MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX
 from lockgate.model.manifest import TaskManifest, decode_manifest
 from lockgate.model.record import digest_of
 
@@ -28,7 +28,7 @@ async def saved(run: JobRun, but: Collection[str] = ()) -> list[TaskManifest]:
     for layout in await every_attempt(run):
         paths: list[str] = []
         async for page in run.store.list_directory(layout.manifests):
-            endings = (MANIFEST_SUFFIX, f"{MANIFEST_SUFFIX}{TEMPORARY_SUFFIX}")
+            endings = (MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX)
             paths += [status.path for status in page if status.path.endswith(endings)]
         below = await below_root_of(run, layout)
         window = run.options.files_read_at_once
