@@ -7,6 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from lockgate.engine.record import replaced_lists
+from lockgate.engine.record.inside_directories import Inside
 from lockgate.engine.renames import move_files
 from lockgate.engine.renames.whole_directories import set_aside_whole
 from lockgate.model.files import NotRenamed, Refusal, Rename, RenameOutcome
@@ -65,4 +66,24 @@ def a_directory_is_renamed_into_the_one_at_its_target() -> Iterator[None]:
         patch.object(SimulatedStore, "_rename_directory", rename),
         patch.object(move_files, "set_aside_whole", never_again),
     ):
+        yield
+
+
+@mutant(
+    "undoable",
+    "resumable",
+    wants=_somebody("hide inside"),
+    features=WHOLE,
+    mended="what cannot be listed never keeps a directory from coming back",
+)
+def a_directory_comes_back_once_all_in_it_is_listed() -> Iterator[None]:
+    """A name that is no text, in a directory that was set aside, stops every undoing of the job."""
+
+    async def take(run: Any, place: str, files: Any, directories: Any) -> Inside:
+        inside = Inside(run, files, directories)
+        async for page in run.store.list_tree(place):
+            inside._found.add(inside._insides(page))
+        return inside
+
+    with patch.object(Inside, "take", take):
         yield

@@ -123,11 +123,11 @@ def test_resumable_when_the_answer_of_a_directorys_rename_is_lost(table, around)
     assert table.read() == LEFT | NEW
 
 
-def _stopped(table, moment: str):  # type: ignore[no-untyped-def]
+def _stopped(table, moment: str, old=OLD, new=NEW, **options: Any):  # type: ignore[no-untyped-def]
     """A job whose driver dies before the call that has this in it, its directories set aside."""
-    table.write(OLD)
-    job = table.job(on_failure="leave", **WHOLE)
-    receipt = table.task(job, NEW)
+    table.write(old)
+    job = table.job(on_failure="leave", **(WHOLE | options))
+    receipt = table.task(job, new)
     make_faulty(job).fail_at = lambda name, subject: moment in f"{name} {subject}" and _is_aside(table)
     with pytest.raises(CommitFailed, match="left as it is"):
         job.commit([receipt])
@@ -159,6 +159,17 @@ def test_undoable_beside_a_directory_that_somebody_has_made_since(table) -> None
     assert recover(table.root, job.job_id, undo=True, force=True)[job.job_id].outcome == "undone"
     assert table.read() == OLD | {"p=0/rival": b"rival"}
     assert not (table.root / "_lockgate/replaced").exists()
+
+
+def test_undoable_what_cannot_come_back_does_not_hold_up_the_rest(table) -> None:
+    old = _deeper(OLD) | {"top": b"old"}
+    job = _stopped(table, "make_directories ['y=1", old=old, new=_deeper(NEW), conflict="replace")
+    (table.root / "y=1/p=0").mkdir(parents=True, exist_ok=True)
+    (table.root / "y=1/p=0/old-1").write_bytes(b"another")
+    _odd(*(table.root / "_lockgate/replaced").glob("*/*-whole/_0-directory"))
+    with pytest.raises(CommitFailed, match="old-1"):
+        recover(table.root, job.job_id, undo=True, force=True)
+    assert table.read() == old | {"y=1/p=0/old-1": b"another"}
 
 
 def test_undoable_what_is_made_in_a_directory_after_the_last_look_is_kept_and_named(table, around) -> None:

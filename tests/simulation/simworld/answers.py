@@ -18,11 +18,12 @@ from lockgate.model.errors import (
     OutcomeUnknown,
 )
 from lockgate.model.files import Refusal
-from lockgate.model.layout import JobLayout
+from lockgate.model.layout import REPLACED, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
 
+from simworld.disk import is_no_text
 from simworld.judges import MOMENT, JobTruth, Judges, ManifestTruth, Written, is_internal
 from simworld.store import Actor
 
@@ -188,7 +189,7 @@ def why_finishable(judges: Judges, layout: JobLayout) -> str:
     disk, job = judges.disk, judges.jobs.get(layout.job_id)
     if job is None or job.record is None or job.over or job.robbed or job.record.txn_id:
         return ""
-    if judges.unseen_asides(job):
+    if judges.unseen_asides(job) or any(is_no_text(path) for path in disk.below(f"{REPLACED}/{layout.job_id}")):
         return ""
     record, phase = job.record, job.phase
     layout = layout.at_attempt(record.job_attempt)

@@ -15,6 +15,14 @@ from lockgate.model.files import FileStatus
 from lockgate.model.layout import is_reserved
 from lockgate.model.urls import check_relative
 
+NO_TEXT = "no-text-"
+"""How a name begins that stands for one that is no text: whoever lists it is refused."""
+
+
+def is_no_text(path: str) -> bool:
+    """Whether a path stands for one whose last name is no text."""
+    return path.rpartition("/")[2].startswith(NO_TEXT)
+
 
 class Stored:
     """One file. Its content never changes; a write makes another. `identity` is the store's measure of sameness."""

@@ -398,7 +398,7 @@ def _directories(scenario: Scenario, random: Random) -> Scenario:
         else tuple(
             Person(
                 random.choice(("claimed", "moving", "moving", "appears", "publishing", "rolling-back", "committed")),
-                random.choice(("add", "add", "add", "make inside", "make inside", "rewrite", "delete")),
+                random.choice(("add", "add", "add", "make inside", "make inside", "hide inside", "rewrite", "delete")),
                 at=random.choice((0.0, 1.0, 30.0)) * chance(),
                 turns=random.randrange(12),
                 of_jobs=False,

@@ -54,7 +54,7 @@ from lockgate.model.record import CommitRecord, Predecessor, digest_of
 from lockgate.model.replaced import decode_replaced
 from lockgate.model.summary import Summary, decode_file_list, decode_summary
 
-from simworld.disk import Disk, Pending, Stored
+from simworld.disk import Disk, Pending, Stored, is_no_text
 
 MOMENT = 60.0
 """Seconds: what happens within them may go unseen by somebody who looks at one thing after the other."""
@@ -1195,6 +1195,13 @@ class Judges:
         known = (job.record for job in (*self.ended, *self.jobs.values()) if job.record is not None)
         return all(not record.set_aside_nonce.startswith(nonce) for record in known if record.set_aside_nonce)
 
+    def _cannot_be_listed(self, place: str) -> bool:
+        """Whether a directory that was set aside holds what cannot be listed: once its job has committed, nobody can
+        say whether all that is in it was replaced, so it is kept and named."""
+        directory = re.match(r".*-whole/[^/]+/", place)
+        below = self.disk.below(directory[0].rstrip("/")) if directory else ()
+        return any(is_no_text(path) for path in below)
+
     def judge_end(self, *, settled: bool) -> None:
         """Nothing is at work any more: the destination is the serial result of the committed jobs, byte for byte."""
         seen = {path: stored.content for path, stored in self.disk.files.items() if not is_reserved(path)}
@@ -1207,10 +1214,10 @@ class Judges:
                 )
                 return
         for place, (path, job) in self.asides.items():
-            if not job.robbed:
+            if not job.robbed and not (job.committed and self._cannot_be_listed(place)):
                 self.accuse("undoable", f"in the end {path} is still set aside, at {place}")
         for place, (path, job) in self.moved_along.items():
-            if not job.robbed:
+            if not job.robbed and not (job.committed and self._cannot_be_listed(place)):
                 self.accuse("undoable", f"in the end {path}, which nobody had seen, is still set aside, at {place}")
         if self.strangers:
             return
@@ -1231,6 +1238,7 @@ class Judges:
             # Where somebody has deleted a manifest, and not the record, nobody can tell what was moved.
             left = [path for path in left if not ((job := self.truth(path)) is not None and job.robbed)]
             left = [path for path in left if not self._is_list_of_a_late_driver(path)]
+            left = [path for path in left if not self._cannot_be_listed(path)]
             if self.made_inside:
                 left = [path for path in left if path not in self.made_inside and let_go_nonce(path) is None]
             if left or (JOBS in self.disk.directories and not self.strangers):

@@ -14,7 +14,7 @@ import re
 from lockgate.model.layout import directory_number_in, is_reserved
 from lockgate.model.urls import parent_of
 
-from simworld.disk import Disk, Stored
+from simworld.disk import NO_TEXT, Disk, Stored
 from simworld.judges import Before, Edited, Written, root_of
 from simworld.scenario import Person
 from simworld.store import Ether
@@ -26,7 +26,7 @@ def act(ether: Ether, actor: str, person: Person, appeared: str, *, lengths_tell
     disk = ether.disk
     if person.does == "add":
         return _add(ether, actor, person)
-    if person.does == "make inside":
+    if person.does in ("make inside", "hide inside"):
         return _make_inside(ether, actor, person)
     path = appeared if appeared in disk.files else _choose(disk, person)
     if not path:
@@ -63,15 +63,17 @@ def _add(ether: Ether, actor: str, person: Person) -> str:
 
 def _make_inside(ether: Ether, actor: str, person: Person) -> str:
     """Make a file in a directory that is open, and that has been set aside meanwhile: as a local disk lets one. (Not
-    once it is being deleted: what is made between the last look and that is lost, as the docs say.)"""
+    once it is being deleted: what is made between the last look and that is lost, as the docs say.) Or one whose name
+    is no text, so that no listing shows what is there."""
     disk = ether.disk
     places = sorted(path for path in disk.directories if directory_number_in(path) is not None and "-whole/" in path)
     if not places:
         return ""
-    path = f"{places[int(person.choice * len(places))]}/rival-{actor}"
+    name = f"rival-{actor}" if person.does == "make inside" else f"{NO_TEXT}{actor}"
+    path = f"{places[int(person.choice * len(places))]}/{name}"
     disk.put(actor, path, disk.make(f"{actor}|{path}".encode(), Edited(actor, path, None, False)))
-    ether.trace.append((ether.loop.now, actor, "make inside", path, ""))
-    return f"make inside {path}"
+    ether.trace.append((ether.loop.now, actor, person.does, path, ""))
+    return f"{person.does} {path}"
 
 
 def _choose(disk: Disk, person: Person) -> str:

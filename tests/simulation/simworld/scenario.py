@@ -127,7 +127,7 @@ class Person:
 ACTS = ("edit", "edit", "rewrite", "replace", "write alike", "delete")
 """What people do to a file: edit it in place, so that its metadata stay, to another length or to the same one; put
 another in its place, or one of the same bytes; delete it. And, where directories are set aside whole, `add` one, or
-`make inside` one of them."""
+`make inside` one of them, or `hide inside`: a name that is no text, where nothing can be listed then."""
 
 MOMENTS = ("time", "claimed", "moving", "publishing", "appears", "appears", "rolling-back", "committed")
 

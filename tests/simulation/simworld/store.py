@@ -9,13 +9,21 @@ from __future__ import annotations
 import asyncio
 import io
 import types
-from collections.abc import AsyncIterator, Callable, Collection, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, ClassVar
 
 from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AnswerLost, FileChanged, FileExists, FileMissing, StoreError, StoreUnavailable
+from lockgate.model.errors import (
+    AnswerLost,
+    FileChanged,
+    FileExists,
+    FileMissing,
+    PathError,
+    StoreError,
+    StoreUnavailable,
+)
 from lockgate.model.files import (
     RENAMED,
     Deleted,
@@ -41,7 +49,7 @@ from lockgate.model.uploads import (
 from lockgate.model.urls import StoreUrl, parent_of
 from msgspec import structs
 
-from simworld.disk import Disk, Stored
+from simworld.disk import Disk, Stored, is_no_text
 from simworld.event_loop import SimulatedLoop
 from simworld.faults import Fault, Faults, Kind
 
@@ -616,6 +624,7 @@ class SimulatedStore(Store):
         fault = await self._begin("list", path)
         entries = self._disk.entries(path)
         await self._end(fault, "list", path, entries)
+        _refuse_names(each.path for each in entries)
         if entries and self.ether.split_listings:
             middle = len(entries) // 2
             if middle:
@@ -632,6 +641,7 @@ class SimulatedStore(Store):
         ]
         self.ether.saw_look(self.actor.name, path)
         await self._end(fault, "list tree", path, found)
+        _refuse_names(status.path for status in found)
         if found and self.ether.split_listings:
             for status in found:
                 yield [status]
@@ -917,6 +927,12 @@ class SimulatedStore(Store):
         if status is None or self.shows_identities:
             return status
         return structs.replace(status, identity="")
+
+
+def _refuse_names(paths: Iterable[str]) -> None:
+    for path in paths:
+        if is_no_text(path):
+            raise PathError("a name is no text", where=path, next_step="rename it")
 
 
 class _Output(OutputFile):

@@ -35,7 +35,7 @@ from lockgate.model.errors import (
     UsageError,
 )
 from lockgate.model.files import FileStatus, Mismatch, NotRenamed, Refusal, Rename, RenameOutcome
-from lockgate.model.layout import JobLayout, TaskAttempt
+from lockgate.model.layout import REPLACED, JobLayout, TaskAttempt
 from lockgate.model.options import JobOptions
 from lockgate.model.plan import CommitPlan, Survey
 from lockgate.model.receipt import Receipt
@@ -60,7 +60,7 @@ from simworld.answers import (
     judge_recovery,
     why_finishable,
 )
-from simworld.disk import Disk
+from simworld.disk import NO_TEXT, Disk, is_no_text
 from simworld.event_loop import ACTOR, simulated_loop
 from simworld.faults import Faults, Kind, NoFaults, RandomFaults
 from simworld.features import same_bytes, scenario_of
@@ -732,7 +732,7 @@ class World:
             _raise_mistake(error)
             outcome = f"{type(error).__name__}: {error.what}"
             self.tell(actor, f"settles {layout.job_id}: {outcome}")
-            if "move it away" in error.next_step:
+            if "move it away" in error.next_step or "move away what" in error.next_step:
                 self._make_room(layout)
         if len(self.told_of_people()) > touched:
             must = ""
@@ -747,6 +747,8 @@ class World:
         """What an operator is told to do: what a person has written where a replaced file must come back, or below it,
         goes by another name."""
         disk = self.ether.disk
+        for path in [each for each in disk.below(f"{REPLACED}/{layout.job_id}") if is_no_text(each)]:
+            disk.move(MOVER, path, f"kept.{path.rpartition('/')[2].removeprefix(NO_TEXT)}")
         for path, job in self.judges.withheld().items():
             if job.directory != layout.job_id:
                 continue

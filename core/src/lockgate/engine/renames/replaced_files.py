@@ -49,7 +49,8 @@ async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside], directo
     places are deleted: from then on a driver that still sets files, or `directories`, aside is refused.
 
     Raises:
-        CommitFailed: another writer has taken a file's place, or somebody keeps setting files aside.
+        CommitFailed: another writer has taken a file's place, or somebody keeps setting files aside. What can come back
+            has come back then.
     """
     layout, store = run.layout, run.store
     for _ in range(ROUNDS):
@@ -57,14 +58,16 @@ async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside], directo
         places = {parent_of(aside.path) for aside, _ in waiting.of(files) if aside.path != SUCCESS}
         undo = command("recover", run.store.url, layout.job_id, "--undo")
         taken = f"somebody else has written this file since: move it away, then {undo}"
-        await bring_back_whole(run, nonce, files, directories, taken)
+        held = await bring_back_whole(run, nonce, files, directories, taken)
         if places:
             for made in await store.make_directories(sorted(places - {""})):
                 if made.state == "blocked":
-                    raise CommitFailed(
-                        "a file stands where a directory was whose files must come back",
-                        where=run.url(made.blocked),
-                        next_step=taken,
+                    held.append(
+                        CommitFailed(
+                            "a file stands where a directory was whose files must come back",
+                            where=run.url(made.blocked),
+                            next_step=taken,
+                        )
                     )
         data = (
             Rename(found.path, aside.path, found.length, found.identity)
@@ -72,11 +75,15 @@ async def bring_back(run: JobRun, nonce: str, files: Sequence[SetAside], directo
             if aside.path != SUCCESS
         )
         for renames in windows(data, BATCH):
-            await rename_all(run, renames, no_progress, where_taken=taken)
-            run.count("files_brought_back", len(renames))
+            try:
+                run.count("files_brought_back", len(await rename_all(run, renames, no_progress, where_taken=taken)))
+            except CommitFailed as error:
+                held.append(error)
         summary = next((found.path for aside, found in waiting.of(files) if aside.path == SUCCESS), "")
         if summary:
             await store.rename_files([Rename(summary, layout.summary_returning(nonce))])
+        if held:
+            raise held[0]
         wholes = [layout.replaced_whole(nonce)] if directories else []
         if all(await store.delete_empty_directories([layout.replaced_files(nonce), *wholes])):
             return

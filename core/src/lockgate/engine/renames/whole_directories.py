@@ -217,17 +217,17 @@ async def _waiting_of(
 
 async def bring_back_whole(
     run: JobRun, nonce: str, files: Sequence[SetAside], directories: Sequence[str], where_taken: str
-) -> None:
+) -> list[CommitFailed]:
     """Bring back what waits now: a directory by one rename where nothing is at its name, or an empty directory; else
     its files one by one, in the place of none.
 
-    Raises:
-        CommitFailed: somebody else has put a file in the place of one of them, or of the directory; or has written in
-            its place, and what waits cannot be listed.
+    Returns:
+        Why one cannot come back, each: somebody else has put a file in the place of one of its files, or of the
+        directory; or has written in its place, and what waits cannot be listed.
     """
     waiting = [(number, place) for number, place in await waiting_directories(run, nonce) if number < len(directories)]
     if not waiting:
-        return
+        return []
     above = {parent_of(directories[number]) for number, _ in waiting} - {""}
     if above:
         await run.store.make_directories(sorted(above))
@@ -236,20 +236,29 @@ async def bring_back_whole(
     # An empty one was made by this job, or by somebody who has left it.
     await run.store.delete_empty_directories([back.target for back in backs])
     # Not listed before: what somebody has put into a directory must not keep it from coming back.
+    held: list[CommitFailed] = []
     for back in await _not_brought_back(run, backs):
         try:
-            await _bring_back_files(run, back, where_taken)
-        except StoreUnavailable:
-            raise
-        except (PathError, StoreError) as error:
-            await _bring_back_known(run, back, files, where_taken)
-            raise CommitFailed(
-                "a directory cannot come back whole, since somebody has written at its name, nor can all that is in "
-                f"it, since it cannot be listed: {error.what}",
-                where=f"{run.url(back.target)}\nwaits  {run.url(back.source)}\nthere  {error.where}",
-                next_step="move away what stands at its name, or what cannot be listed, then "
-                + command("recover", run.store.url, run.layout.job_id, "--undo"),
-            ) from error
+            await _bring_back_one_by_one(run, back, files, where_taken)
+        except CommitFailed as error:
+            held.append(error)
+    return held
+
+
+async def _bring_back_one_by_one(run: JobRun, back: Rename, files: Sequence[SetAside], where_taken: str) -> None:
+    try:
+        await _bring_back_files(run, back, where_taken)
+    except StoreUnavailable:
+        raise
+    except (PathError, StoreError) as error:
+        await _bring_back_known(run, back, files, where_taken)
+        raise CommitFailed(
+            "a directory cannot come back whole, since somebody has written at its name, nor can all that is in it, "
+            f"since it cannot be listed: {error.what}",
+            where=f"{run.url(back.target)}\nwaits  {run.url(back.source)}\nthere  {error.where}",
+            next_step="move away what stands at its name, or what cannot be listed, then "
+            + command("recover", run.store.url, run.layout.job_id, "--undo"),
+        ) from error
 
 
 async def _not_brought_back(run: JobRun, backs: Sequence[Rename]) -> list[Rename]:
