@@ -44,6 +44,13 @@ def test_sparks_own_writer_beside_sparks_default_is_measured(tmp_path: Path) -> 
     assert all(each["ratio"] > 0 for each in found)
 
 
+@pytest.mark.spark
+def test_the_python_source_beside_mere_draining_is_measured(tmp_path: Path) -> None:
+    found = run("bench_python_source.py", tmp_path / "figures.json", "--directory", str(tmp_path))
+    assert [each["partitioned"] for each in found] == [False, True]
+    assert all(set(each["ratios"]) == {"draining", "Lockgate", "Spark's own"} for each in found)
+
+
 def test_a_replaced_partition_is_set_aside_by_one_request_on_azure(tmp_path: Path) -> None:
     by_files, by_directories, *local = run("bench_set_aside.py", tmp_path / "f.json", "--directory", str(tmp_path))
     assert by_files["set_aside"] == 5 * by_files["partitions"]
