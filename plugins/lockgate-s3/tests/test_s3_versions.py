@@ -138,6 +138,18 @@ def test_a_commit_that_replaces_every_file_by_its_name_leaves_a_success_that_lis
 
 
 @VERSIONING
+def test_jobs_that_have_ended_are_over_where_names_of_deleted_directories_are_listed(versioned: Any) -> None:
+    """versitygw 1.8 lists common prefixes of keys that all lie beneath delete markers."""
+    table = Table(versioned)
+    first = table.write({"p=1/f": b"1"}, conflict="append")
+    last = table.write({"p=1/g": b"2"}, conflict="append")
+    listed = {job.job_id: job.status for job in lockgate.jobs(table.url, options=table.options())}
+    assert listed == {last.job_id: "committed"}, first.job_id
+    lockgate.collect_garbage(table.url, options=table.options())
+    assert not lockgate.collect_garbage(table.url, options=table.options())
+
+
+@VERSIONING
 def test_undoable_what_a_rival_writes_between_plan_and_completion_is_never_replaced(
     versioned: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,7 +145,11 @@ Found = TypeVar("Found", bound=Sized)
 def _or_nothing_there(found: Found, url: str, options: JobOptions) -> Found:
     """What was found; an empty answer about a destination that does not exist is a mistake in its name."""
     if not found and not is_there(url, options):
-        raise UsageError("there is nothing at this destination", where=url, next_step="check its name")
+        raise UsageError(
+            "there is nothing at this destination",
+            where=url,
+            next_step="check its name; or nothing was written there yet",
+        )
     return found
 
 

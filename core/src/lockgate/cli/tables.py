@@ -207,6 +207,7 @@ def summary_answer(summary: Summary, url: str) -> Answer:
             "files replaced": ours.replaced,
             "renames recovered": ours.renames_recovered,
             "weaker than usual": ", ".join(ours.weaker),
+            "not promised": ours.unsafe,
             "transaction id": ours.txn_id,
             "list of files": ours.files.companion,
             "error": ours.error,

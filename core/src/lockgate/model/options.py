@@ -239,12 +239,12 @@ class JobOptions:
     )
     summary_report_directory: str = _option(
         "",
-        "URL of a directory, on any store, that gets the summary of every job, failed ones included",
+        "URL of a directory, on any store, or a local path, that gets the summary of every job, failed ones included",
         hadoop="mapreduce.manifest.committer.summary.report.directory",
     )
     diagnostics_manifest_directory: str = _option(
         "",
-        "URL of a directory, on any store, that keeps the manifests of the job",
+        "URL of a directory, on any store, or a local path, that keeps the manifests of the job",
         hadoop="mapreduce.manifest.committer.diagnostics.manifest.directory",
     )
     manifest_bytes_max: int = _option(256 << 20, "a larger manifest is refused", least=1024, unit="bytes")
@@ -535,7 +535,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 def _parse(name: str, value: Any, source: str) -> Any:
     spec = _FIELDS[name]
-    where = f"given as {source}"
+    named = f", {ENVIRONMENT_PREFIX}{name.upper()}" if source == "an environment variable" else ""
+    where = f"given as {source}{named}"
     try:
         return _checked(spec, _PARSERS[_kind(spec)](value) if isinstance(value, str) else value)
     except OptionError as error:

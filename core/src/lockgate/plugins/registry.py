@@ -177,7 +177,7 @@ class PluginRegistry:
             raise OptionError(
                 f"there is no protocol {name!r} here",
                 where=f"protocol={name}",
-                next_step=f"{_suggestion(name, list(protocols))}; or install the plugin that offers it",
+                next_step=f"{_suggestion(name, ['auto', *sorted(protocols)])}; or install the plugin that offers it",
             )
         return protocols[name]
 
@@ -391,7 +391,7 @@ class PluginRegistry:
             raise OptionError(
                 f"there is no conflict policy {options.conflict!r}",
                 where=f"conflict={options.conflict}",
-                next_step=_suggestion(options.conflict, self.policies()),
+                next_step=_suggestion(_SAVE_MODES.get(options.conflict.lower(), options.conflict), self.policies()),
             )
 
     def cleanup(self, store: Store, options: JobOptions) -> CleanupPlan:
@@ -431,6 +431,10 @@ def _refuse_unknown(option: str, chosen: Sequence[str], known: set[str]) -> None
                 where=f"{option}={name}",
                 next_step=_suggestion(name, sorted(known)),
             )
+
+
+_SAVE_MODES = {"overwrite": "replace", "errorifexists": "fail", "error": "fail"}
+"""What people mean who give a save mode of Spark's."""
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:

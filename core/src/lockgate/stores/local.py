@@ -133,6 +133,10 @@ class LocalStore(Store):
                 "write to a local disk (ext4, XFS, Btrfs, …); or, if no other machine ever writes below this "
                 f"destination, set store.{TWO_STEP_RENAMES}=allow: renames are then a link and an unlink, under a lock"
             )
+        if self._renames is RenameKind.ATOMIC:
+            return (
+                "leave the option protocol out, which chooses one that a local disk can do, or write to another store"
+            )
         return "write to a local disk (ext4, XFS, Btrfs, …) or to another store"
 
     def above(self) -> Sequence[tuple[StoreUrl, str]]:

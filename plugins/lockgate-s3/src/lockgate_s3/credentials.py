@@ -7,7 +7,7 @@ import datetime
 from typing import Any
 
 from botocore.credentials import Credentials
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, ProfileNotFound
 from lockgate.model.errors import AccessDenied
 from lockgate.stores.http.exchange import Call
 
@@ -53,6 +53,12 @@ class Signed:
                 if isinstance(self._credentials, Credentials) and type(self._credentials) is Credentials
                 else await asyncio.to_thread(self._credentials.get_frozen_credentials)
             )
+        except ProfileNotFound as error:
+            raise AccessDenied(
+                f"no credentials for S3: {error}",
+                next_step="the profiles are those of ~/.aws/config and ~/.aws/credentials: give store.profile, or "
+                "AWS_PROFILE, the name of one",
+            ) from error
         except BotoCoreError as error:
             raise _none_found(str(error)) from error
         by = AccessKey(frozen.access_key, frozen.secret_key, frozen.token or "")

@@ -87,8 +87,9 @@ def told_by_hadoop(options: Mapping[str, str], bucket: str) -> tuple[dict[str, s
         del told["endpoint_url"]
         if aws["region"]:
             told.setdefault("region", aws["region"].lower())
-    elif given.get(_TLS, ("", ""))[1].strip().lower() == "false" and "://" not in told.get("endpoint_url", "://"):
-        told["endpoint_url"] = f"http://{told['endpoint_url']}"
+    elif "://" not in told.get("endpoint_url", "://"):
+        plain = given.get(_TLS, ("", ""))[1].strip().lower() == "false"
+        told["endpoint_url"] = f"{'http' if plain else 'https'}://{told['endpoint_url']}"
     return told, named
 
 

@@ -92,8 +92,6 @@ class S3Settings:
         _refuse_contradictions(told)
         endpoint = told.get("endpoint_url") or environment.get("AWS_ENDPOINT_URL_S3", "")
         endpoint = endpoint or environment.get("AWS_ENDPOINT_URL", "")
-        if endpoint and "://" not in endpoint:
-            endpoint = f"https://{endpoint}"
         if endpoint and not _ENDPOINT.fullmatch(endpoint):
             raise OptionError(
                 f"store.endpoint_url cannot be {endpoint!r}",

@@ -18,6 +18,7 @@ from lockgate.engine.record.signs_of_life import drivers_own, why_at_work
 from lockgate.engine.record.summaries import published_summary, read_summary
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
+from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError
 from lockgate.model.files import FileStatus
@@ -93,6 +94,9 @@ class JobState:
 async def list_jobs(run: JobRun) -> list[JobState]:
     """Every job that left a trace, the last committed one included, other committers' too; the latest first."""
     found = [await job_state(run, layout) async for layout in job_layouts(run)]
+    if Capability.REAL_DIRECTORIES not in run.store.capabilities:
+        # versitygw, where it keeps versions, lists names of directories in which all has been deleted.
+        found = [state for state in found if state.last_seen or state.problem]
     lost = await _without_record(run, {state.job_id for state in found if state.record or state.problem})
     known = {state.job_id for state in lost}
     found = [state for state in found if state.job_id not in known]

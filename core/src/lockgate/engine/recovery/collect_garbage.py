@@ -79,6 +79,7 @@ async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
                 for status in page
                 if is_aside(status.path) and run.runtime.wall() - status.modified >= run.options.alive_seconds
             ]
+    found = [status for status in found if not status.is_directory or await _is_there(run, status.path)]
     if not dry_run:
         await run.store.delete_files([status.path for status in found if not status.is_directory])
         await run.store.delete_directories([status.path for status in found if status.is_directory])
@@ -197,7 +198,7 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         try:
             if await kept_lists(run, job_id) or await read_record(run, layout) is not None:
                 continue
-            if await _driver_may_wake(run, job_id):
+            if await _driver_may_wake(run, job_id) or not await _is_there(run, layout.replaced):
                 continue
         except StoreError:
             raise
@@ -221,6 +222,14 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
         found.append(Garbage(layout.replaced, action, "replaced by a job that has committed"))
     return found
+
+
+async def _is_there(run: JobRun, directory: str) -> bool:
+    """Whether a directory that is listed exists. Where directories are not real, some services (versitygw, where it
+    keeps versions) list the names of those in which all has been deleted."""
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        return True
+    return any([bool(page) async for page in run.store.list_tree(directory)])
 
 
 async def _driver_may_wake(run: JobRun, job_id: str) -> bool:
