@@ -49,6 +49,7 @@ from abfs_jvm import MANIFEST, NOT_RESILIENT, V1, AbfsJvm
 STAGES = ("setup", "task_commit", "job_commit")
 THREADS = "mapreduce.manifest.committer.io.threads"
 V1_SHARE = 10
+TASKS_IN_FLIGHT = 16
 
 
 @dataclass(frozen=True)
@@ -109,14 +110,20 @@ class Lockgate:
 
     def setup(self, place: str) -> None:
         """Set a job up."""
-        self._job = Job(f"abfss://{self._container}@devstoreaccount1.dfs.core.windows.net/{place}", self.options)
+        url = f"abfss://{self._container}@devstoreaccount1.dfs.core.windows.net/{place}"
+        job_id, nonce = str(uuid.uuid4()), uuid.uuid4().hex
+        self._job = Job(url, self.options, job_id=job_id, nonce=nonce)
         self._job.setup()
+        # The tasks' connections are not the driver's, which would be another process: it is to find out by itself how
+        # many requests in flight are of use.
+        tasks = self.options.replace(requests_in_flight=TASKS_IN_FLIGHT)
+        self._tasks = Job(url, tasks, job_id=job_id, nonce=nonce)
 
     def write(self, shape: Shape) -> None:
         """Write all tasks."""
 
         def write(task: int) -> Any:
-            attempt = self._job.task_attempt(task)
+            attempt = self._tasks.task_attempt(task)
             attempt.setup()
             for index in range(shape.files):
                 directory = (task * shape.files + index) % shape.directories

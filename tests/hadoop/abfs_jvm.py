@@ -27,7 +27,13 @@ NOT_RESILIENT = MappingProxyType(
 )
 """The same without what recovers renames on Azure."""
 
-V1 = MappingProxyType({"mapreduce.fileoutputcommitter.algorithm.version": "1"})
+V1 = MappingProxyType(
+    {
+        # Named, since Hadoop's `mapred-default.xml` binds the manifest committer to `abfs`.
+        FACTORY: "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitterFactory",
+        "mapreduce.fileoutputcommitter.algorithm.version": "1",
+    }
+)
 """`FileOutputCommitter`, which is Spark's default."""
 
 
