@@ -4,10 +4,10 @@
 
 What is measured: a job of 2,000 files in 200 tasks and 20 directories, stage by stage: its setup, the commit of its
 tasks, four at once, and the job commit. Of each stage the requests that the server counted, the seconds, and the CPU
-seconds of the client: `process_time` here, and `OperatingSystemMXBean` in the warm JVM, with its compiler and collector.
-All commit to one server, the lab's Azure emulator as a process of its own, which answers each request after the latency;
-beside the CPU of each client stands the server's, since it may be the bound. The committers take turns in every round;
-rows are medians. Before them a round goes unmeasured that warms all up.
+seconds of the client: `process_time` here, and `OperatingSystemMXBean` in the warm JVM, with its compiler and its
+collector. All commit to one server, the lab's Azure emulator as a process of its own, which answers each request after
+the latency; beside the CPU of each client stands the server's, since it may be the bound. The committers take turns in
+every round; rows are medians. Before them a round goes unmeasured that warms all up.
 
 Hadoop is 3.5.0, its manifest committer bound as hadoop-azure's page says, with as many threads as its default
 (`mapreduce.manifest.committer.io.threads`); then without what recovers renames on Azure; and its v1, whose job commit
@@ -156,9 +156,7 @@ class Lockgate:
 class Hadoop:
     """One of Hadoop's committers, in the Java process."""
 
-    def __init__(
-        self, jvm: AbfsJvm, container: str, name: str, settings: Mapping[str, str], *, share: int = 1
-    ) -> None:
+    def __init__(self, jvm: AbfsJvm, container: str, name: str, settings: Mapping[str, str], *, share: int = 1) -> None:
         self.name, self.share = name, share
         self._jvm, self._container, self._settings = jvm, container, settings
         self._job_id = ""

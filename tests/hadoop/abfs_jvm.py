@@ -17,7 +17,7 @@ SOURCE = Path(__file__).with_name("AbfsInterop.java")
 FACTORY = "mapreduce.outputcommitter.factory.scheme.abfs"
 
 MANIFEST = MappingProxyType({FACTORY: "org.apache.hadoop.fs.azurebfs.commit.AzureManifestCommitterFactory"})
-"""The manifest committer as hadoop-azure's page "The manifest committer for Azure and Google Cloud Storage" binds it."""
+"""The manifest committer as Hadoop's page "The manifest committer for Azure and Google Cloud Storage" binds it."""
 
 NOT_RESILIENT = MappingProxyType(
     {
@@ -44,9 +44,7 @@ class AbfsJvm(JavaProgram):
     """
 
     def __init__(self, work: Path, settings: Mapping[str, str]) -> None:
-        super().__init__(
-            SOURCE, abfs_class_path(), work, ["-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
-        )
+        super().__init__(SOURCE, abfs_class_path(), work, ["-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"])
         own = {"fs.defaultFS": f"file:{work}", "hadoop.tmp.dir": str(work / "tmp")}
         self.call("configure", settings=own | dict(settings))
 

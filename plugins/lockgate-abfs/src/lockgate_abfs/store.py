@@ -195,7 +195,7 @@ class AbfsStore(BlobStore):
                 if answer.status not in (200, 202):
                     raise error_of(call, answer)
                 outcome = Deleted.DELETED
-                # Of what is Lockgate's own only: elsewhere a file of the job's may have come in the place of a directory.
+                # Of what is Lockgate's own only: elsewhere a file of the job's may have taken a directory's place.
                 self._held_what_went |= {parent_of(path)} & {JOBS, TEMPORARY}
                 continuation = answer.headers.get("x-ms-continuation", "")
                 if not continuation:

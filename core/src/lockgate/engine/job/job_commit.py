@@ -341,8 +341,8 @@ async def wind_up(
     run: JobRun, summary: Summary, record: CommitRecord, *, replaced: bool = True, noted: bool = False
 ) -> Summary:
     """What follows the commit point, for driver and recoverer alike: reports, outcome, cleanup. None of it makes the
-    job a failed one: that it is committed is told first. `replaced`: files may have been set aside; `noted`: that the job
-    has ended is noted already.
+    job a failed one: that it is committed is told first. `replaced`: files may have been set aside; `noted`: that the
+    job has ended is noted already.
 
     Raises:
         CleanupFailed: the job is committed, and its outcome could not be kept, or its directory not be deleted.
