@@ -11,7 +11,7 @@ from typing import Any
 
 import hadoop_jvm
 import pytest
-from lockgate_lab.servers import or_skip, s3a_class_path
+from lockgate_lab.servers import abfs_class_path, or_skip, s3a_class_path
 
 BENCHMARKS = Path(__file__).parent
 
@@ -102,6 +102,21 @@ def test_a_job_on_s3_beside_its_peers_is_measured(tmp_path: Path) -> None:
         probe = int(name == "Lockgate")
         assert row["operations"].get("CompleteMultipartUpload", 0) == (0 if copied else files + probe)
         assert row["bytes_sent"] >= files * length
+
+
+def test_a_job_on_azure_beside_its_peers_is_measured(tmp_path: Path) -> None:
+    or_skip(abfs_class_path)
+    found = run("bench_abfs_peers.py", tmp_path / "figures.json")
+    ours, equal, manifest, bare, v1 = found
+    for row in found:
+        assert row["job_commit"]["operations"]["RenamePath"] >= (0 if row is v1 else row["files"])
+        assert all(row[stage]["cpu_s"] > 0 for stage in ("task_commit", "job_commit"))
+    for row in (ours, equal):
+        assert row["task_commit"]["requests"] == 3 * row["tasks"]
+    assert equal["job_commit"]["in_flight_most"] <= 32
+    for row in (manifest, bare):
+        assert row["task_commit"]["requests"] > 10 * row["tasks"]
+    assert v1["task_commit"]["requests"] < 10 * v1["tasks"], "one rename, and looks beside it"
 
 
 def test_a_shared_limit_is_measured(tmp_path: Path) -> None:

@@ -665,7 +665,11 @@ def an_append_clears_its_way() -> Iterator[None]:
 )
 def a_committed_job_leaves_no_note() -> Iterator[None]:
     """Once its record is deleted, and `_SUCCESS` is another's or was never written, nothing says that it committed."""
-    with patch.object(cleanup, "note_end", _nothing), patch.object(ended_jobs, "note_end", _nothing):
+    with (
+        patch.object(cleanup, "note_end", _nothing),
+        patch.object(ended_jobs, "note_end", _nothing),
+        patch.object(job_commit, "note_end", _nothing),
+    ):
         yield
 
 

@@ -184,3 +184,13 @@ def test_a_staging_directory_is_an_absolute_path() -> None:
         JobOptions(staging_directory="scratch")
     assert "absolute path" in caught.value.next_step
     assert JobOptions(staging_directory="/mnt/scratch").staging_directory == "/mnt/scratch"
+
+
+def test_as_many_short_files_are_read_at_once_as_may_be_in_flight_and_as_memory_holds() -> None:
+    options = JobOptions(requests_in_flight=512, memory_bytes_max=16 << 20)
+    assert options.files_read_at_once == 64
+    assert options.files_read_next(0) == 512
+    assert options.files_read_next(1_000) == 512
+    assert options.files_read_next(40_000) == 104
+    assert options.files_read_next(1 << 30) == 64
+    assert JobOptions(requests_in_flight=8).files_read_next(1) == 8

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from lockgate.stores.in_flight import LEAST, START, InFlight
+from lockgate.stores.in_flight import LEAST, START, START_ANSWERS, START_MAX, InFlight
 from lockgate.stores.pacing import Admission, Pacer
 
 
@@ -276,3 +276,36 @@ def test_a_batch_that_is_smaller_than_the_limit_changes_nothing() -> None:
         now += 0.01
         flight.answered("rename", now - 0.01, full=False)
     assert flight.limit == START
+
+
+def began_with(latencies: list[float], *, ceiling: int = 512, refused: bool = False) -> int:
+    """The limit after answers that took so long, none of which found all places taken."""
+    now = 100.0
+    flight = InFlight(ceiling, lambda: now)
+    if refused:
+        flight.refused(now)
+    for latency in latencies:
+        now += latency
+        flight.answered("read", now - latency, full=False)
+    return flight.limit
+
+
+@pytest.mark.parametrize(
+    ("latency", "begins_with"), [(0.001, START), (0.016, START), (0.03, 120), (0.045, 180), (0.15, START_MAX)]
+)
+def test_it_begins_with_what_the_latency_asks_for(latency: float, begins_with: int) -> None:
+    assert abs(began_with([latency] * START_ANSWERS) - begins_with) <= 1  # sums of times are not exact
+
+
+def test_the_first_answers_say_nothing_since_connections_were_made_for_them() -> None:
+    assert began_with([0.2] * (START_ANSWERS - 1)) == START
+    assert began_with([0.2] * START_ANSWERS + [0.005]) == START
+
+
+def test_a_refusal_ends_the_beginning() -> None:
+    assert began_with([0.06] * 20, refused=True) == START
+
+
+def test_it_begins_below_the_ceiling_whatever_the_latency() -> None:
+    assert began_with([0.06] * 20, ceiling=32) == 32
+    assert began_with([0.06] * 20, ceiling=100) == 100

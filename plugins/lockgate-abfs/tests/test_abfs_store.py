@@ -11,6 +11,7 @@ from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AccessDenied, AnswerLost, CapabilityMissing, FileExists
 from lockgate.model.files import Deleted, FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
+from lockgate.model.layout import JOBS
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
 from lockgate_abfs import account_kind, plugin
@@ -59,6 +60,38 @@ def test_a_tree_goes_at_once_whoever_deletes_it(azure: AzureLab, make_abfs: Call
 
     use(lambda: make_abfs(connection_string=text), work)
     assert azure.control.counts()["operations"]["DeletePath"] == 3 + 4
+
+
+def test_the_directory_of_jobs_is_looked_at_unless_one_in_it_was_just_deleted(
+    azure: AzureLab, make_abfs: Callable[..., Store]
+) -> None:
+    """The service would delete a file, too."""
+
+    def looks() -> int:
+        return int(azure.control.counts()["operations"].get("GetPathStatus", 0))
+
+    async def work(store: Store) -> None:
+        await store.make_directories([f"{JOBS}/a", f"{JOBS}/b", "d/e"])
+        before = looks()
+        await store.delete_directories([f"{JOBS}/a"])
+        assert await store.delete_empty_directories([JOBS]) == [False]
+        await store.delete_directories([f"{JOBS}/b"])
+        assert await store.delete_empty_directories([JOBS]) == [True]
+        assert looks() == before
+
+        await store.write_file(JOBS, b"a file")
+        before = looks()
+        assert await store.delete_directories([f"{JOBS}/none"]) == [Deleted.MISSING]
+        assert await store.delete_empty_directories([JOBS]) == [False]
+        assert looks() > before
+
+        await store.delete_directories(["d/e"])
+        await store.delete_directories(["d"])
+        await store.write_file("d", b"a file of a job")
+        assert await store.delete_empty_directories(["d"]) == [False]
+        assert await store.read_files(["d", JOBS], bytes_max=100) == [b"a file of a job", b"a file"]
+
+    use(make_abfs, work)
 
 
 def test_an_account_without_hierarchical_namespace_takes_the_deferred_protocol(

@@ -311,6 +311,12 @@ class JobOptions:
         latency, and a bound that does not grow with what may be in flight."""
         return min(self.requests_in_flight, FILES_READ_AT_ONCE)
 
+    def files_read_next(self, longest: int) -> int:
+        """How many after a round of them in which none was longer than `longest` bytes: more where they are short, as
+        many as a quarter of `memory_bytes_max` holds and as may be in flight, and never fewer than in the first."""
+        held = self.memory_bytes_max // 4 // max(1, longest)
+        return max(self.files_read_at_once, min(self.requests_in_flight, held))
+
     def __repr__(self) -> str:
         shown = [
             f"{spec.name}={redact(repr(getattr(self, spec.name)))}"

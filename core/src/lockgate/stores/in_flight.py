@@ -5,8 +5,10 @@ full: more in flight then only wait longer. Nobody has to know latency or limit.
 - Never more than the ceiling at once, and never fewer than `LEAST` (or the ceiling, if that is less).
 - It widens only where that pays: a wider setting is a trial, and stays only if what is answered a second has grown by
   at least the root of what was added. So it stops where the store, or this process, is full.
-- It narrows where that costs next to nothing, not below what it began with; and where the store refuses: to what the
-  store's accepted rate needs.
+- It begins with `START`, or with what keeps `START_PER_SECOND` at work at the quickest answer's latency, if that is
+  more, and never more than `START_MAX`; a refusal, or a whole round, ends the beginning.
+- It narrows where that costs next to nothing, not below `START`; and where the store refuses: to what the store's
+  accepted rate needs.
 
 The rule of the root is what lets two drivers meet that share a store which is full and refuses nobody, but lets all
 wait: whoever has less than half of it gains more than the root by widening, whoever has more gains less. Where a store
@@ -24,6 +26,18 @@ from math import ceil, inf, sqrt
 
 START = 64
 """What it begins with, or the ceiling: enough for a thousand files to be fast at usual latencies, and not a burst."""
+
+START_PER_SECOND = 4000.0
+"""What one process has CPU for, at 0.25 ms a request: a store far away is not fast with `START`, and a commit of two
+thousand files is over before trials have found that out."""
+
+START_MAX = 3 * START
+"""The bound of the burst at a store that turns out to allow little, where each of them is refused once."""
+
+START_ANSWERS = 8
+START_CHANGES = 1.2
+"""So many answers are seen before the start follows the quickest, and it is left alone where it is as near as that:
+the first answers carry the making of their connections."""
 
 LEAST = 8
 """Fewer are never allowed: a wrong guess must not make a long commit of a short one."""
@@ -84,6 +98,9 @@ class InFlight:
         self._start = self.limit
         self._clock = clock
         self._changed_at = -inf
+        self._has_begun = False
+        self._answers_first = 0
+        self._quickest_first = inf
         self._before: Round | None = None
         self._at_first = self._last_paid = True
         self._narrow_next = False
@@ -104,6 +121,8 @@ class InFlight:
         """The store acted on a request of this kind. `full`: no more could have been at work when the answer came;
         `pace`: how many a second the pacer lets through, if it keeps to a rate; `cost`: how many it counts as there."""
         now = self._clock()
+        if not self._has_begun:
+            self._follow_latency(now, now - sent_at)
         if not full:
             # What was not the bound says nothing about it. A trial that cannot be judged is none.
             self._span_began = None
@@ -129,6 +148,7 @@ class InFlight:
     def refused(self, sent_at: float) -> None:
         """The store refused a request, since there were too many; or it could not be reached at all."""
         now = self._clock()
+        self._has_begun = True
         if sent_at < self._changed_at:
             return
         self._give_trial_up(now)
@@ -139,6 +159,18 @@ class InFlight:
                 self._set(needed, now)
         self._try_at = max(self._try_at, now + TRY_AGAIN_SECONDS)
         self._begin_round()
+
+    def _follow_latency(self, now: float, latency_s: float) -> None:
+        """Before anything was found out: what this process could keep at work at this latency."""
+        self._answers_first += 1
+        self._quickest_first = min(self._quickest_first, latency_s)
+        if self._answers_first < START_ANSWERS:
+            return
+        wanted = min(START_MAX, ceil(START_PER_SECOND * self._quickest_first))
+        wanted = min(self.ceiling, max(self._start, wanted))
+        if not 1 / START_CHANGES <= wanted / self.limit <= START_CHANGES:
+            self._set(wanted, now)
+            self._begin_round()
 
     def _count_accepted(self, now: float, latency_s: float) -> None:
         """In flight is rate times latency (Little's law): what those that are accepted need."""
@@ -167,6 +199,7 @@ class InFlight:
             self._before = None
 
     def _judge(self, now: float, elapsed: float, pace: float | None) -> None:
+        self._has_begun = True
         found = Round(self.limit, self._round_kind, self._cost / elapsed, self._latency / self._answers)
         # Where the pace was the bound, or the requests were of several kinds, rounds cannot be compared.
         is_paced = pace is not None and found.per_second >= PACED * pace

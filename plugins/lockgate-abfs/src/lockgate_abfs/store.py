@@ -98,6 +98,7 @@ class AbfsStore(BlobStore):
         super().__init__(url, location, credential, settings, options, endpoint=endpoint, folders=False)
         self._directories_seen: set[str] = set()
         self._directories_made: set[str] = set()
+        self._held_what_went: set[str] = set()
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -194,6 +195,8 @@ class AbfsStore(BlobStore):
                 if answer.status not in (200, 202):
                     raise error_of(call, answer)
                 outcome = Deleted.DELETED
+                # Of what is Lockgate's own only: elsewhere a file of the job's may have taken a directory's place.
+                self._held_what_went |= {parent_of(path)} & {JOBS, TEMPORARY}
                 continuation = answer.headers.get("x-ms-continuation", "")
                 if not continuation:
                     return outcome
@@ -201,12 +204,17 @@ class AbfsStore(BlobStore):
         return await for_each(paths, delete, at_once=self.client.in_flight_max, done=progress)
 
     async def delete_empty_directories(self, paths: Sequence[str]) -> list[bool]:
-        """In order; the service refuses one that is not empty. It would delete a file: what is there is looked at."""
+        """In order; the service refuses one that is not empty. It would delete a file: what is there is looked at, but
+        for the directories of jobs where the service has just deleted one in them."""
         self._directories_seen.clear()
         self._directories_made.clear()
+        known, self._held_what_went = self._held_what_went, set()
+        unknown = [path for path in paths if path not in known]
+        found_there = dict(zip(unknown, await self.stat_files(unknown), strict=True))
         gone = []
-        for path, found in zip(paths, await self.stat_files(paths), strict=True):
-            if found is None or not found.is_directory:
+        for path in paths:
+            found = found_there.get(path)
+            if path not in known and (found is None or not found.is_directory):
                 gone.append(found is None)
                 continue
             call = self._calls.delete(path, recursive=False)

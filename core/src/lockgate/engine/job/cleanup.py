@@ -23,28 +23,32 @@ from lockgate.model.urls import parent_of
 
 
 async def clean_up(
-    run: JobRun, *, replaced: bool = True, committed: bool = False, summary: Summary | None = None
+    run: JobRun,
+    *,
+    replaced: bool = True,
+    committed: bool = False,
+    noted: bool = False,
+    summary: Summary | None = None,
 ) -> None:
     """Delete the job's directory, unless cleanup is to be skipped. `replaced`: it may have set files aside, too;
     `committed`: which are then not needed any more, and must not be taken for those of a job that can be undone, so
     that the lists of them go even where cleanup is skipped. That it has committed is noted first,
-    with its `summary` where it leaves no `_SUCCESS`.
+    with its `summary` where it leaves no `_SUCCESS`; unless it is `noted`.
 
     Raises:
         OutcomeUnknown: files are still set aside, by a job that is not known to be committed.
         StoreError: it could not be deleted, and failures are not to be ignored.
     """
+    note: list[Awaitable[object]] = [note_end(run, summary)] if committed and not noted else []
     if run.options.cleanup_skip:
         if committed:
-            await together([note_end(run, summary), *([delete_lists(run)] if replaced else [])])
+            await together([*note, *([delete_lists(run)] if replaced else [])])
         run.log.info("cleanup skipped", left=run.url(run.layout.job_directory))
         return
     try:
         with run.stage("cleanup"):
             # Before the record goes: a list of replaced files without a record is of a job whose record was lost.
-            before: list[Awaitable[object]] = [note_end(run, summary)] if committed else []
-            before += [let_go_of_replaced(run, committed=committed)] if replaced else []
-            await together(before)
+            await together([*note, *([let_go_of_replaced(run, committed=committed)] if replaced else [])])
             await run.protocol.release(run)
             await _delete(run)
             await _tidy(run, committed=committed)

@@ -20,7 +20,7 @@ from lockgate.engine.record.ended_jobs import (
     why_over,
 )
 from lockgate.engine.record.marker import check_marker
-from lockgate.engine.record.neighbours import ground_of, take_ground
+from lockgate.engine.record.neighbours import ground_of, looks_alone, take_ground
 from lockgate.engine.record.nested import refuse_jobs_above
 from lockgate.engine.record.record_log import RecordLog, has_predecessor, look_at_job, read_record, refuse_superseded
 from lockgate.engine.record.recorded_options import options_for_record
@@ -64,8 +64,8 @@ async def commit_job(run: JobRun, receipts: Sequence[Receipt] | None, admit: Adm
     """
     log = RecordLog(run)
     try:
-        pins, plan = await _claim(run, log, receipts)
-        return await log.while_renewing(commit_from_claim(run, log, pins, admit, plan))
+        pins, plan, alone_with = await _claim(run, log, receipts)
+        return await log.while_renewing(commit_from_claim(run, log, pins, admit, plan, alone_with))
     except Failure as error:
         lost = log.now is not None and not log.is_past_commit_point and not await still_held(log, error)
         if lost and isinstance(error, LockgateError):
@@ -109,16 +109,22 @@ async def _taken_over(run: JobRun, error: LockgateError) -> Summary:
 
 
 async def commit_from_claim(
-    run: JobRun, log: RecordLog, pins: Sequence[Pin], admit: Admission, plan: CommitPlan | None = None
+    run: JobRun,
+    log: RecordLog,
+    pins: Sequence[Pin],
+    admit: Admission,
+    plan: CommitPlan | None = None,
+    alone_with: Ground | None = None,
 ) -> Summary:
-    """Go on from phase `claimed`: a driver, which may have its plan already, or the recoverer of a dead one."""
+    """Go on from phase `claimed`: a driver, which may have its plan already, or the recoverer of a dead one.
+    `alone_with`: the claim has announced that, and no neighbour was met since."""
     earlier = await admit(run)
     if earlier is not None:
         run.log.info("the transaction id is committed already", by=earlier.job_id)
         await roll_back(run, log, reason=f"transaction committed by job {earlier.job_id}")
         await clean_up_if_possible(run)
         return earlier
-    plan = await _plan(run, log, pins, plan)
+    plan = await _plan(run, log, pins, plan, alone_with)
     return await _publish(run, log, plan, await _move(run, log, plan))
 
 
@@ -134,8 +140,9 @@ async def plan_job(run: JobRun, receipts: Sequence[Receipt] | None) -> CommitPla
 
 async def _claim(
     run: JobRun, log: RecordLog, receipts: Sequence[Receipt] | None
-) -> tuple[Sequence[Pin], CommitPlan | None]:
-    """Make the job this driver's; its pins, and its plan if the manifests could be read ahead of the claim."""
+) -> tuple[Sequence[Pin], CommitPlan | None, Ground | None]:
+    """Make the job this driver's; its pins, its plan if the manifests could be read ahead of the claim, and what it has
+    announced, if nobody else is at work there."""
     with run.stage("load_manifests"):
         (pins, plan), ((earlier, newest_attempt), lost) = await both(_read_ahead(run, receipts), _look(run))
     options = run.options
@@ -144,7 +151,7 @@ async def _claim(
         # A record of this driver's would hide that the one that these files are set aside by is gone.
         raise still_set_aside(run)
     with run.stage("claim"):
-        await log.claim(
+        record = await log.claim(
             Phase.CLAIMED,
             earlier,
             pins=pins,
@@ -157,12 +164,13 @@ async def _claim(
             # A job that has yet to wait for another of its transaction id must not stand in that one's way.
             ground=Ground() if plan is None or options.txn_id else _ground_ahead(run, plan),
         )
-        _, refusal = await both(_check_claimed(run, pins), why_over(run))
+        # All three look at what is there once the claim is.
+        (_, refusal), is_alone = await both(both(_check_claimed(run, pins), why_over(run)), looks_alone(run, record))
         if refusal is not None:
             raise refusal
         if receipts is None and not pins:
             await _refuse_if_tasks_have_committed(run)
-    return pins, plan
+    return pins, plan, record.ground if is_alone else None
 
 
 async def _refuse_if_tasks_have_committed(run: JobRun) -> None:
@@ -219,12 +227,14 @@ async def _readable_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan | None:
         return None
 
 
-async def _plan(run: JobRun, log: RecordLog, pins: Sequence[Pin], plan: CommitPlan | None) -> CommitPlan:
+async def _plan(
+    run: JobRun, log: RecordLog, pins: Sequence[Pin], plan: CommitPlan | None, alone_with: Ground | None
+) -> CommitPlan:
     if plan is None:
         with run.stage("load_manifests"):
             plan = await run.protocol.load_plan(run, pins)
     # The destination is surveyed only once no other job can change what this one touches.
-    await take_ground(run, log, plan)
+    await take_ground(run, log, plan, alone_with)
     ground = ground_of(run, plan)
     with run.stage("plan"):
         plan = await run.protocol.meet(run, plan)
@@ -267,9 +277,25 @@ async def _publish(run: JobRun, log: RecordLog, plan: CommitPlan, files: FileLis
     # Only a job that leaves a `_SUCCESS` takes another's place.
     await (both(publishing, remember_last(run)) if marks else publishing)
     # Without `_SUCCESS`, the version of the record that says `committed` is the commit point.
-    await record_commit(run, log, surely=by_success and await run.protocol.publish(run, nonce, waiting))
+    surely = by_success and await run.protocol.publish(run, nonce, waiting)
+    noted = False
+    if surely:
+        # The note has to follow the commit point, and nothing else: beside the record it takes no time of its own.
+        _, noted = await both(record_commit(run, log, surely=True), _note_if_possible(run))
+    else:
+        await record_commit(run, log, surely=surely)
     assert log.now is not None
-    return await wind_up(run, summary, log.now, replaced=bool(plan.set_aside))
+    return await wind_up(run, summary, log.now, replaced=bool(plan.set_aside), noted=noted)
+
+
+async def _note_if_possible(run: JobRun) -> bool:
+    """Note that the job has committed, which cleanup does where this could not; whether it was done."""
+    try:
+        await note_end(run)
+    except StoreError as error:
+        run.log.info("that the job has ended is noted by cleanup", error=str(error))
+        return False
+    return True
 
 
 async def record_commit(run: JobRun, log: RecordLog, *, surely: bool) -> None:
@@ -311,9 +337,12 @@ async def _is_committed(run: JobRun, error: LockgateError) -> bool:
     ) from error
 
 
-async def wind_up(run: JobRun, summary: Summary, record: CommitRecord, *, replaced: bool = True) -> Summary:
+async def wind_up(
+    run: JobRun, summary: Summary, record: CommitRecord, *, replaced: bool = True, noted: bool = False
+) -> Summary:
     """What follows the commit point, for driver and recoverer alike: reports, outcome, cleanup. None of it makes the
-    job a failed one: that it is committed is told first. `replaced`: files may have been set aside.
+    job a failed one: that it is committed is told first. `replaced`: files may have been set aside; `noted`: that the
+    job has ended is noted already.
 
     Raises:
         CleanupFailed: the job is committed, and its outcome could not be kept, or its directory not be deleted.
@@ -334,7 +363,7 @@ async def wind_up(run: JobRun, summary: Summary, record: CommitRecord, *, replac
             next_step=f"{command('recover', run.store.url, run.layout.job_id)}; do not run the job again",
         ) from error
     try:
-        await clean_up(run, replaced=replaced, committed=True, summary=summary)
+        await clean_up(run, replaced=replaced, committed=True, noted=noted, summary=summary)
     except LockgateError as error:
         run.emit("cleanup-fails", error=type(error).__name__)
         raise CleanupFailed(

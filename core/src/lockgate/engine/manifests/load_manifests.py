@@ -115,11 +115,13 @@ async def load_plan(run: JobRun, pins: Sequence[Pin], *, deferred: bool = False)
         for attempt in sorted({pin.job_attempt for pin in pins})
     }
     progress = run.progress(len(pins))
-    window = run.options.files_read_at_once
-    for start in range(0, len(pins), window):
+    window, start, longest = run.options.files_read_at_once, 0, 0
+    while start < len(pins):
         some = pins[start : start + window]
         began = run.runtime.tick()
         found = await _read(run, some)
+        longest = max(longest, *(len(content or b"") for _, _, content in found))
+        start, window = start + len(some), run.options.files_read_next(longest)
         run.statistics.took("op_load_manifest", run.runtime.tick() - began, len(some))
         for pin, path, content in found:
             where, pinned = await _pinned(run, pin, path, content)

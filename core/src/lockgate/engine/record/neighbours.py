@@ -62,8 +62,23 @@ def ground_of(run: JobRun, plan: CommitPlan) -> Ground:
     return Ground((), everything=True, exclusive=True)
 
 
-async def take_ground(run: JobRun, log: RecordLog, plan: CommitPlan) -> None:
+async def looks_alone(run: JobRun, mine: CommitRecord) -> bool:
+    """Whether one look, once `mine` has announced what it touches, finds nobody else at work there. What cannot be read
+    is left to `take_ground`, and so is a claim that has not announced anything yet."""
+    if mine.ground == Ground():
+        return False
+    try:
+        async for layout in job_layouts(run, without=run.layout.job_directory):
+            if await _in_the_way(run, layout, mine) is not None:
+                return False
+    except LockgateError:
+        return False
+    return True
+
+
+async def take_ground(run: JobRun, log: RecordLog, plan: CommitPlan, alone_with: Ground | None = None) -> None:
     """Announce what the plan touches and make sure that nobody else is at work there, waiting if so configured.
+    `alone_with`: this was announced, and `looks_alone` has found nobody since.
 
     Raises:
         DestinationConflict: another job is, or was for longer than `wait_seconds_max`.
@@ -75,6 +90,8 @@ async def take_ground(run: JobRun, log: RecordLog, plan: CommitPlan) -> None:
             record = log.now
             if record is None or record.ground != ground:
                 record = await log.advance(Phase.CLAIMED, ground=ground)
+            elif ground == alone_with:
+                return
             rival = await _find_rival(run, record)
             if rival is None:
                 return

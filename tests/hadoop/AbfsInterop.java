@@ -1,0 +1,177 @@
+import com.fasterxml.jackson.databind.JsonNode;
+import com.sun.management.OperatingSystemMXBean;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.stream.IntStream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.mapred.JobContextImpl;
+import org.apache.hadoop.mapred.TaskAttemptContextImpl;
+import org.apache.hadoop.mapred.TaskAttemptID;
+import org.apache.hadoop.mapreduce.JobContext;
+import org.apache.hadoop.mapreduce.OutputCommitter;
+import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.hadoop.mapreduce.TaskType;
+import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitter;
+import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitterFactory;
+
+/**
+ * Hadoop's ABFS connector with the committer that its settings name, driven by JSON lines: a request on stdin, an
+ * answer on stdout.
+ *
+ * A request is an object with "command" and that command's arguments; an answer is {"ok": ...} or {"error": ...}. The
+ * first is "configure". Writing tasks, committing them and committing the job are commands of their own, so that a
+ * caller can count what each asks of the store. Jobs that were set up stay known by their job id until the process
+ * ends. A container's connector keeps the settings of the first job there: Hadoop keeps file systems by authority.
+ */
+public final class AbfsInterop {
+    private static final String TRACKER = "20260101";
+
+    private final Configuration configuration = new Configuration();
+    private final Map<String, AbfsJob> jobs = new HashMap<>();
+
+    public static void main(String[] arguments) throws IOException {
+        JsonLines.serve(new AbfsInterop()::answer);
+    }
+
+    private Object answer(JsonNode request) throws Exception {
+        switch (request.get("command").asText()) {
+            case "configure":
+                set(configuration, request.get("settings"));
+                return true;
+            case "setup_job":
+                Configuration own = new Configuration(configuration);
+                set(own, request.get("settings"));
+                String jobId = request.get("job_id").asText();
+                jobs.put(jobId, new AbfsJob(new Path(request.get("destination").asText()), jobId, own));
+                return true;
+            case "write_uniform_tasks":
+                return job(request).writeUniformTasks(
+                        request.get("tasks").asInt(),
+                        request.get("files").asInt(),
+                        request.get("directories").asInt(),
+                        request.get("bytes").asInt(),
+                        request.get("threads").asInt());
+            case "commit_tasks":
+                return job(request).commitTasks(request.get("threads").asInt());
+            case "commit_job":
+                return jobs.remove(request.get("job_id").asText()).commit();
+            case "cpu_seconds":
+                return ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime() / 1e9;
+            default:
+                throw new IllegalArgumentException("unknown command " + request);
+        }
+    }
+
+    private static void set(Configuration configuration, JsonNode settings) {
+        settings.fields().forEachRemaining(
+                setting -> configuration.set(setting.getKey(), setting.getValue().asText()));
+    }
+
+    private AbfsJob job(JsonNode request) {
+        return jobs.get(request.get("job_id").asText());
+    }
+
+    /** What is done with each task, by its number. */
+    private interface EachTask<T> {
+        T call(int number) throws IOException;
+    }
+
+    /** One job, by the committer that its settings name (`PathOutputCommitterFactory`). */
+    private static final class AbfsJob {
+        private final Path destination;
+        private final JobConf configuration;
+        private final org.apache.hadoop.mapred.JobID mapReduceId;
+        private final JobContext context;
+        private final PathOutputCommitter driver;
+        private final List<Attempt> written = new ArrayList<>();
+
+        private record Attempt(OutputCommitter committer, TaskAttemptContext context) {
+        }
+
+        AbfsJob(Path destination, String jobId, Configuration settings) throws IOException {
+            this.destination = destination;
+            this.configuration = new JobConf(settings);
+            configuration.set("spark.sql.sources.writeJobUUID", jobId);
+            this.mapReduceId = new org.apache.hadoop.mapred.JobID(TRACKER, 1);
+            this.context = new JobContextImpl(configuration, mapReduceId);
+            this.driver = committer(taskContext(0));
+            driver.setupJob(context);
+        }
+
+        private PathOutputCommitter committer(TaskAttemptContext task) throws IOException {
+            return PathOutputCommitterFactory.createCommitter(destination, task);
+        }
+
+        private TaskAttemptContext taskContext(int task) {
+            TaskAttemptID id = new TaskAttemptID(
+                    new org.apache.hadoop.mapred.TaskID(mapReduceId, TaskType.MAP, task), 0);
+            JobConf own = new JobConf(configuration);
+            own.set("mapreduce.task.attempt.id", id.toString());
+            return new TaskAttemptContextImpl(own, id);
+        }
+
+        /** Write tasks of files of one length, the files spread over directories p=00, p=01, … in turn. */
+        Object writeUniformTasks(int tasks, int files, int directories, int bytes, int threads) throws Exception {
+            byte[] content = new byte[bytes];
+            written.addAll(forEach(tasks, threads, number -> {
+                TaskAttemptContext task = taskContext(number);
+                PathOutputCommitter committer = committer(task);
+                committer.setupTask(task);
+                for (int file = 0; file < files; file++) {
+                    int directory = (number * files + file) % directories;
+                    Path path = new Path(
+                            committer.getWorkPath(), String.format("p=%02d/part-%03d-%04d.bin", directory, number, file));
+                    try (OutputStream out = path.getFileSystem(configuration).create(path, false)) {
+                        out.write(content);
+                    }
+                }
+                return new Attempt(committer, task);
+            }));
+            return true;
+        }
+
+        /** Commit what was written, as Spark does: asked first whether it is needed. The seconds of each. */
+        Object commitTasks(int threads) throws Exception {
+            return forEach(written.size(), threads, number -> {
+                Attempt attempt = written.get(number);
+                long began = System.nanoTime();
+                if (!attempt.committer.needsTaskCommit(attempt.context)) {
+                    throw new IOException("Hadoop sees nothing to commit in " + attempt.context.getTaskAttemptID());
+                }
+                attempt.committer.commitTask(attempt.context);
+                return (System.nanoTime() - began) / 1e9;
+            });
+        }
+
+        Object commit() throws IOException {
+            long began = System.nanoTime();
+            driver.commitJob(context);
+            return (System.nanoTime() - began) / 1e9;
+        }
+
+        private static <T> List<T> forEach(int tasks, int threads, EachTask<T> work) throws Exception {
+            ExecutorService pool = Executors.newFixedThreadPool(threads);
+            try {
+                List<Future<T>> begun = new ArrayList<>();
+                IntStream.range(0, tasks).forEach(number -> begun.add(pool.submit(() -> work.call(number))));
+                List<T> found = new ArrayList<>();
+                for (Future<T> each : begun) {
+                    found.add(each.get());
+                }
+                return found;
+            } finally {
+                pool.shutdownNow();
+            }
+        }
+    }
+}
