@@ -12,6 +12,7 @@ from typing import Any
 from lockgate.api.show import Shown
 from lockgate.api.unfinished import next_step, told
 from lockgate.cli.terminal import DONE, LISTED_AT_ONCE, PROBLEM, Answer, Listing, Rows
+from lockgate.engine.inspection.list_files import TableFiles
 from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobState, JobStatus
 from lockgate.engine.inspection.probe_store import VERDICT_MEANING, Probe
 from lockgate.engine.inspection.verify import FAULT_MEANING, Verification
@@ -426,6 +427,22 @@ def verification_answer(found: Verification, url: str) -> Answer:
     wrong = f"{files(found.checked)} of job {found.summary.job_id} checked: {len(rows):,} not as committed.{others}"
     table = Rows("Findings", ("file", "fault", "detail"), rows, prose=True)
     return Answer(document, [table], [wrong, *unfinished], PROBLEM)
+
+
+def files_answer(found: TableFiles) -> Answer:
+    """`lockgate files`."""
+    document = {
+        "files": [{"path": f.path, "url": f.url, "length": f.length, "listed": f.listed} for f in found.files],
+        "left_out": [{"path": path, "why": why} for path, why in found.left_out.items()],
+        "doubts": list(found.doubts),
+    }
+    shown = [(f.path, size(f.length), "" if f.listed else "in no list") for f in found.files[:LISTED_MAX]]
+    rows = [Rows("Files", ("file", "length", "doubt"), shown)]
+    if found.left_out:
+        out = list(found.left_out.items())[:LISTED_MAX]
+        rows.append(Rows("Left out", ("file", "why"), out, prose=True))
+    sentences = [f"{files(len(found.files))} of committed jobs, {files(len(found.left_out))} left out."]
+    return Answer(document, rows, [*sentences, *(f"Not known: {doubt}." for doubt in found.doubts)])
 
 
 def _not_finished(states: Sequence[JobState], url: str) -> list[str]:
