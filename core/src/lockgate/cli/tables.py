@@ -436,13 +436,11 @@ def files_answer(found: TableFiles) -> Answer:
         "left_out": [{"path": path, "why": why} for path, why in found.left_out.items()],
         "doubts": list(found.doubts),
     }
-    shown = [(f.path, size(f.length), "" if f.listed else "in no list") for f in found.files[:LISTED_MAX]]
-    rows = [Rows("Files", ("file", "length", "doubt"), shown)]
-    if found.left_out:
-        out = list(found.left_out.items())[:LISTED_MAX]
-        rows.append(Rows("Left out", ("file", "why"), out, prose=True))
+    rows = [(f.path, size(f.length), "yes" if f.listed else "yes, in no list") for f in found.files]
+    rows += [(path, "", f"no: {why}") for path, why in found.left_out.items()]
     sentences = [f"{files(len(found.files))} of committed jobs, {files(len(found.left_out))} left out."]
-    return Answer(document, rows, [*sentences, *(f"Not known: {doubt}." for doubt in found.doubts)])
+    doubts = [f"Not known: {doubt}." for doubt in found.doubts]
+    return Answer(document, [Rows("Files", ("file", "length", "counts"), rows, prose=True)], [*sentences, *doubts])
 
 
 def _not_finished(states: Sequence[JobState], url: str) -> list[str]:

@@ -71,7 +71,6 @@ class StocatorProtocol(InPlaceProtocol):
             try:
                 await _delete_losers(run)
             except LockgateError as error:
-                run.emit("losers-stay", error=type(error).__name__)
                 run.log.warning("files of task attempts that do not count stay", error=str(error))
         return summary
 
