@@ -41,7 +41,8 @@ def scenarios(protocol: Protocol, seeds: range) -> Iterator[tuple[int, Scenario]
         for job in scenario.jobs:
             options = changed(changed(job.options, conflict="append"), delete_target_files=False)
             attempts = tuple(replace(plan, scans=False) for plan in job.attempts)
-            jobs.append(replace(job, options=options, attempts=attempts))
+            # What is taken out is known by its identity, so a store that shows none is not one that they take.
+            jobs.append(replace(job, options=options, attempts=attempts, shows_identities=True))
         yield seed, by_protocol(replace(scenario, jobs=tuple(jobs)), protocol)
 
 

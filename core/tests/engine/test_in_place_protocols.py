@@ -21,6 +21,7 @@ from lockgate.errors import (
     OptionError,
     PathError,
     ReceiptUnmatched,
+    StoreUnavailable,
     UsageError,
 )
 from lockgate.model.capabilities import Capability
@@ -278,6 +279,22 @@ def test_readers_of_stocator_see_winners_only_where_losers_stay(tmp_path: Path) 
     assert sorted((tmp_path / path).read_bytes() for path in found.left_out) == [b"at work", b"dead", b"lost"]
     third.abort()
     assert sorted(in_place(tmp_path).values()) == [b"dead", b"first", b"held", b"lost"]
+
+
+def test_losers_that_cannot_be_deleted_are_no_failure_of_the_job(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "stocator")
+    begun(job, {"a": b"dead"}, 0, 0)
+    receipt = done(job, {"a": b"held"}, 0, 1)
+    store = make_faulty(job)
+
+    def refuse(name: str, subject) -> None:
+        if name == "make_directories" and "withdrawn" in str(subject):
+            raise StoreUnavailable("no answer")
+
+    store.before = refuse
+    job.commit([receipt])
+    assert sorted(in_place(tmp_path).values()) == [b"dead", b"held"]
+    assert [(tmp_path / file.path).read_bytes() for file in lockgate.files(tmp_path).files] == [b"held"]
 
 
 def test_a_zombie_of_a_job_of_stocator_is_seen_by_who_lists_and_not_by_readers(tmp_path: Path) -> None:
