@@ -21,18 +21,20 @@ from lockgate.protocols.in_place import protocol as in_place
 from lockgate.protocols.stocator import protocol as stocator
 from lockgate.protocols.stocator.winners import files_of_job
 from simworld.early_judges import EarlyJudges
-from simworld.features import scenario_of
+from simworld.features import Feature, scenario_of
 from simworld.history import render
 from simworld.scenario import Scenario, changed
 from simworld.store import SimulatedStore, profile_of
 from simworld.world import History, by_protocol
 from simworld.world import play as play_any
 
+FEATURES = (Feature.EQUAL, Feature.TRANSACTIONS, Feature.ATTEMPTS, Feature.NAMES, Feature.AGAIN)
+
 
 def scenarios(protocol: Protocol, seeds: range) -> Iterator[tuple[int, Scenario]]:
     """Those of the seeds, on a store that the protocol takes, with policies that it takes."""
     for seed in seeds:
-        scenario = scenario_of(seed, ())
+        scenario = scenario_of(seed, FEATURES)
         if len({job.job_id for job in scenario.jobs}) < len(scenario.jobs):
             continue
         if not protocol.needs <= profile_of(scenario.store).capabilities or seed % 4 == 0:

@@ -249,6 +249,19 @@ def test_direct_leaves_what_an_attempt_wrote_that_died_before_it_saved_anything(
     assert any("1 files are in no list" in doubt for doubt in found.doubts)
 
 
+def test_direct_shows_what_an_attempt_writes_and_what_a_zombie_adds_after_its_job(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "direct")
+    zombie = begun(job, {"z": b"1"}, 1)
+    assert seen(tmp_path) == {"z": b"1"}
+    job.commit([done(job, {"a": b"1"}, 0)])
+    with zombie.open("late") as file:
+        file.write(b"2")
+    assert seen(tmp_path) == {"a": b"1", "z": b"1", "late": b"2"}
+    with pytest.raises(JobNotFound):
+        zombie.commit()
+    assert [file.path for file in lockgate.files(tmp_path).files if file.listed] == ["a"]
+
+
 def test_stocator_deletes_what_died_or_lost_by_the_names(tmp_path: Path) -> None:
     job = a_job(tmp_path, "stocator")
     begun(job, {"p=1/a.c0.parquet": b"dead"}, 0, 0)
