@@ -52,6 +52,18 @@ def test_a_job_is_ended_from_outside(tmp_path, protocol: str, command: str) -> N
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("_")] == []
 
 
+@pytest.mark.parametrize("protocol", ["direct", "stocator", "v2"])
+def test_a_plan_renames_nothing_that_is_in_place(tmp_path, protocol: str) -> None:
+    job = in_place(tmp_path, protocol, {"a": b"1"})
+    status, document = run_json("plan", str(tmp_path), job.job_id)
+    assert (status, document["renames"], document["completions"]) == (0, [], [])
+    assert len(document["in_place"]) == 1
+    assert "rename files" not in document["operations"]
+    _, out, _ = run("plan", str(tmp_path), job.job_id)
+    assert "files in place\t1 (1 B)" in out
+    assert "tasks/" not in out
+
+
 def test_plugins_says_which_are_unsafe(tmp_path) -> None:
     _, document = run_json("plugins")
     unsafe = {each["name"] for each in document["protocols"] if each["unsafe"]}

@@ -73,7 +73,7 @@ class EmrfsProtocol(DeferredProtocol):
             refuse_names(run, batch)
         await task_commit.refuse_interrupted(run, plan)
         await job_commit.refuse_if_taken_away(run, plan)
-        return dataclasses.replace(plan, missing_directories=())
+        return dataclasses.replace(plan, missing_directories=(), in_place=True)
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """What attempts have completed that are not committed is taken out; all else is in place."""

@@ -126,7 +126,7 @@ class InPlaceProtocol(Protocol):
         for batch in plan.batches():
             refuse_names(run, batch)
         await refuse_if_taken_away(run, plan)
-        return dataclasses.replace(plan, missing_directories=())
+        return dataclasses.replace(plan, missing_directories=(), in_place=True)
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """What attempts have saved that are not committed is taken out; all else is in place."""
