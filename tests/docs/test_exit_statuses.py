@@ -97,6 +97,7 @@ CASES: dict[str, list[Callable[[str], list[str]]]] = {
     "done; nothing to do is done too": [
         _with(_job, "show", "{url}"),
         _with(_job, "verify", "{url}"),
+        _with(_job, "files", "{url}"),
         _with(_job, "jobs", "{url}"),
         _with(_job, "recover", "{url}"),
         _with(_job, "recover", "{url}", "{job}"),
@@ -123,9 +124,9 @@ CASES: dict[str, list[Callable[[str], list[str]]]] = {
         _with(_nothing, "doctor", "/proc/nothing")
     ],
     "the destination is a file, or does not exist; `doctor` makes it, and deletes it at the end": [
-        *[_with(_nothing, command, "{url}") for command in ("show", "verify", "jobs", "recover", "gc")],
+        *[_with(_nothing, command, "{url}") for command in ("show", "verify", "files", "jobs", "recover", "gc")],
         *[_with(_nothing, command, "{url}", "job") for command in ("plan", "commit", "abort")],
-        *[_with(_file, command, "{url}") for command in ("verify", "jobs", "recover", "gc", "doctor")],
+        *[_with(_file, command, "{url}") for command in ("verify", "files", "jobs", "recover", "gc", "doctor")],
     ],
     "`show` or `verify` of a destination without `_SUCCESS`, and without a crashed job": [
         _with(_empty, "show", "{url}"),

@@ -336,6 +336,18 @@ def test_hadoops_protocols_commit_what_spark_writes(spark, destination, protocol
     assert not Path(destination, "_temporary").exists()
 
 
+@pytest.mark.parametrize("protocol", ["direct", "stocator"])
+def test_protocols_that_write_in_place_commit_what_spark_writes(spark, destination, protocol: str) -> None:
+    df = spark.range(40).selectExpr("id", "id % 3 AS p")
+    summary = write(df, destination, partition_by="p", protocol=protocol, accept_unsafe=True)
+    assert summary.lockgate.protocol == protocol
+    save(df, destination, "append", protocol=protocol, accept_unsafe="true", partitionBy="p")
+    assert spark.read.parquet(destination).count() == 80
+    found = lockgate.files(destination)
+    assert spark.read.option("basePath", destination).parquet(*found.urls).count() == 80
+    assert found.left_out == {}
+
+
 def test_a_protocol_that_is_unsafe_is_refused_in_spark_too(spark, destination) -> None:
     with pytest.raises(CapabilityMissing, match="accept_unsafe=true"):
         write(spark.range(3), destination, protocol="v2")

@@ -6,6 +6,7 @@ What it promises, and how, is in the documentation; the public names are these.
 from typing import get_type_hints
 
 from lockgate.api.destination import forget_transactions
+from lockgate.api.files import files
 from lockgate.api.job import Job, TaskAttempt
 from lockgate.api.jobs import abort, collect_garbage, commit, doctor, jobs, plan, recover, verify
 from lockgate.api.outside import VERSION
@@ -36,6 +37,7 @@ __all__ = [
     "collect_garbage",
     "commit",
     "doctor",
+    "files",
     "forget_transactions",
     "jobs",
     "plan",

@@ -1,5 +1,5 @@
-"""The guarantees of the protocol v1 on a real NameNode, where it comes from: in CI a few, since each takes seconds
-there; in the long session all."""
+"""The guarantees of the protocols v1, which comes from there, and stocator on a real NameNode: in CI a few, since each
+takes seconds there; in the long session all."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import os
 
 import pytest
 from hdfs_places import factory_at
+from lockgate.plugins.builtin.stocator_protocol import STOCATOR
 from lockgate.plugins.builtin.v1_protocol import V1
 from lockgate_lab.servers import MiniHdfs
-from lockgate_testkit import GUARANTEES, Guarantee, try_guarantee
+from lockgate_testkit import GUARANTEES, Guarantee, guarantees_of, try_guarantee
 
 IN_CI = (
     "an_aborted_attempt_leaves_nothing",
@@ -24,3 +25,11 @@ TRIED = [each for each in GUARANTEES if os.environ.get("TEST_EVERY_GUARANTEE") o
 @pytest.mark.parametrize("guarantee", TRIED, ids=lambda guarantee: guarantee.name)
 def test_v1_keeps(guarantee: Guarantee, hdfs: MiniHdfs) -> None:
     try_guarantee(guarantee, V1, factory_at(hdfs.url), moments_max=3)
+
+
+TRIED_OF_STOCATOR = [each for each in guarantees_of(STOCATOR) if each in TRIED]
+
+
+@pytest.mark.parametrize("guarantee", TRIED_OF_STOCATOR, ids=lambda guarantee: guarantee.name)
+def test_stocator_keeps(guarantee: Guarantee, hdfs: MiniHdfs) -> None:
+    try_guarantee(guarantee, STOCATOR, factory_at(hdfs.url), moments_max=3)

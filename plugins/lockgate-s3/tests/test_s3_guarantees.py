@@ -1,5 +1,5 @@
-"""The deferred protocol's guarantees on S3: a driver that dies, is refused or sleeps before each change that it makes,
-and recoverers who overtake each other."""
+"""The guarantees on S3 of the protocols that need no rename: a driver that dies, is refused or sleeps before each
+change that it makes, and recoverers who overtake each other."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from collections.abc import Callable
 import pytest
 from lockgate.engine.run.store import Store
 from lockgate.protocols.deferred import DeferredProtocol
+from lockgate.protocols.direct import DirectProtocol
+from lockgate.protocols.emrfs import EmrfsProtocol
+from lockgate.protocols.stocator import StocatorProtocol
 from lockgate_testkit import ProtocolContract
 
 
@@ -18,6 +21,42 @@ class TestDeferredOnS3(ProtocolContract):
 
     protocol = DeferredProtocol()
     moments_max = 12
+
+    @pytest.fixture
+    def lockgate_store_factory(self, make_s3: Callable[..., Store]) -> Callable[[str], Store]:
+        return make_s3
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+class TestEmrfsOnS3(ProtocolContract):
+    """Whose attributes promise less."""
+
+    protocol = EmrfsProtocol()
+    moments_max = 6
+
+    @pytest.fixture
+    def lockgate_store_factory(self, make_s3: Callable[..., Store]) -> Callable[[str], Store]:
+        return make_s3
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+class TestDirectOnS3(ProtocolContract):
+    """Whose attributes promise less."""
+
+    protocol = DirectProtocol()
+    moments_max = 6
+
+    @pytest.fixture
+    def lockgate_store_factory(self, make_s3: Callable[..., Store]) -> Callable[[str], Store]:
+        return make_s3
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+class TestStocatorOnS3(ProtocolContract):
+    """Whose attributes promise less."""
+
+    protocol = StocatorProtocol()
+    moments_max = 6
 
     @pytest.fixture
     def lockgate_store_factory(self, make_s3: Callable[..., Store]) -> Callable[[str], Store]:

@@ -174,12 +174,14 @@ async def _elsewhere(url: str) -> Store:
 class World:
     """The simulated world of one history."""
 
-    def __init__(self, seed: int, scenario: Scenario, faults: Faults | None = None) -> None:
+    def __init__(
+        self, seed: int, scenario: Scenario, faults: Faults | None = None, judges: type[Judges] = Judges
+    ) -> None:
         self.seed = seed
         self.scenario = scenario
         random = Random(seed)
         self.loop = simulated_loop(Random(random.getrandbits(64)), scenario.stickiness, scenario.hurry)
-        self.judges = Judges()
+        self.judges = judges()
         self.judges.stop = self._halt
         self.judges.is_at_work = self._is_at_work
         self.judges.protocols = PROTOCOLS
@@ -558,9 +560,13 @@ class World:
             if tag:  # as front ends name files
                 files = {f"{target}{tag}": content for target, content in files.items()}
                 self.judges.attempts[actor.name] = (job.run, plan.task, name.task_attempt_id, files)
+            final = {target: run.protocol.final_path(run, target) for target in files}
+            if any(path != target for target, path in final.items()):
+                named = {final[target]: content for target, content in files.items()}
+                self.judges.attempts[actor.name] = (job.run, plan.task, name.task_attempt_id, named)
             working = run.protocol.working_directory(run).removeprefix(run.url("")).strip("/")
             for ordinal, (target, content) in enumerate(files.items()):
-                label = Written(job.run, name.task_attempt_id, target)
+                label = Written(job.run, name.task_attempt_id, final[target])
                 if plan.scans:
                     path = f"{working}/{target}"
                     if self.ether.profile.real_directories:
@@ -915,8 +921,10 @@ class World:
         self.tasks.clear()
 
 
-def play(seed: int, scenario: Scenario | None = None, faults: Faults | None = None) -> History:
+def play(
+    seed: int, scenario: Scenario | None = None, faults: Faults | None = None, judges: type[Judges] = Judges
+) -> History:
     """Play the history of a seed."""
     if scenario is None:
         scenario = scenario_of(seed)
-    return World(seed, scenario, faults).play()
+    return World(seed, scenario, faults, judges).play()

@@ -67,6 +67,8 @@ class JobBench:
         self._factory = factory
         self._place = place
         self._again = 0
+        self._asked: dict[str, str] = {}
+        """By the path of a file in the destination the one that it was opened for."""
 
     def another(self) -> JobBench:
         """Another destination, which is empty."""
@@ -77,7 +79,7 @@ class JobBench:
     def driver(self, job_id: str = "", *, before: Before = go_on, **options: Any) -> Driver:
         """A driver, which has not set its job up yet. `before` is asked before each change that it makes."""
         run = self._run(JobLayout(job_id or f"job-{uuid.uuid4().hex[:8]}"), before, uuid.uuid4().hex, options)
-        return Driver(run)
+        return Driver(run, self._asked)
 
     async def recover(self, job_id: str, *, undo: bool | None = None, before: Before = go_on) -> Recovery:
         """What an operator does who knows the job's id, and nothing of its protocol; its driver is surely dead.
@@ -116,7 +118,8 @@ class JobBench:
             paths = [status.path async for page in list_visible(run) for status in page]
             contents = await run.store.read_files(paths, bytes_max=1 << 20)
             plain = _without_tag if run.protocol.needs_tags(run) else str
-            return {plain(path): content for path, content in zip(paths, contents, strict=True) if content is not None}
+            found = zip(paths, contents, strict=True)
+            return {plain(self._asked.get(path, path)): content for path, content in found if content is not None}
         finally:
             await run.store.close()
 
@@ -137,8 +140,9 @@ class JobBench:
 class Driver:
     """One driver of one job, and the task attempts that it starts."""
 
-    def __init__(self, run: JobRun) -> None:
+    def __init__(self, run: JobRun, asked: dict[str, str]) -> None:
         self.run = run
+        self._asked = asked
 
     @property
     def job_id(self) -> str:
@@ -159,7 +163,8 @@ class Driver:
     def attempt(self, task: int = 0, attempt: int = 0) -> Attempt:
         """A task attempt, not set up."""
         name = TaskAttempt(task, attempt)
-        return Attempt(dataclasses.replace(self.run, task_attempt_id=name.task_attempt_id, counters={}), name)
+        run = dataclasses.replace(self.run, task_attempt_id=name.task_attempt_id, counters={})
+        return Attempt(run, name, self._asked)
 
     async def task(self, files: Files, task: int = 0, attempt: int = 0) -> Receipt:
         """A whole task attempt: its receipt."""
@@ -178,9 +183,10 @@ class Driver:
 class Attempt:
     """One task attempt."""
 
-    def __init__(self, run: JobRun, name: TaskAttempt) -> None:
+    def __init__(self, run: JobRun, name: TaskAttempt, asked: dict[str, str]) -> None:
         self.run = run
         self._name = name
+        self._asked = asked
         self._written: dict[str, FileStatus] = {}
         self._nonce = uuid.uuid4().hex[:6]
 
@@ -188,14 +194,23 @@ class Attempt:
         """Set it up, and write files, each as a plain writer on a thread does."""
         await self.run.protocol.set_up_task(self.run)
         for path, content in files.items():
-            name = self.named(path)
+            name = self._tagged(path)
+            self.named(path)
             if directory := parent_of(name):
                 await self.run.protocol.set_up_directory(self.run, directory)
             self._written[name] = await asyncio.to_thread(functools.partial(self._write, name, content))
         return self
 
     def named(self, path: str) -> str:
-        """The path, with the attempt's tag behind it where the protocol needs that."""
+        """Where in the destination the file for this path will be: with the attempt's tag behind it where the protocol
+        needs that, or under the name that the protocol gives it."""
+        asked = self._tagged(path)
+        name = self.run.protocol.final_path(self.run, asked)
+        if name != asked:
+            self._asked[name] = asked
+        return name
+
+    def _tagged(self, path: str) -> str:
         tag = tag_of(self.run.marker, self.run.task_attempt_id, self._nonce)
         return f"{path}.{tag}" if self.run.protocol.needs_tags(self.run) else path
 

@@ -14,6 +14,7 @@ import typer
 
 from lockgate.api import jobs as api
 from lockgate.api.destination import is_there, looking_run
+from lockgate.api.files import files as files_of
 from lockgate.api.job_runs import registry_of
 from lockgate.api.location import absolute
 from lockgate.api.outside import VERSION
@@ -431,6 +432,20 @@ def verify(url: Url, json: Json = False, option: Options = None, verbose: Verbos
 
     Files that are missing, changed, swapped, moved or extra."""
     _answer(json, verbose, option, lambda options: tables.verification_answer(api.verify(url, options), url), url)
+
+
+@app.command()
+def files(url: Url, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
+    """List the files of committed jobs.
+
+    What a reader should read; of each other file why it does not count, and what cannot be known."""
+
+    def work(options: JobOptions) -> Answer:
+        found = files_of(url, options)
+        _or_nothing_there([*found.files, *found.left_out], url, options)
+        return tables.files_answer(found)
+
+    _answer(json, verbose, option, work, url)
 
 
 @app.command()

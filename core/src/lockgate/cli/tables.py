@@ -12,6 +12,7 @@ from typing import Any
 from lockgate.api.show import Shown
 from lockgate.api.unfinished import next_step, told
 from lockgate.cli.terminal import DONE, LISTED_AT_ONCE, PROBLEM, Answer, Listing, Rows
+from lockgate.engine.inspection.list_files import TableFiles
 from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobState, JobStatus
 from lockgate.engine.inspection.probe_store import VERDICT_MEANING, Probe
 from lockgate.engine.inspection.verify import FAULT_MEANING, Verification
@@ -294,27 +295,43 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "bytes": plan.bytes,
         "directories_to_make": list(plan.missing_directories),
         "renames": Listing(
-            lambda: ({"source": e.source, "target": e.target, "length": e.length} for e in entries() if not e.upload)
+            lambda: (
+                {"source": e.source, "target": e.target, "length": e.length}
+                for e in entries()
+                if not (e.upload or plan.in_place)
+            )
         ),
-        "completions": Listing(lambda: ({"target": e.target, "length": e.length} for e in entries() if e.upload)),
+        "completions": Listing(
+            lambda: ({"target": e.target, "length": e.length} for e in entries() if e.upload and not plan.in_place)
+        ),
+        "in_place": Listing(lambda: ({"target": e.target, "length": e.length} for e in entries() if plan.in_place)),
         "set_aside": Listing(lambda: (_aside(aside) for aside in plan.set_aside)),
         "set_aside_directories": list(plan.aside_directories),
         "operations": {row.kind: row.count for row in operations},
         "seconds": round(seconds, 3),
     }
-    completes = completes_uploads(plan)
+    what, title = (
+        ("files in place", "In place")
+        if plan.in_place
+        else ("uploads to complete", "Uploads to complete")
+        if completes_uploads(plan)
+        else ("files to rename", "Renames")
+    )
     facts: dict[str, object] = {
         "policy": plan.policy,
         "task attempts": len(plan.pins),
-        "uploads to complete" if completes else "files to rename": f"{plan.files:,} ({size(plan.bytes)})",
+        what: f"{plan.files:,} ({size(plan.bytes)})",
         "directories to make": len(plan.missing_directories),
         "files to replace": plan.replaced,
         **({"directories set aside whole": len(plan.aside_directories)} if plan.aside_directories else {}),
     }
-    moves = [(entry.target, str(entry.length), entry.source) for entry in islice(entries(), LISTED_MAX)]
+    moves = [
+        (entry.target, str(entry.length), "" if plan.in_place else entry.source)
+        for entry in islice(entries(), LISTED_MAX)
+    ]
     tables = [
         _facts("Plan", facts),
-        Rows("Uploads to complete" if completes else "Renames", ("target", "length", "source"), moves),
+        Rows(title, ("target", "length", "source"), moves),
         Rows("Operations", ("kind", "count"), [(row.kind, f"{row.count:,}") for row in operations]),
     ]
     if plan.replaced:
@@ -427,6 +444,20 @@ def verification_answer(found: Verification, url: str) -> Answer:
     wrong = f"{files(found.checked)} of job {found.summary.job_id} checked: {len(rows):,} not as committed.{others}"
     table = Rows("Findings", ("file", "fault", "detail"), rows, prose=True)
     return Answer(document, [table], [wrong, *unfinished], PROBLEM)
+
+
+def files_answer(found: TableFiles) -> Answer:
+    """`lockgate files`."""
+    document = {
+        "files": [{"path": f.path, "url": f.url, "length": f.length, "listed": f.listed} for f in found.files],
+        "left_out": [{"path": path, "why": why} for path, why in found.left_out.items()],
+        "doubts": list(found.doubts),
+    }
+    rows = [(f.path, size(f.length), "yes" if f.listed else "yes, in no list") for f in found.files]
+    rows += [(path, "", f"no: {why}") for path, why in found.left_out.items()]
+    sentences = [f"{files(len(found.files))} of committed jobs, {files(len(found.left_out))} left out."]
+    doubts = [f"Not known: {doubt}." for doubt in found.doubts]
+    return Answer(document, [Rows("Files", ("file", "length", "counts"), rows, prose=True)], [*sentences, *doubts])
 
 
 def _not_finished(states: Sequence[JobState], url: str) -> list[str]:

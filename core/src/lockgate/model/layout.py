@@ -33,6 +33,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `ATTEMPT/_SUCCESS-before`                           | the old `_SUCCESS`, with `delete_success_at_setup` |
 | `_SUCCESS`                                          | the summary, and the commit point |
 | `_lockgate/commits/_{job_id}.files`                 | the files of a commit, where too many for `_SUCCESS` |
+| `_lockgate/winners/_{job_id}.files`                 | the files of a job of `stocator` that count, for good |
 | `_lockgate/commits/_{job_id}.ended`                 | says that the job has committed, so that it never does again |
 | `_lockgate/replaced/{job_id}/`                      | what the job replaced, until it has committed |
 | `_lockgate/replaced/{job_id}/{nonce}/_{ordinal}`    | a replaced file; the list beside it says which |
@@ -281,6 +282,11 @@ class JobLayout:
         return f"{FILE_LISTS}/_{self.job_id}.files"
 
     @property
+    def winners(self) -> str:
+        """The list of the files that count, of a job whose losers may be beside them. It outlives all else of it."""
+        return f"{WINNERS}/_{self.job_id}.files"
+
+    @property
     def ended(self) -> str:
         """The note that this job has committed. It outlives all else of the job."""
         return f"{FILE_LISTS}/_{self.job_id}{ENDED_SUFFIX}"
@@ -477,6 +483,9 @@ def record_sequence(name: str) -> int | None:
 
 FILE_LISTS = f"{BOOKKEEPING}/commits"
 """The directory of the lists of files of large commits, and of the notes that jobs have committed."""
+
+WINNERS = f"{BOOKKEEPING}/winners"
+"""The directory of the lists of files that count."""
 
 REPLACED = f"{BOOKKEEPING}/replaced"
 """The directory of what jobs have replaced and not yet deleted."""

@@ -75,6 +75,7 @@ class OptionFields(TypedDict, total=False):
     delete_success_at_setup: bool
     delete_target_files: bool
     validate_output: bool
+    delete_losers: bool
     cleanup_skip: bool
     cleanup_ignore_failures: bool
     cleanup_parallel_delete: bool | None
@@ -197,6 +198,11 @@ class JobOptions:
         False,
         "compare length and identity of every committed file before the commit point",
         hadoop="mapreduce.manifest.committer.validate.output",
+    )
+    delete_losers: bool = _option(
+        True,
+        "with the protocol `stocator`, once the job has committed, delete the files of its task attempts that do not "
+        "count, as far as that can be done: it costs a listing of the destination",
     )
     cleanup_skip: bool = _option(
         False, "leave the job's directory behind", hadoop="mapreduce.fileoutputcommitter.cleanup.skipped"

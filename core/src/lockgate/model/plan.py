@@ -56,7 +56,8 @@ class CommitPlan:
     `set_aside` and `missing_directories` are filled in when the plan has met the destination. `clears_the_way`: a file
     that stands where the job needs a directory may be set aside, which only a policy that replaces says. `spools` is
     where `set_aside` is kept, which may be as long as the destination has files. `aside_directories` are set aside
-    whole, in a fixed order; every file in them is in `set_aside`.
+    whole, in a fixed order; every file in them is in `set_aside`. `in_place`: the task commits
+    have put the files in place, and the job commit looks at them.
     """
 
     entries: Spool
@@ -76,6 +77,7 @@ class CommitPlan:
     clears_the_way: bool = False
     target_hashes: Sequence[int] = ()
     spools: Spools = list
+    in_place: bool = False
 
     def __repr__(self) -> str:
         return (

@@ -27,6 +27,8 @@ def predict_operations(
     plan: CommitPlan, options: JobOptions, capabilities: AbstractSet[Capability]
 ) -> list[Operations]:
     """The operations that committing `plan` takes from here, retries left out."""
+    if plan.in_place:
+        return _of_files_in_place(plan, options)
     if completes_uploads(plan):
         return _of_uploads(plan, options, capabilities)
     real = Capability.REAL_DIRECTORIES in capabilities
@@ -46,6 +48,18 @@ def predict_operations(
         Operations("write commit record", 5, in_series=True),
         Operations("write and publish the summary", 2 if options.mark_success else 0, in_series=True),
         Operations("clean up", 0 if options.cleanup_skip else deletes),
+    ]
+    return [row for row in rows if row.count]
+
+
+def _of_files_in_place(plan: CommitPlan, options: JobOptions) -> list[Operations]:
+    """Each file is looked at before the commit, and in it. What the protocol deletes of other attempts is not known."""
+    rows = [
+        Operations("read manifests", len(plan.pins)),
+        Operations("look at files in place", 2 * plan.files),
+        Operations("write commit record", 5, in_series=True),
+        Operations("write and publish the summary", 2 if options.mark_success else 0, in_series=True),
+        Operations("clean up", 0 if options.cleanup_skip else 2 * len(plan.pins)),
     ]
     return [row for row in rows if row.count]
 

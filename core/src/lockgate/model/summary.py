@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import io
 import itertools
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -183,6 +184,22 @@ def decode_file_list(content: bytes, files: FileList, *, name: str) -> Iterator[
             where=name,
             next_step="it was changed after the commit, so nothing can be verified against it",
         )
-    with gzip.GzipFile(fileobj=io.BytesIO(content)) as lines:
-        for line in lines:
-            yield _line.decode(line)
+    yield from decode_lines(content, name=name)
+
+
+def decode_lines(content: bytes, *, name: str) -> Iterator[CommittedFile]:
+    """Read a list of files as `encode_file_list` writes it; `name` is its URL, for errors.
+
+    Raises:
+        LockgateError: it is no such list.
+    """
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as lines:
+            for line in lines:
+                yield _line.decode(line)
+    except (OSError, EOFError, zlib.error, *UNDECODABLE) as error:
+        raise LockgateError(
+            f"a list of files cannot be read: {error}",
+            where=name,
+            next_step="it was cut short, or written by another program; nothing was touched",
+        ) from error

@@ -39,6 +39,9 @@ BUILT_IN = (
     "lockgate.plugins.builtin.deferred_protocol",
     "lockgate.plugins.builtin.v1_protocol",
     "lockgate.plugins.builtin.v2_protocol",
+    "lockgate.plugins.builtin.direct_protocol",
+    "lockgate.plugins.builtin.stocator_protocol",
+    "lockgate.plugins.builtin.emrfs_protocol",
 )
 """Registered before the entry points; the local store is an entry point of this distribution like any store."""
 

@@ -19,6 +19,7 @@ _IN_THE_RECORD = (
     "validate_output",
     "delete_target_files",
     "file_list_inline_max",
+    "delete_losers",
     "cleanup_skip",
     "cleanup_ignore_failures",
     "when_jobs_meet",

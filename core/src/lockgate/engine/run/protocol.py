@@ -132,6 +132,15 @@ class Protocol(ABC):
             StoreError: it cannot be written.
         """
 
+    def final_path(self, run: JobRun, path: str) -> str:
+        """Where in the destination the file will be that a task attempt opens for `path`: there, unless the protocol
+        gives it a name of its own.
+
+        Raises:
+            PathError: it cannot.
+        """
+        return path
+
     def needs_tags(self, run: JobRun) -> bool:
         """Whether `open_file` takes only paths that hold the attempt's tag (`model.uploads.tag_of`). The default needs
         none."""

@@ -78,7 +78,7 @@ async def complete(run: JobRun, plan: CommitPlan) -> None:
         beneath = Beneath(plan.set_aside)
         for batch in plan.batches():
             began = run.runtime.tick()
-            outcomes = await _complete(run, beneath.over([upload_of(entry) for entry in batch]), progress)
+            outcomes = await complete_some(run, beneath.over([upload_of(entry) for entry in batch]), progress)
             run.statistics.took("commit_file_complete", run.runtime.tick() - began, len(batch))
             for entry, outcome in zip(batch, outcomes, strict=True):
                 if isinstance(outcome, Completed):
@@ -107,7 +107,7 @@ async def complete(run: JobRun, plan: CommitPlan) -> None:
         run.count("committer_bytes_committed", plan.bytes)
 
 
-async def _complete(run: JobRun, uploads: Sequence[Upload], progress: Progress) -> list[CompletionOutcome]:
+async def complete_some(run: JobRun, uploads: Sequence[Upload], progress: Progress) -> list[CompletionOutcome]:
     """Complete these, again where no answer came: that does no harm, and by the mark of what stands at its path the
     store knows one that was completed before."""
     outcomes = list(await run.store.complete_uploads(uploads, progress))

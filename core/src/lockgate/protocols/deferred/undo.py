@@ -89,7 +89,7 @@ async def undo(run: JobRun, plan: CommitPlan) -> Undone:
             await run.store.abort_uploads([upload_of(entry) for entry in batch])
         beneath = Beneath(plan.set_aside)
         for batch in plan.batches():
-            left += await _undo_some(run, [upload_of(entry) for entry in batch], beneath)
+            left += await undo_some(run, [upload_of(entry) for entry in batch], beneath)
         await run.store.delete_files([run.layout.file_list])
         missing, hidden = await _not_back(run, plan.set_aside)
     return Undone(missing, sorted({*left, *hidden}))
@@ -103,7 +103,7 @@ async def _not_back(run: JobRun, asides: Sequence[SetAside]) -> tuple[list[str],
     return sorted({*gone, *beneath}), [*hidden, *unseen]
 
 
-async def _undo_some(run: JobRun, uploads: Sequence[Upload], beneath: Beneath) -> list[str]:
+async def undo_some(run: JobRun, uploads: Sequence[Upload], beneath: Beneath) -> list[str]:
     """Take out what some of these uploads have become, and bring back what it has replaced by name; the paths of files
     that somebody has changed since."""
     replaced = beneath.of(upload.path for upload in uploads)
@@ -177,7 +177,7 @@ async def discard(run: JobRun) -> Undone:
     found = _Found()
     lists = await kept_lists(run, run.layout.job_id, in_force=False)
     beneath = Beneath.lists(lists)
-    async for layout, saved in _saved_by(run):
+    async for layout, saved in saved_by(run):
         found.layouts.add(layout)
         uploads = [upload for _, each in saved for upload in each if upload.token not in ended]
         ours, changed = await _given_up(run, uploads)
@@ -190,13 +190,13 @@ async def discard(run: JobRun) -> Undone:
         return Undone()
     doubt = await _why_in_doubt(run, found)
     left: list[str] = []
-    async for _, saved in _saved_by(run):
+    async for _, saved in saved_by(run):
         uploads = [upload for _, each in saved for upload in each]
         if doubt:
             ours, changed = await _become_of(run, uploads)
             left += [*changed, *(status.path for status in ours), *await covered(run, uploads, beneath)]
         else:
-            left += await _undo_some(run, uploads, beneath)
+            left += await undo_some(run, uploads, beneath)
     missing: list[str] = []
     for lost in [] if doubt else lists:
         gone, hidden = await gone_beneath(run, lost.replaced.files)
@@ -250,10 +250,11 @@ async def release(run: JobRun) -> None:
     if run.store.giving_up_is_seen:
         return  # the job is over, and its note says so: nobody completes them
     record = await read_record(run)
-    await _give_up(run, but=() if record is None else record.pins)
+    await give_up(run, but=() if record is None else record.pins)
 
 
-async def _give_up(run: JobRun, *, but: Sequence[Pin] = ()) -> None:
+async def give_up(run: JobRun, *, but: Sequence[Pin] = ()) -> None:
+    """Give up every upload of the job that is known, but for those of these attempts."""
     if run.store.keeps_uploads:  # before any manifest names one, the store keeps it
         async for kept in _kept(run, but=but):
             await run.store.abort_uploads(kept)
@@ -262,7 +263,7 @@ async def _give_up(run: JobRun, *, but: Sequence[Pin] = ()) -> None:
 
 
 async def _abort_saved(run: JobRun, but: Sequence[Pin]) -> None:
-    async for _, saved in _saved_by(run, but=but):
+    async for _, saved in saved_by(run, but=but):
         await run.store.abort_uploads([upload for _, uploads in saved for upload in uploads])
 
 
@@ -277,7 +278,8 @@ _Saved = list[tuple[str, list[Upload]]]
 """Of some task attempts each the task, and the uploads that its manifest names."""
 
 
-async def _saved_by(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[tuple[JobLayout, _Saved]]:
+async def saved_by(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[tuple[JobLayout, _Saved]]:
+    """What every attempt at every task has saved, in all attempts at the job, without these; a window at a time."""
     pinned = {run.layout.at_attempt(pin.job_attempt).manifest_temporary(pin.task_attempt_id) for pin in but}
     # Later attempts too: whoever ends the job deletes their directories, and their manifests.
     for layout in await every_attempt(run):

@@ -1,0 +1,191 @@
+"""Which files of a destination are those of committed jobs: what a reader should read, where a listing shows more.
+
+With the protocols `direct`, `v2`, `emrfs` and `stocator` files are in place before their job commits. What is known of
+each file comes from `_SUCCESS`, from the lists of winners that `stocator` leaves, from the manifests of jobs that have
+not committed, and from the names of `stocator`'s files, of which one counts only if a list says so.
+
+The destination is listed first, and what is known is read after it: a file that was seen is judged by what is known
+later, and a job that has committed meanwhile is shown with all of its files, since those are asked for by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lockgate.engine.inspection.list_jobs import JobState, JobStatus, list_jobs
+from lockgate.engine.job.conflicts import is_hidden, list_visible
+from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
+from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, success_content
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
+from lockgate.model.errors import LockgateError, PathError, StoreError
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX, SUCCESS, WINNERS, JobLayout
+from lockgate.model.manifest import peek_manifest
+from lockgate.model.phases import Phase
+from lockgate.model.spooled import windows
+from lockgate.model.stocator_names import MARK, parse_name
+from lockgate.model.summary import CommittedFile, decode_file_list, decode_lines, decode_summary
+
+CHANGES = frozenset({Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK})
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A file that counts, as far as it is known. `listed`: a list of a committed job has it, with this length and
+    identity; else nobody has left a list of it, or somebody has changed it since."""
+
+    path: str
+    url: str
+    length: int
+    listed: bool
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The files of the committed jobs, in order of path. `left_out` are those that are there and do not count, each
+    with why; `doubts` say what cannot be known, empty if nothing is."""
+
+    files: Sequence[TableFile]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    doubts: Sequence[str] = ()
+
+    @property
+    def urls(self) -> list[str]:
+        """Their URLs, for a reader that takes many: `spark.read.parquet(*lockgate.files(url).urls)`."""
+        return [file.url for file in self.files]
+
+    def __repr__(self) -> str:
+        return f"TableFiles(files={len(self.files)}, left_out={len(self.left_out)}, doubts={list(self.doubts)!r})"
+
+
+async def list_files(run: JobRun) -> TableFiles:
+    """The destination's files that count. All of them are held at once.
+
+    Raises:
+        StoreError: the destination cannot be listed.
+    """
+    with run.stage("list_files"):
+        found = {status.path: status async for page in list_visible(run) for status in page}
+        states = [state for state in await list_jobs(run) if state.status is not JobStatus.OTHER_COMMITTER]
+        doubts: list[str] = []
+        listed, last = await _of_success(run, doubts)
+        open_jobs = [state for state in states if not _has_committed(state, last)]
+        listed |= await _winners(run, {state.job_id for state in open_jobs}, doubts)
+        await _ask_for_unseen(run, found, listed)
+        left_out: dict[str, str] = {}
+        for state in open_jobs:
+            for path in await _saved_by(run, state.layout, doubts):
+                if path in found and path not in listed:
+                    left_out[path] = f"job {state.job_id} has not committed"
+            if state.phase in CHANGES:
+                doubts.append(
+                    f"job {state.job_id} is in phase {state.phase.value}: files that it replaces may be missing"
+                )
+            if state.problem:
+                doubts.append(f"job {state.job_id} cannot be read: {state.problem}")
+        for path in found:
+            if parse_name(path) is not None and path not in listed:
+                left_out[path] = "its task attempt is not among the winners of a committed job"
+        files = [_table_file(run, found[path], listed.get(path)) for path in sorted(found) if path not in left_out]
+        doubts += _of_unlisted(files, open_jobs)
+        return TableFiles(files, dict(sorted(left_out.items())), doubts)
+
+
+def _has_committed(state: JobState, last: str) -> bool:
+    return state.phase is Phase.COMMITTED or state.job_id == last or state.status is JobStatus.COMMITTED
+
+
+def _table_file(run: JobRun, status: FileStatus, file: CommittedFile | None) -> TableFile:
+    as_committed = file is not None and run.store.same_identity(file.identity, status.identity)
+    return TableFile(status.path, run.url(status.path), status.length, as_committed)
+
+
+async def _of_success(run: JobRun, doubts: list[str]) -> tuple[dict[str, CommittedFile], str]:
+    """What `_SUCCESS` lists, and the id of its job."""
+    content = await success_content(run)
+    if content is None:
+        return {}, ""
+    try:
+        summary = decode_summary(content, name=run.url(SUCCESS))
+        if summary.lockgate is None:
+            return {}, summary.job_id
+        files = summary.lockgate.files
+        if not files.companion:
+            return {file.path: file for file in files.inline}, summary.job_id
+        (lines,) = await run.store.read_files([files.companion], bytes_max=SUMMARY_BYTES_MAX)
+        if lines is None:
+            doubts.append("the list of the last job's files is gone: somebody has deleted it")
+            return {}, summary.job_id
+        named = decode_file_list(lines, files, name=run.url(files.companion))
+        return {file.path: file for file in named}, summary.job_id
+    except StoreError:
+        raise
+    except LockgateError as error:
+        doubts.append(error.what)
+        return {}, ""
+
+
+async def _winners(run: JobRun, uncommitted: Collection[str], doubts: list[str]) -> dict[str, CommittedFile]:
+    """What jobs of `stocator` have committed. A list is written before its job's commit point, and deleted when that is
+    undone: it counts unless the job is there, and has not committed."""
+    winners: dict[str, CommittedFile] = {}
+    own = {JobLayout(job_id).winners for job_id in uncommitted}
+    paths = [status.path for status in await list_all(run.store, WINNERS) if status.path not in own]
+    for some in windows(paths, run.options.files_read_at_once):
+        contents = await run.store.read_files(some, bytes_max=SUMMARY_BYTES_MAX)
+        for path, content in zip(some, contents, strict=True):
+            try:
+                lines = [] if content is None else decode_lines(content, name=run.url(path))
+                winners |= {file.path: file for file in lines}
+            except LockgateError as error:
+                doubts.append(f"{error.what}: {error.where}")
+    return winners
+
+
+async def _ask_for_unseen(run: JobRun, found: dict[str, FileStatus], listed: Mapping[str, CommittedFile]) -> None:
+    """A job may have committed since the destination was listed: what its list has is looked for by name. What was
+    deleted since, as by a job that replaces, is gone."""
+    unseen = (path for path in listed if path not in found and not is_hidden(path))
+    for some in windows(unseen, 1_000):
+        statuses = await run.store.stat_files(some)
+        found |= {status.path: status for status in statuses if status is not None and not status.is_directory}
+
+
+async def _saved_by(run: JobRun, layout: JobLayout, doubts: list[str]) -> set[str]:
+    """The paths of all files that the manifests of a job's task attempts name, of every attempt at it."""
+    targets: set[str] = set()
+    for each in await every_attempt(dataclasses.replace(run, layout=layout)):
+        below = await below_root_of(run, each)
+        ends = (MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX)
+        paths = [s.path for s in await list_all(run.store, each.manifests) if s.path.endswith(ends)]
+        for some in windows(paths, run.options.files_read_at_once):
+            contents = await run.store.read_files(some, bytes_max=run.options.manifest_bytes_max)
+            for path, content in zip(some, contents, strict=True):
+                if content is None:
+                    continue
+                try:
+                    targets |= {below.relative(entry.target) for entry in peek_manifest(content, name=path).files}
+                except (LockgateError, PathError) as error:
+                    doubts.append(f"a manifest of job {layout.job_id} cannot be read: {error.what}")
+    return targets
+
+
+def _of_unlisted(files: Iterable[TableFile], open_jobs: Sequence[JobState]) -> list[str]:
+    unlisted = [file.path for file in files if not file.listed]
+    if not unlisted:
+        return []
+    told = [
+        f"{len(unlisted)} files are in no list of a committed job, or were changed since: they may be an earlier "
+        "job's, whose list went with its `_SUCCESS`, or another program's"
+    ]
+    if open_jobs:
+        told.append(
+            f"{len(open_jobs)} jobs have not come to their end: what a task attempt of `direct` has written before it "
+            "saved its manifest cannot be told from these"
+        )
+    if foreign := sum(MARK in path for path in unlisted):
+        told.append(f"{foreign} of them have names of Stocator's own attempts, of which some may have failed")
+    return told

@@ -1,0 +1,30 @@
+"""The protocol as the engine asks it: files stand at their final names from the moment that they are opened."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from lockgate.engine.run.protocol import Attributes
+from lockgate.protocols.in_place.protocol import InPlaceProtocol
+
+
+class DirectProtocol(InPlaceProtocol):
+    """Nothing is moved, ever. A name belongs to the attempt that created it, so that no file is written over."""
+
+    name: ClassVar[str] = "direct"
+    description: ClassVar[str] = (
+        "Spark's direct committer: task attempts write at the final names, commits move nothing"
+    )
+    alternative: ClassVar[str] = "choose protocol=manifest on a store with renames, protocol=deferred on one without"
+    unsafe: ClassVar[str] = (
+        "readers see a task attempt's files while it writes them; one that dies leaves them, and then no other attempt "
+        "at that task can write the same names: speculation must be off"
+    )
+    attributes: ClassVar[Attributes] = Attributes(
+        task_commit_atomic=True,
+        task_commit_repeatable=False,
+        uncommitted_invisible=False,
+        committed_invisible=False,
+        recoverable=True,
+        holds_through_partition=False,
+    )

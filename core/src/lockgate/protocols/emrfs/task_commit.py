@@ -1,0 +1,260 @@
+"""Task commit, which is no one act: an intent, a completed upload a file, and the manifest. Task abort.
+
+The intent is the manifest at the attempt's own path, written before the first upload is completed; the manifest is the
+same content at the task's path, created once all are. An intent whose task has no manifest of its attempt says that
+this was interrupted, or is at work, and then, as with `v2`:
+
+- The job commit refuses it. Who aborts that attempt takes its files out, and then the job may go on.
+- Another attempt at that task is refused while it is there, and once the task has committed.
+
+So an attempt that is cut off, and goes on, adds nothing to a job that has committed: with its intent the job commit was
+refused, and without one it looks whether the job is claimed before it completes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, owner_of
+from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import no_progress
+from lockgate.model.commands import command
+from lockgate.model.errors import (
+    AnswerLost,
+    CommitFailed,
+    FileExists,
+    JobNotFound,
+    LockgateError,
+    OutcomeUnknown,
+    ReceiptUnmatched,
+    UsageError,
+)
+from lockgate.model.files import FileStatus, Unknown
+from lockgate.model.layout import ABORTED_SUFFIX, TaskAttempt, saves_manifest_of
+from lockgate.model.manifest import TaskManifest, decode_manifest, encode_manifest
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from lockgate.model.receipt import Receipt
+from lockgate.model.uploads import Completed
+from lockgate.protocols.deferred import job_commit, staging, undo
+from lockgate.protocols.deferred.same_names import Beneath
+from lockgate.protocols.deferred.uploads import entry_of, give_up_unseen, keep_of, upload_of
+
+COMPLETED_AT_ONCE = 1_000
+
+
+async def commit_task(
+    run: JobRun,
+    attempt: TaskAttempt,
+    written: Mapping[str, FileStatus] | None,
+    counters: Mapping[str, int],
+    *,
+    scan: bool = False,
+) -> Receipt:
+    """Complete the attempt's uploads, and return its receipt.
+
+    Raises:
+        UsageError: files are to be found in a working directory, of which there is none.
+        JobNotFound: the job is over.
+        CommitFenced: the job is being committed.
+        CommitFailed: it could not be done, or another attempt has committed, or was interrupted. What this one has
+            completed was taken out again, unless that failed too, which the text says.
+        OutcomeUnknown: nobody can tell whether a file is in place.
+    """
+    if written is None or (scan and not written and not staging.is_staging(run)):
+        raise UsageError(
+            "with the protocol emrfs a task attempt has no working directory in which files are found",
+            where=run.url(run.layout.task_directory(attempt.task_attempt_id)),
+            next_step="write every file through attempt.open(path); or give staging_directory, a local directory",
+        )
+    with run.stage("commit_task"):
+        layout = run.layout
+        await _refuse_if_too_late(run)
+        if (done := await _committed_before(run, attempt)) is not None:
+            return done
+        await _refuse_rivals(run, attempt)
+        entries = [entry_of(target, status) for target, status in written.items()]
+        manifest = TaskManifest(
+            layout.job_id, layout.job_attempt, attempt.task_id, attempt.task_attempt_id, entries, counters=counters
+        )
+        content = encode_manifest(manifest, run.below)
+        intent = layout.manifest_temporary(attempt.task_attempt_id)
+        await run.store.keep_uploads(keep_of(run, attempt.task_attempt_id))
+        try:
+            await run.store.create_file(intent, content)
+        except FileExists as error:
+            raise _interrupted(run, intent) from error
+        try:
+            # A driver claims its job, and then looks for intents: of the two, one sees the other.
+            await _refuse_if_too_late(run)
+            await _complete(run, manifest)
+            await _save(run, attempt, content)
+        except OutcomeUnknown:
+            raise
+        except LockgateError as error:
+            await _give_back(run, manifest, intent, error)
+            raise
+        return manifest.receipt(content)
+
+
+async def _refuse_if_too_late(run: JobRun) -> None:
+    if await read_marker(run) is None:
+        raise _over(run)
+    record = await read_record(run)
+    if record is not None and record.phase in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK):
+        raise fenced(run, record)
+
+
+async def _complete(run: JobRun, manifest: TaskManifest) -> None:
+    for start in range(0, len(manifest.files), COMPLETED_AT_ONCE):
+        some = manifest.files[start : start + COMPLETED_AT_ONCE]
+        outcomes = await job_commit.complete_some(run, [upload_of(entry) for entry in some], no_progress)
+        for entry, outcome in zip(some, outcomes, strict=True):
+            if isinstance(outcome, Completed):
+                continue
+            if isinstance(outcome, Unknown):
+                raise OutcomeUnknown(
+                    f"cannot tell whether a file was put in place: {outcome}",
+                    where=run.url(entry.target),
+                    next_step="abort this task attempt, which takes its files out; or abort the job",
+                )
+            raise CommitFailed(
+                f"a file could not be put in place: {outcome}",
+                where=run.url(entry.target),
+                next_step="give new files new names: emrfs writes over none; then let the task be tried again",
+            )
+
+
+async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
+    path = run.layout.manifest(attempt.task_id)
+    try:
+        await run.store.create_file(path, content)
+    except (FileExists, AnswerLost) as error:
+        (found,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
+        if found != content:
+            raise CommitFailed(
+                f"another attempt at {attempt.task_id} has committed, or the store gave no answer",
+                where=run.url(path),
+                next_step="let the task be tried again, unless the other's receipt is there",
+            ) from error
+
+
+async def _give_back(run: JobRun, manifest: TaskManifest, intent: str, error: LockgateError) -> None:
+    try:
+        await take_out(run, manifest)
+        await run.store.delete_files([intent])
+    except LockgateError as second:
+        raise CommitFailed(
+            f"the task commit failed ({error.what}), and what it had put in place could not be taken out: "
+            f"{second.what}",
+            where=run.url(intent),
+            next_step="abort this task attempt, or the job: until then the job cannot commit",
+        ) from error
+
+
+async def take_out(run: JobRun, manifest: TaskManifest) -> list[str]:
+    """Give the uploads of a manifest up, and delete what they have become, each file only if it carries its upload's
+    mark; the answer: where somebody has changed it since."""
+    uploads = [upload_of(entry) for entry in manifest.files]
+    await run.store.abort_uploads(uploads)
+    return await undo.undo_some(run, uploads, Beneath(()))
+
+
+async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None) -> None:
+    """Leave the attempt's tombstone, give its uploads up, and take out what it has completed.
+
+    Raises:
+        CommitFenced: a job commit that has not ended has pinned the attempt.
+        StoreError: a file could not be taken out.
+    """
+    with run.stage("abort_task"):
+        await bury(run, attempt)
+        if staging.is_staging(run):
+            staging.clear(run)
+        own = run.layout.manifest_temporary(attempt.task_attempt_id)
+        place = run.layout.manifest(attempt.task_id)
+        record, marker = await read_record(run), await read_marker(run)
+        over = marker is None or (record is not None and record.phase is Phase.COMMITTED)
+        sent = {target: status for target, status in (written or {}).items() if status.upload}
+        await give_up_unseen(run, [upload_of(entry_of(target, status)) for target, status in sent.items()])
+        if over:  # then what it has completed may count, and what does not was taken out by the job's end
+            return
+        contents = await run.store.read_files([own, place], bytes_max=run.options.manifest_bytes_max)
+        for path, content in zip((own, place), contents, strict=True):
+            if content is not None and owner_of(content) == attempt.task_attempt_id:
+                await take_out(run, decode_manifest(content, run.layout, run.below, name=run.url(path), deferred=True))
+        if run.store.keeps_uploads:
+            keep = keep_of(run, attempt.task_attempt_id)
+            async for kept in run.store.kept_uploads(keep):
+                await run.store.abort_uploads(kept)
+            await run.store.delete_directories([keep])
+        gone = [own] if owner_of(contents[1] or b"") != attempt.task_attempt_id else [place, own]
+        await run.store.delete_files(gone)
+
+
+async def _committed_before(run: JobRun, attempt: TaskAttempt) -> Receipt | None:
+    path = run.layout.manifest(attempt.task_id)
+    (content,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
+    if content is None:
+        return None
+    if (owner := owner_of(content)) != attempt.task_attempt_id:
+        raise CommitFailed(
+            f"{attempt.task_id} has committed already, by {owner}: its files are in place",
+            where=run.url(path),
+            next_step="nothing of this attempt was put in place; keep the other's receipt, or abort that attempt first",
+        )
+    return decode_manifest(content, run.layout, run.below, name=run.url(path), deferred=True).receipt(content)
+
+
+async def _refuse_rivals(run: JobRun, attempt: TaskAttempt) -> None:
+    of_task = f"attempt_{attempt.task_id.removeprefix('task_')}_"
+    for begun in sorted(await _intents(run)):
+        if begun.startswith(of_task):
+            raise _interrupted(run, run.layout.manifest_temporary(begun))
+
+
+async def _intents(run: JobRun) -> set[str]:
+    """The task attempts that have an intent, and no tombstone."""
+    names: set[str] = set()
+    async for page in run.store.list_directory(run.layout.manifests):
+        names |= {status.path.rpartition("/")[2] for status in page}
+    aborted = {name.removesuffix(ABORTED_SUFFIX) for name in names if name.endswith(ABORTED_SUFFIX)}
+    return {attempt for name in names if (attempt := saves_manifest_of(name))} - aborted
+
+
+async def refuse_interrupted(run: JobRun, plan: CommitPlan) -> None:
+    """Make sure that no task commit was interrupted, or is under way.
+
+    Raises:
+        ReceiptUnmatched: one was.
+    """
+    doubtful = sorted(await _intents(run) - {pin.task_attempt_id for pin in plan.pins})
+    tasks = [run.layout.manifest(f"task_{each.removeprefix('attempt_').rpartition('_')[0]}") for each in doubtful]
+    contents = await run.store.read_files(tasks, bytes_max=run.options.manifest_bytes_max) if tasks else []
+    owners = [None if content is None else owner_of(content) for content in contents]
+    begun = [each for each, owner in zip(doubtful, owners, strict=True) if owner != each]
+    if begun:
+        raise ReceiptUnmatched(
+            f"the commit of {', '.join(begun[:5])} was interrupted, or is under way: its files may be in place",
+            where=run.url(run.layout.manifests),
+            next_step="abort those task attempts, which takes their files out, and commit again; or "
+            f"{command('abort', run.store.url, run.layout.job_id)}",
+        )
+
+
+def _interrupted(run: JobRun, intent: str) -> CommitFailed:
+    return CommitFailed(
+        "the commit of an attempt at this task was interrupted, or is under way: files of it may be in place",
+        where=run.url(intent),
+        next_step="abort that attempt, which takes them out; or abort the job and run it again",
+    )
+
+
+def _over(run: JobRun) -> JobNotFound:
+    return JobNotFound(
+        f"job {run.layout.job_id} is not at work: it is not set up, or over",
+        where=run.url(run.layout.job_marker),
+        next_step="nothing of this attempt is committed",
+    )

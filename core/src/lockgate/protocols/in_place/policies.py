@@ -1,0 +1,27 @@
+"""Which conflict policies can be kept where files are in place before their job commits."""
+
+from __future__ import annotations
+
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import OptionError
+
+POLICIES = ("append", "fail")
+"""Both leave alone what they find."""
+
+
+def refuse_policies(run: JobRun) -> None:
+    """Make sure that the job's policy needs no job commit to be kept.
+
+    Raises:
+        OptionError: it does.
+    """
+    options = run.options
+    if options.conflict in POLICIES and not options.delete_target_files:
+        return
+    named = "delete_target_files" if options.conflict in POLICIES else f"the conflict policy {options.conflict!r}"
+    raise OptionError(
+        f"{named} cannot be kept by the protocol {run.protocol.name}: its files are in place before the job commits, "
+        "and what they replace could not be brought back",
+        where=run.url(""),
+        next_step=f"choose {' or '.join(POLICIES)}; or another protocol",
+    )

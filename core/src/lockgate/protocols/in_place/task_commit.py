@@ -1,0 +1,205 @@
+"""Task commit and task abort, where the files are in the destination already.
+
+The manifest is written twice, to the attempt's own path and then to the task's, each by one act, as with `deferred`:
+at no moment a task that has committed has no manifest, and a rival's is found at its own path.
+
+A driver claims its job, and then looks for what it has not pinned, to take it out. An attempt saves its manifest, and
+then looks whether the job is claimed. So one of them sees the other: the files of an attempt that comes too late are
+taken out, unless it dies, or is cut off, between its last write and that look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, owner_of
+from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
+from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, StoreUnavailable, UsageError
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import TaskAttempt
+from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
+from lockgate.model.phases import Phase
+from lockgate.model.receipt import Receipt
+from lockgate.model.record import CommitRecord
+from lockgate.protocols.in_place.visible import take_out
+
+RETRY_SECONDS = 0.1
+"""The wait before the second try to save a manifest; it doubles with every further one, to 5 s."""
+
+
+async def commit_task(
+    run: JobRun,
+    attempt: TaskAttempt,
+    written: Mapping[str, FileStatus] | None,
+    counters: Mapping[str, int],
+    final_path: Callable[[str], str],
+    *,
+    scan: bool = False,
+) -> Receipt:
+    """Save the attempt's manifest, and return the receipt. `final_path` gives the path that a file has by the one that
+    it was opened for.
+
+    Raises:
+        UsageError: files are to be found in a working directory, of which there is none.
+        JobNotFound: the job is over.
+        CommitFenced: the job is being committed, without this attempt, whose files were taken out.
+        CommitFailed: a file is gone, or the manifest could not be saved.
+    """
+    if written is None or (scan and not written):
+        raise UsageError(
+            f"with the protocol {run.protocol.name} a task attempt has no working directory in which files are found",
+            where=run.url(""),
+            next_step="write every file through attempt.open(path); a task without files commits with scan=False",
+        )
+    with run.stage("commit_task"):
+        entries = await _entries(run, attempt, written, final_path)
+        await _refuse_if_too_late(run, attempt, entries)
+        layout = run.layout
+        manifest = TaskManifest(
+            layout.job_id, layout.job_attempt, attempt.task_id, attempt.task_attempt_id, entries, counters=counters
+        )
+        content = encode_manifest(manifest, run.below)
+        await _save(run, attempt, content)
+        await _refuse_if_too_late(run, attempt, entries)
+        return manifest.receipt(content)
+
+
+async def _entries(
+    run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus], final_path: Callable[[str], str]
+) -> list[Entry]:
+    """Each file with its identity, which a store may show only when it is asked."""
+    found = {final_path(path): status for path, status in written.items()}
+    unknown = [path for path, status in found.items() if not status.identity]
+    for path, seen in zip(unknown, await run.store.stat_files(unknown) if unknown else (), strict=True):
+        if seen is None:
+            raise CommitFailed(
+                "a file that this task attempt wrote is gone",
+                where=run.url(path),
+                next_step="the attempt was aborted, or its job is over; let the task be tried again",
+            )
+        found[path] = seen
+    # Where they would be staged if they were: a manifest names no other place.
+    nowhere = run.layout.task_directory(attempt.task_attempt_id)
+    return [Entry(f"{nowhere}/{path}", path, status.length, status.identity) for path, status in found.items()]
+
+
+async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry]) -> None:
+    if await read_marker(run) is None:
+        await give_up(run, attempt, entries)
+        raise over(run)
+    record = await read_record(run)
+    if record is None or record.phase not in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK):
+        return
+    if _pins(run, record, attempt):
+        return
+    await take_out(run, entries)
+    raise fenced(run, record)
+
+
+def _pins(run: JobRun, record: CommitRecord, attempt: TaskAttempt) -> bool:
+    """Whether that commit counts this attempt: by its receipt, or since it has found its manifest."""
+    return any(
+        pin.job_attempt == run.layout.job_attempt
+        and pin.task_id == attempt.task_id
+        and pin.task_attempt_id in ("", attempt.task_attempt_id)
+        for pin in record.pins
+    )
+
+
+async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
+    wait = RETRY_SECONDS
+    for left in reversed(range(run.options.manifest_save_attempts)):
+        try:
+            await run.store.write_file(run.layout.manifest_temporary(attempt.task_attempt_id), content)
+            await run.store.write_file(run.layout.manifest(attempt.task_id), content)
+            return
+        except FileMissing as error:
+            raise over(run) from error
+        except StoreUnavailable as error:
+            if not left:
+                raise CommitFailed(
+                    f"the manifest could not be saved in {run.options.manifest_save_attempts} attempts",
+                    where=run.url(run.layout.manifest(attempt.task_id)),
+                    next_step="abort this attempt, which deletes its files, and let the task be tried again",
+                ) from error
+            run.count("manifest_saves_repeated")
+            run.log.info("manifest is saved again", error=str(error))
+        await asyncio.sleep(wait * (0.5 + run.runtime.random.random()))
+        wait = min(2 * wait, 5.0)
+
+
+async def abort_task(
+    run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None, final_path: Callable[[str], str]
+) -> None:
+    """Leave the attempt's tombstone, then take out what it wrote: the files that are known, and those that its manifest
+    names.
+
+    Raises:
+        CommitFenced: a job commit that has not ended has pinned the attempt.
+        StoreError, CommitFailed: a file could not be taken out.
+    """
+    with run.stage("abort_task"):
+        await bury(run, attempt)
+        entries = {entry.target: entry for entry in await _saved_by(run, attempt)}
+        for path, status in (written or {}).items():
+            target = final_path(path)
+            entries.setdefault(target, Entry("", target, status.length, status.identity))
+        await give_up(run, attempt, await _with_identities(run, list(entries.values())))
+        await run.store.delete_files([run.layout.manifest_temporary(attempt.task_attempt_id)])
+
+
+async def _saved_by(run: JobRun, attempt: TaskAttempt) -> Sequence[Entry]:
+    paths = [run.layout.manifest_temporary(attempt.task_attempt_id), run.layout.manifest(attempt.task_id)]
+    contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+    for path, content in zip(paths, contents, strict=True):
+        if content is not None and owner_of(content) == attempt.task_attempt_id:
+            below = await below_root_of(run, run.layout)
+            return decode_manifest(content, run.layout, below, name=run.url(path)).files
+    return []
+
+
+async def _with_identities(run: JobRun, entries: Sequence[Entry]) -> list[Entry]:
+    """Nobody else has created a file of these names, so what is there is the attempt's unless somebody has changed it;
+    then its length shows that, as far as it can."""
+    unknown = [entry for entry in entries if not entry.identity]
+    found = await run.store.stat_files([entry.target for entry in unknown]) if unknown else []
+    known = [entry for entry in entries if entry.identity]
+    for entry, status in zip(unknown, found, strict=True):
+        if status is not None and status.length == entry.length:
+            known.append(Entry(entry.source, entry.target, status.length, status.identity))
+    return known
+
+
+async def give_up(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry]) -> None:
+    """Take out what an attempt wrote that is not to count; not where its job has committed with it, or may have.
+
+    Raises:
+        StoreError, CommitFailed: a file could not be taken out.
+    """
+    if not entries:
+        return
+    record = await read_record(run)
+    if record is None:
+        counts = await read_marker(run) is None and await is_committed_by_any_sign(run)
+    else:
+        counts = record.phase is Phase.COMMITTED and _pins(run, record, attempt)
+    if counts:
+        run.log.warning("the job has committed: files that this attempt wrote, and may be part of it, are left")
+        return
+    left = await take_out(run, entries)
+    if left:
+        run.log.warning("files that somebody has changed since this attempt wrote them are left", left=left)
+
+
+def over(run: JobRun) -> JobNotFound:
+    """The error of a task attempt whose job is not there."""
+    return JobNotFound(
+        f"job {run.layout.job_id} is not at work: it is not set up, or over",
+        where=run.url(run.layout.attempt_directory),
+        next_step="call setup() on the job before its tasks start; nothing of this attempt is committed",
+    )

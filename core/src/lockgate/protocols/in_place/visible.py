@@ -1,0 +1,90 @@
+"""What task attempts have written into the destination: taken out again, each file by its identity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockgate.engine.renames.roll_back import return_what_is_not_ours, withdraw
+from lockgate.engine.run.delete_trees import delete_trees
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import CapabilityMissing, FileMissing
+from lockgate.model.files import Deleted, FileStatus
+from lockgate.model.manifest import Entry, TaskManifest
+from lockgate.model.plan import CommitPlan
+from lockgate.model.spooled import windows
+
+BATCH = 1_000
+
+RENAMES = frozenset({Capability.RENAME_WITHOUT_REPLACE, Capability.IDENTITY_KEPT_BY_RENAME})
+"""What a store must have that cannot delete a file only if it is the one that was seen."""
+
+
+def refuse_store_that_cannot(run: JobRun) -> None:
+    """Make sure that what task attempts write can be taken out without a moment in which another's file would go.
+
+    Raises:
+        CapabilityMissing: the store can do neither of the two that do it.
+    """
+    have = run.store.capabilities
+    if Capability.CONDITIONAL_WRITE not in have and not have >= RENAMES:
+        raise CapabilityMissing(
+            f"the {run.protocol.name} protocol is not safe on this store: it lacks {Capability.CONDITIONAL_WRITE.value}"
+            f", and {' and '.join(sorted(each.value for each in RENAMES))} to do without",
+            where=str(run.store.url),
+            next_step="lockgate plugins lists which stores have one or the other",
+        )
+
+
+async def take_out(run: JobRun, entries: Sequence[Entry]) -> list[str]:
+    """Take the targets of these entries out of the destination, each only if it is what the entry says; the answer:
+    where something else stands.
+
+    A store that deletes a file only if it is the one that was seen is told so. Elsewhere files are renamed into the
+    job's directory first, so that what somebody has put there since is found out and brought back. Where that directory
+    is gone, since the job is over, they are looked at, and deleted.
+
+    Raises:
+        CommitFailed: one could not be moved.
+        StoreError: one could not be deleted.
+    """
+    left: list[str] = []
+    for some in windows(entries, BATCH):
+        if Capability.CONDITIONAL_WRITE in run.store.capabilities:
+            files = [FileStatus(entry.target, entry.length, entry.identity) for entry in some]
+            outcomes = await run.store.delete_if_same(files)
+            left += [f.path for f, how in zip(files, outcomes, strict=True) if how is Deleted.CHANGED]
+        else:
+            left += await _withdraw(run, some)
+    return left
+
+
+async def _withdraw(run: JobRun, entries: Sequence[Entry]) -> list[str]:
+    place = f"{run.layout.withdrawn}/{run.task_attempt_id or 'job'}"
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        try:
+            await run.store.make_directories([place], within=run.layout.attempt_directory)
+        except FileMissing:  # the job is over
+            return await _delete_seen(run, entries)
+    files = [(entry, f"{place}/_{number}") for number, entry in enumerate(entries)]
+    left = await withdraw(run, files)
+    left += await return_what_is_not_ours(run, files)
+    await delete_trees(run, [place])
+    return left
+
+
+async def _delete_seen(run: JobRun, entries: Sequence[Entry]) -> list[str]:
+    found = await run.store.stat_files([entry.target for entry in entries])
+    pairs = [(entry, status) for entry, status in zip(entries, found, strict=True) if status is not None]
+    ours = {e.target for e, status in pairs if run.store.same_identity(e.identity, status.identity)}
+    await run.store.delete_files(sorted(ours))
+    return [entry.target for entry, _ in pairs if entry.target not in ours]
+
+
+async def take_out_of(run: JobRun, manifests: Sequence[TaskManifest], plan: CommitPlan | None = None) -> list[str]:
+    """The same, of all files of these manifests, but for those that the plan commits."""
+    left: list[str] = []
+    for manifest in manifests:
+        kept = set() if plan is None else plan.writes_any_of(entry.target for entry in manifest.files)
+        left += await take_out(run, [entry for entry in manifest.files if entry.target not in kept])
+    return left

@@ -1,0 +1,382 @@
+"""The protocols direct and stocator, from Python: what they refuse, what an interruption leaves, whose a file is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import lockgate
+import pytest
+from faulty_store import Stop, make_faulty
+from lockgate import Job, JobOptions, Receipt
+from lockgate.api.jobs import abort, jobs, recover
+from lockgate.engine.inspection.list_jobs import JobStatus
+from lockgate.errors import (
+    CapabilityMissing,
+    CommitFailed,
+    CommitFenced,
+    FileExists,
+    JobNotFound,
+    ManifestInvalid,
+    OptionError,
+    PathError,
+    ReceiptUnmatched,
+    StoreUnavailable,
+    UsageError,
+)
+from lockgate.model.capabilities import Capability
+from lockgate.stores.local import LocalStore
+
+BOTH = pytest.mark.parametrize("protocol", ["direct", "stocator"])
+
+
+def begun(job: Job, files: dict[str, bytes], task: int = 0, attempt: int = 0):
+    ours = job.task_attempt(task, attempt)
+    ours.setup()
+    for path, content in files.items():
+        with ours.open(path) as file:
+            file.write(content)
+    return ours
+
+
+def done(job: Job, files: dict[str, bytes], task: int = 0, attempt: int = 0) -> Receipt:
+    return begun(job, files, task, attempt).commit()
+
+
+def in_place(root: Path) -> dict[str, bytes]:
+    found = {path.relative_to(root).as_posix(): path for path in root.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if not name.startswith("_")}
+
+
+def plain(name: str) -> str:
+    return re.sub(r"-attempt_lg[0-9a-f]{16}_0000_m_[0-9]+_[0-9]+", "", name)
+
+
+def seen(root: Path) -> dict[str, bytes]:
+    return {plain(name): content for name, content in in_place(root).items()}
+
+
+def listed(root: Path) -> list[str]:
+    return [plain(file.path) for file in lockgate.files(root).files]
+
+
+def a_job(root: Path, protocol: str, **options) -> Job:
+    job = Job(root, protocol=protocol, accept_unsafe=True, **options)
+    job.setup()
+    return job
+
+
+@BOTH
+def test_a_job_leaves_its_output_and_says_what_is_unsafe(tmp_path: Path, protocol: str) -> None:
+    job = a_job(tmp_path, protocol)
+    receipts = [done(job, {"p=1/a.parquet": b"1"}, 0), done(job, {"p=1/b": b"2", "c": b"3"}, 1)]
+    summary = job.commit(receipts)
+    assert seen(tmp_path) == {"p=1/a.parquet": b"1", "p=1/b": b"2", "c": b"3"}
+    assert summary.lockgate is not None
+    assert summary.lockgate.unsafe
+    assert lockgate.verify(str(tmp_path)).findings == []
+    assert listed(tmp_path) == ["c", "p=1/a.parquet", "p=1/b"]
+    assert lockgate.files(tmp_path).doubts == []
+
+
+@BOTH
+def test_it_asks_for_accept_unsafe(tmp_path: Path, protocol: str) -> None:
+    with pytest.raises(CapabilityMissing) as refused:
+        Job(tmp_path, protocol=protocol)
+    assert "accept_unsafe=true" in refused.value.next_step
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "options",
+    [{"conflict": policy} for policy in ("replace", "replace-partitions", "fail-partitions")]
+    + [{"delete_target_files": True}],
+    ids=str,
+)
+def test_what_could_not_be_brought_back_is_refused_by_name(tmp_path: Path, protocol: str, options: dict) -> None:
+    with pytest.raises(OptionError, match=f"cannot be kept by the protocol {protocol}"):
+        a_job(tmp_path, protocol, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@BOTH
+def test_a_store_that_cannot_take_files_out_is_refused_by_name(tmp_path: Path, protocol: str, monkeypatch) -> None:
+    less = LocalStore.capabilities.fget
+    without = {Capability.IDENTITY_KEPT_BY_RENAME}
+    monkeypatch.setattr(LocalStore, "capabilities", property(lambda store: less(store) - without))
+    with pytest.raises(CapabilityMissing, match="conditional-write, and identity-kept-by-rename"):
+        a_job(tmp_path, protocol)
+
+
+@BOTH
+def test_an_attempt_without_a_file_of_its_own_commits_only_without_a_scan(tmp_path: Path, protocol: str) -> None:
+    job = a_job(tmp_path, protocol)
+    with pytest.raises(UsageError, match="no working directory"):
+        begun(job, {}).commit()
+    job.commit([begun(job, {}).commit(scan=False)])
+    assert seen(tmp_path) == {}
+
+
+@BOTH
+def test_an_abort_deletes_what_the_job_wrote_and_nothing_else(tmp_path: Path, protocol: str) -> None:
+    (tmp_path / "p=1").mkdir()
+    (tmp_path / "p=1/before").write_bytes(b"0")
+    job = a_job(tmp_path, protocol)
+    done(job, {"p=1/a": b"1", "b": b"2"}, 0)
+    begun(job, {"c": b"3"}, 1)
+    job.abort()
+    assert seen(tmp_path) == {"p=1/before": b"0"}
+
+
+@BOTH
+def test_a_file_that_somebody_has_changed_is_not_deleted_with_the_job(tmp_path: Path, protocol: str) -> None:
+    job = a_job(tmp_path, protocol)
+    done(job, {"a": b"1", "b": b"2"}, 0)
+    (name,) = (name for name in in_place(tmp_path) if plain(name) == "a")
+    (tmp_path / name).unlink()
+    (tmp_path / name).write_bytes(b"theirs")
+    job.abort()
+    assert seen(tmp_path) == {"a": b"theirs"}
+
+
+@BOTH
+def test_a_commit_is_refused_when_a_file_was_deleted(tmp_path: Path, protocol: str) -> None:
+    job = a_job(tmp_path, protocol)
+    receipt = done(job, {"a": b"1", "b": b"2"}, 0)
+    next(path for path in tmp_path.iterdir() if path.name.startswith("a")).unlink()
+    with pytest.raises(Exception, match="deleted or changed"):
+        job.commit([receipt])
+    assert not (tmp_path / "_SUCCESS").exists()
+
+
+@BOTH
+def test_what_a_task_has_committed_whose_receipt_the_driver_does_not_hold_goes(tmp_path: Path, protocol: str) -> None:
+    job = a_job(tmp_path, protocol)
+    receipt = done(job, {"a": b"1"}, 0)
+    done(job, {"b": b"2"}, 1)
+    job.commit([receipt])
+    assert seen(tmp_path) == {"a": b"1"}
+
+
+@BOTH
+def test_an_attempt_that_commits_after_its_job_is_refused_and_takes_its_files_out(
+    tmp_path: Path, protocol: str
+) -> None:
+    job = a_job(tmp_path, protocol, cleanup_skip=True)
+    receipt, late = done(job, {"a": b"1"}, 0), begun(job, {"b": b"2"}, 1)
+    job.commit([receipt])
+    with pytest.raises(CommitFenced):
+        late.commit()
+    assert seen(tmp_path) == {"a": b"1"}
+
+
+@BOTH
+@pytest.mark.parametrize("options", [{}, {"cleanup_skip": True}], ids=str)
+def test_an_abort_of_an_attempt_that_counts_deletes_nothing(tmp_path: Path, protocol: str, options: dict) -> None:
+    job = a_job(tmp_path, protocol, **options)
+    attempt = begun(job, {"a": b"1"}, 0)
+    job.commit([attempt.commit()])
+    attempt.abort()
+    assert seen(tmp_path) == {"a": b"1"}
+
+
+@BOTH
+def test_the_next_attempt_keeps_what_tasks_of_the_last_have_committed(tmp_path: Path, protocol: str) -> None:
+    job = a_job(tmp_path, protocol, job_id="again")
+    done(job, {"a": b"1"}, 0)
+    following = Job(tmp_path, protocol=protocol, accept_unsafe=True, job_id="again", job_attempt=1)
+    following.setup()
+    kept = following.committed()
+    following.commit([*kept, done(following, {"b": b"2"}, 1)])
+    assert seen(tmp_path) == {"a": b"1", "b": b"2"}
+    assert listed(tmp_path) == ["a", "b"]
+
+
+@BOTH
+def test_what_a_job_has_left_is_ended_by_those_who_know_nothing_of_its_protocol(tmp_path: Path, protocol: str) -> None:
+    job = a_job(tmp_path, protocol)
+    done(job, {"a": b"1"}, 0)
+    assert recover(str(tmp_path), job.job_id, options=JobOptions(), force=True)[job.job_id].outcome == "not begun"
+    abort(str(tmp_path), job.job_id, JobOptions(), force=True)
+    assert seen(tmp_path) == {}
+    committed = a_job(tmp_path, protocol)
+    done(committed, {"b": b"2"}, 0)
+    lockgate.commit(str(tmp_path), committed.job_id, force=True)
+    assert seen(tmp_path) == {"b": b"2"}
+    died = a_job(tmp_path, protocol)
+    done(died, {"c": b"3"}, 0)
+    lockgate.collect_garbage(str(tmp_path), options=JobOptions(alive_seconds=0))
+    assert seen(tmp_path) == {"b": b"2"}
+
+
+@BOTH
+@pytest.mark.parametrize("undo", [False, True])
+def test_a_driver_that_dies_before_success_is_there_is_recovered(tmp_path: Path, protocol: str, undo: bool) -> None:
+    job = a_job(tmp_path, protocol, on_failure="leave")
+    receipt = done(job, {"a": b"1"}, 0)
+    store = make_faulty(job)
+    store.fail_at = lambda name, subject: (
+        name == "rename_files" and subject[0].target == "_SUCCESS" if not undo else "_SUCCESS-" in str(subject)
+    )
+    with pytest.raises((Stop, CommitFailed)):
+        job.commit([receipt])
+    found = recover(str(tmp_path), job.job_id, undo=undo or None, force=True)[job.job_id]
+    assert found.outcome == ("undone" if undo else "finished")
+    assert seen(tmp_path) == ({} if undo else {"a": b"1"})
+    assert (tmp_path / "_SUCCESS").exists() is not undo
+    assert listed(tmp_path) == ([] if undo else ["a"])
+    assert [state for state in jobs(str(tmp_path)) if state.status is not JobStatus.COMMITTED] == []
+
+
+def test_direct_writes_over_nothing_and_repeats_no_failed_attempt(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"theirs")
+    job = a_job(tmp_path, "direct")
+    with pytest.raises(FileExists):
+        begun(job, {"a": b"ours"})
+    begun(job, {"b": b"half"}, 1, 0)  # and dies
+    with pytest.raises(FileExists):
+        begun(job, {"b": b"whole"}, 1, 1)
+    assert seen(tmp_path) == {"a": b"theirs", "b": b"half"}
+
+
+def test_direct_leaves_what_an_attempt_wrote_that_died_before_it_saved_anything(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "direct")
+    begun(job, {"dead": b"0"}, 1)
+    job.commit([done(job, {"a": b"1"}, 0)])
+    assert seen(tmp_path) == {"a": b"1", "dead": b"0"}
+    found = lockgate.files(tmp_path)
+    assert {file.path: file.listed for file in found.files} == {"a": True, "dead": False}
+    assert any("1 files are in no list" in doubt for doubt in found.doubts)
+
+
+def test_direct_shows_what_an_attempt_writes_and_what_a_zombie_adds_after_its_job(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "direct")
+    zombie = begun(job, {"z": b"1"}, 1)
+    assert seen(tmp_path) == {"z": b"1"}
+    job.commit([done(job, {"a": b"1"}, 0)])
+    with zombie.open("late") as file:
+        file.write(b"2")
+    assert seen(tmp_path) == {"a": b"1", "z": b"1", "late": b"2"}
+    with pytest.raises(JobNotFound):
+        zombie.commit()
+    assert [file.path for file in lockgate.files(tmp_path).files if file.listed] == ["a"]
+
+
+def test_stocator_deletes_what_died_or_lost_by_the_names(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "stocator")
+    begun(job, {"p=1/a.c0.parquet": b"dead"}, 0, 0)
+    lost = done(job, {"p=1/a.c0.parquet": b"lost"}, 0, 1)
+    held = done(job, {"p=1/a.c0.parquet": b"held"}, 0, 2)
+    assert len(in_place(tmp_path)) == 3
+    assert lost.files == 1
+    job.commit([held])
+    ((name, content),) = in_place(tmp_path).items()
+    assert content == b"held"
+    assert re.fullmatch(r"p=1/a-attempt_lg[0-9a-f]{16}_0000_m_000000_2\.c0\.parquet", name)
+
+
+def test_readers_of_stocator_see_winners_only_where_losers_stay(tmp_path: Path) -> None:
+    first = a_job(tmp_path, "stocator", delete_losers=False)
+    begun(first, {"a": b"dead"}, 0, 0)
+    first.commit([done(first, {"a": b"first"}, 0, 1)])
+    second = a_job(tmp_path, "stocator", delete_losers=False)
+    done(second, {"b": b"lost"}, 0, 0)
+    held = done(second, {"b": b"held"}, 0, 1)
+    third = a_job(tmp_path, "stocator")
+    done(third, {"c": b"at work"}, 0)
+    assert listed(tmp_path) == ["a"]
+    second.commit([held])
+    found = lockgate.files(tmp_path)
+    assert sorted((tmp_path / file.path).read_bytes() for file in found.files) == [b"first", b"held"]
+    assert all(file.listed for file in found.files)
+    assert sorted((tmp_path / path).read_bytes() for path in found.left_out) == [b"at work", b"dead", b"lost"]
+    third.abort()
+    assert sorted(in_place(tmp_path).values()) == [b"dead", b"first", b"held", b"lost"]
+
+
+def test_losers_that_cannot_be_deleted_are_no_failure_of_the_job(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "stocator")
+    begun(job, {"a": b"dead"}, 0, 0)
+    receipt = done(job, {"a": b"held"}, 0, 1)
+    store = make_faulty(job)
+
+    def refuse(name: str, subject) -> None:
+        if name == "make_directories" and "withdrawn" in str(subject):
+            raise StoreUnavailable("no answer")
+
+    store.before = refuse
+    job.commit([receipt])
+    assert sorted(in_place(tmp_path).values()) == [b"dead", b"held"]
+    assert [(tmp_path / file.path).read_bytes() for file in lockgate.files(tmp_path).files] == [b"held"]
+
+
+def test_a_zombie_of_a_job_of_stocator_is_seen_by_who_lists_and_not_by_readers(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "stocator")
+    zombie = begun(job, {"z": b"1"}, 1)
+    job.commit([done(job, {"a": b"1"}, 0)])
+    with zombie.open("z2") as file:
+        file.write(b"late")
+    with pytest.raises(JobNotFound):
+        zombie.commit()
+    assert listed(tmp_path) == ["a"]
+
+
+def test_files_are_those_of_committed_jobs_of_every_protocol(tmp_path: Path) -> None:
+    for protocol in ("manifest", "v1", "v2", "direct"):
+        job = a_job(tmp_path, protocol)
+        receipt = done(job, {f"{protocol}/a": b"1"}, 0)
+        assert f"{protocol}/a" not in listed(tmp_path)
+        job.commit([receipt])
+        assert f"{protocol}/a" in listed(tmp_path)
+    found = lockgate.files(tmp_path)
+    assert len(found.files) == 4
+    assert [file.path for file in found.files if file.listed] == ["direct/a"]
+    assert len(found.doubts) == 1
+
+
+def test_files_says_when_a_list_of_winners_cannot_be_read(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "stocator")
+    job.commit([done(job, {"a": b"1"}, 0)])
+    later = a_job(tmp_path, "manifest")
+    later.commit([done(later, {"b": b"1"}, 0)])
+    (path,) = (tmp_path / "_lockgate/winners").iterdir()
+    path.write_bytes(path.read_bytes()[:-9])
+    found = lockgate.files(tmp_path)
+    assert [file.path for file in found.files] == ["b"]
+    assert "cannot be read" in found.doubts[0]
+
+
+def test_stocator_refuses_a_foreign_file_with_the_attempts_name(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "stocator")
+    attempt = begun(job, {"a": b"1"}, 0)
+    (name,) = in_place(tmp_path)
+    (tmp_path / name.replace("a-", "b-", 1)).write_bytes(b"theirs")
+    with pytest.raises(FileExists):
+        attempt.open("b")
+    job.commit([attempt.commit()])
+    assert listed(tmp_path) == ["a"]
+
+
+def test_stocator_refuses_a_path_that_its_readers_would_misread(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "stocator")
+    with pytest.raises(PathError, match="misled"):
+        begun(job, {"a-attempt_202601010000_0001_m_000000_0.parquet": b"1"})
+    assert seen(tmp_path) == {}
+
+
+@pytest.mark.parametrize("how", ["another task", "no name"])
+def test_stocator_refuses_a_manifest_whose_files_are_another_attempts(tmp_path: Path, how: str) -> None:
+    job = a_job(tmp_path, "stocator")
+    done(job, {"a": b"1"}, 0)
+    done(job, {"b": b"2"}, 1)
+    manifests = list((tmp_path / "_lockgate/jobs" / job.job_id / "00/manifests").glob("task_000001*"))
+    (tmp_path / "other").write_bytes(b"2")
+    for path in manifests:
+        text = path.read_text()
+        name = re.search(r'/(b-attempt_[^"/]+)"', text)[1]
+        swapped = name.replace("000001_0", "000000_0") if how == "another task" else "other"
+        path.write_text(text.replace(f'/{name}"', f'/{swapped}"'))
+    before = in_place(tmp_path)
+    with pytest.raises((ManifestInvalid, ReceiptUnmatched), match="a file of attempt_000001_0 has"):
+        job.commit()
+    assert in_place(tmp_path) == before

@@ -1,0 +1,171 @@
+"""Jobs on S3 whose files are there before their job commits: emrfs, direct, stocator."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import lockgate
+import pytest
+from lockgate import Job, JobOptions
+from lockgate.errors import (
+    CapabilityMissing,
+    CommitFailed,
+    FileExists,
+    JobNotFound,
+    OptionError,
+    OutcomeUnknown,
+    ReceiptUnmatched,
+)
+from lockgate.model.files import Unknown
+from lockgate.protocols.deferred import job_commit
+
+PATH = "tables/all events"
+
+
+def a_job(bucket: Any, protocol: str, **more: Any) -> Job:
+    options = JobOptions(store=bucket.store, patience_seconds=5.0, protocol=protocol, accept_unsafe=True, **more)
+    job = Job(bucket.url(PATH), options)
+    job.setup()
+    return job
+
+
+def begun(job: Job, files: dict[str, bytes], number: int = 0, attempt: int = 0) -> Any:
+    ours = job.task_attempt(task=number, attempt=attempt)
+    ours.setup()
+    for path, content in files.items():
+        with ours.open(path) as file:
+            file.write(content)
+    return ours
+
+
+def done(job: Job, files: dict[str, bytes], number: int = 0, attempt: int = 0) -> Any:
+    return begun(job, files, number, attempt).commit()
+
+
+def seen(bucket: Any) -> dict[str, bytes]:
+    found = {path: content for path, content in bucket.files(PATH).items() if not path.startswith(("_", "/_"))}
+    return {re.sub(r"-attempt_lg[0-9a-f]{16}_0000_m_[0-9]+_[0-9]+", "", path): found[path] for path in found}
+
+
+def listed(bucket: Any) -> list[str]:
+    found = lockgate.files(bucket.url(PATH), JobOptions(store=bucket.store))
+    return [file.path for file in found.files]
+
+
+def test_emrfs_shows_nothing_of_an_attempt_and_all_of_a_task_that_has_committed(bucket) -> None:
+    job = a_job(bucket, "emrfs")
+    dead = begun(job, {"p=1/dead": b"0"}, 1)
+    attempt = begun(job, {"p=1/a": b"1", "b": b"2"})
+    assert seen(bucket) == {}
+    receipt = attempt.commit()
+    assert seen(bucket) == {"p=1/a": b"1", "b": b"2"}
+    assert listed(bucket) == []
+    summary = job.commit([receipt])
+    assert summary.lockgate.unsafe
+    assert listed(bucket) == ["b", "p=1/a"]
+    with pytest.raises(JobNotFound):
+        dead.commit()
+    dead.abort()
+    assert seen(bucket) == {"p=1/a": b"1", "b": b"2"}
+    assert list(lockgate.uploads(bucket.url(PATH), JobOptions(store=bucket.store))) == []
+
+
+def test_emrfs_takes_out_what_a_job_or_a_task_that_is_aborted_has_completed(bucket) -> None:
+    job = a_job(bucket, "emrfs")
+    first = begun(job, {"a": b"1"})
+    first.commit()
+    first.abort()
+    assert seen(bucket) == {}
+    again = done(job, {"a": b"2"}, 0, 1)
+    assert again.files == 1
+    job.abort()
+    assert seen(bucket) == {}
+
+
+def test_emrfs_writes_over_nothing_and_takes_its_files_out_where_one_is_refused(bucket) -> None:
+    earlier = a_job(bucket, "emrfs")
+    earlier.commit([done(earlier, {"z": b"theirs"})])
+    job = a_job(bucket, "emrfs")
+    with pytest.raises(CommitFailed, match="could not be put in place"):
+        done(job, {"a": b"1", "z": b"ours"})
+    assert seen(bucket) == {"z": b"theirs"}
+    job.commit([done(job, {"a": b"2"}, 0, 1)])
+    assert seen(bucket) == {"z": b"theirs", "a": b"2"}
+
+
+def test_emrfs_refuses_to_commit_a_job_whose_task_commit_was_interrupted(bucket, monkeypatch) -> None:
+    job = a_job(bucket, "emrfs")
+    receipt = done(job, {"a": b"1"}, 0)
+    attempt = begun(job, {"b": b"2", "c": b"3"}, 1)
+    really = job_commit.complete_some
+
+    async def half(run, uploads, progress):
+        return [*await really(run, uploads[:1], progress), *(Unknown("it died") for _ in uploads[1:])]
+
+    with monkeypatch.context() as cut:
+        cut.setattr(job_commit, "complete_some", half)
+        with pytest.raises(OutcomeUnknown):
+            attempt.commit()
+    assert seen(bucket) == {"a": b"1", "b": b"2"}
+    for receipts in ([receipt], None):
+        with pytest.raises(ReceiptUnmatched, match="attempt_000001_0 was interrupted"):
+            job.commit(receipts)
+    with pytest.raises(CommitFailed, match="interrupted"):
+        done(job, {"b": b"3"}, 1, 1)
+    attempt.abort()
+    assert seen(bucket) == {"a": b"1"}
+    job.commit([receipt, done(job, {"b": b"3"}, 1, 2)])
+    assert seen(bucket) == {"a": b"1", "b": b"3"}
+
+
+def test_emrfs_commits_one_attempt_of_a_task_and_gives_the_others_uploads_up(bucket) -> None:
+    job = a_job(bucket, "emrfs")
+    rival = begun(job, {"other": b"2"}, 0, 1)
+    receipt = done(job, {"a": b"1"}, 0)
+    assert done(job, {"c": b"3"}, 1).files == 1
+    with pytest.raises(CommitFailed, match="has committed already, by attempt_000000_0"):
+        rival.commit()
+    job.commit([receipt])
+    assert seen(bucket) == {"a": b"1"}
+
+
+def test_emrfs_leaves_alone_what_counts_when_its_attempt_is_aborted_afterwards(bucket) -> None:
+    job = a_job(bucket, "emrfs", cleanup_skip=True)
+    attempt = begun(job, {"a": b"1"})
+    job.commit([attempt.commit()])
+    attempt.abort()
+    assert seen(bucket) == {"a": b"1"}
+
+
+@pytest.mark.parametrize("protocol", ["emrfs", "direct", "stocator"])
+def test_what_cannot_be_kept_is_refused_by_name(bucket, protocol: str) -> None:
+    with pytest.raises(OptionError, match=f"cannot be kept by the protocol {protocol}"):
+        a_job(bucket, protocol, conflict="replace")
+    with pytest.raises(CapabilityMissing, match="unsafe"):
+        Job(bucket.url(PATH), JobOptions(store=bucket.store, protocol=protocol))
+
+
+@pytest.mark.parametrize("protocol", ["direct", "stocator"])
+def test_files_in_place_are_committed_aborted_and_listed(bucket, protocol: str) -> None:
+    job = a_job(bucket, protocol)
+    done(job, {"p=1/x.parquet": b"unpinned"}, 7)
+    job.commit([done(job, {"p=1/a.parquet": b"1", "b": b"2"})])
+    assert seen(bucket) == {"p=1/a.parquet": b"1", "b": b"2"}
+    assert len(listed(bucket)) == 2
+    other = a_job(bucket, protocol)
+    done(other, {"c": b"3"})
+    assert seen(bucket) == {"p=1/a.parquet": b"1", "b": b"2", "c": b"3"}
+    assert len(listed(bucket)) == 2
+    lockgate.abort(bucket.url(PATH), other.job_id, JobOptions(store=bucket.store), force=True)
+    assert seen(bucket) == {"p=1/a.parquet": b"1", "b": b"2"}
+
+
+def test_direct_creates_only(bucket) -> None:
+    job = a_job(bucket, "direct")
+    job.commit([done(job, {"a": b"1"})])
+    later = a_job(bucket, "direct")
+    with pytest.raises(FileExists):
+        done(later, {"a": b"2"})
+    later.abort()
+    assert seen(bucket) == {"a": b"1"}
