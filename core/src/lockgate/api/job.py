@@ -453,6 +453,8 @@ class TaskAttempt:
             if (directory := parent_of(path)) and directory not in self._directories:
                 IO_LOOP.run(run.protocol.set_up_directory(run, directory))
                 self._directories.add(directory)
+            if run.protocol.announces_files:
+                IO_LOOP.run(run.protocol.announce_file(run, path))
             output = run.protocol.open_file(run, ordinal, path, self._nonce)
         except FileMissing as error:
             if self._is_set_up:

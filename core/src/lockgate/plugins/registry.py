@@ -39,6 +39,7 @@ BUILT_IN = (
     "lockgate.plugins.builtin.deferred_protocol",
     "lockgate.plugins.builtin.v1_protocol",
     "lockgate.plugins.builtin.v2_protocol",
+    "lockgate.plugins.builtin.markers_protocol",
 )
 """Registered before the entry points; the local store is an entry point of this distribution like any store."""
 
