@@ -110,7 +110,9 @@ def parse_marker(name: str, *, where: str) -> Marker:
     try:
         check_relative(path)
     except PathError as error:
-        raise _invalid(f"a marker names a path that is none of the destination: {name!r}, {error.what}", where) from error
+        raise _invalid(
+            f"a marker names a path that is none of the destination: {name!r}, {error.what}", where
+        ) from error
     if is_reserved(path) or path.split("/", 1)[0] == TABLE:
         raise _invalid(f"a marker names a path that is not for data: {name!r}", where)
     return Marker(path, Operation[operation])

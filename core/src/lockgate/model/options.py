@@ -250,15 +250,15 @@ class JobOptions:
     )
     markers_type: Literal["direct", "timeline_server_based"] = _option(
         "direct",
-        "with `markers`: `direct`, an empty file for each file that is written; or `timeline_server_based`, by a service "
-        "in the driver, which writes many markers at a time (on HDFS they are direct all the same, as Hudi's are)",
+        "with `markers`: `direct`, an empty file for each file that is written; or `timeline_server_based`, by a "
+        "service in the driver, which writes many at a time (on HDFS they are direct all the same, as Hudi's are)",
         hadoop="hoodie.write.markers.type",
         choices=("direct", "timeline_server_based"),
     )
     markers_operation: Literal["create", "merge", "append"] = _option(
         "create",
-        "with `markers`: what markers say of the files that the job writes; those of log files, by Hudi's names of them, "
-        "always say `append`",
+        "with `markers`: what markers say of the files that the job writes; those of log files, by Hudi's names of "
+        "them, always say `append`",
         choices=("create", "merge", "append"),
     )
     markers_batch_interval_ms: int = _option(
@@ -277,13 +277,12 @@ class JobOptions:
     )
     markers_address: str = _option(
         "",
-        "with `timeline_server_based`: where tasks reach the driver's service, as HOST or HOST:PORT; unset: this host's "
-        "name, and a free port",
-        hadoop="hoodie.embed.timeline.server.address",
+        "with `timeline_server_based`: where tasks reach the driver's service, as HOST or HOST:PORT; unset: this "
+        "host's name, and a free port",
     )
     early_conflicts: bool = _option(
         False,
-        "with `markers`: a file is refused before it is written, if another job at work writes it, or to its file group",
+        "with `markers`: a file is refused before it is written, if another job at work writes it, or to its group",
         hadoop="hoodie.write.concurrency.early.conflict.detection.enable",
     )
     summary_report_directory: str = _option(

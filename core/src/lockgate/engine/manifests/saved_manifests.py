@@ -1,4 +1,4 @@
-"""What the task attempts of a job have saved, whether or not it counts: for protocols whose files are in place by then."""
+"""What the task attempts of a job have saved, whether or not it counts: for protocols whose files are in place early."""
 
 from __future__ import annotations
 

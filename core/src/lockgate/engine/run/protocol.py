@@ -9,7 +9,8 @@ In the order of a job's life:
 | the engine | asks |
 | --- | --- |
 | sets the job up | `set_up_job` |
-| runs a task attempt | `set_up_task`, `set_up_directory`, `announce_file`, `open_file`, `send_files`; `commit_task` or `abort_task` |
+| runs a task attempt | `set_up_task`, `set_up_directory`, `announce_file`, `open_file`, `send_files` |
+| ends it | `commit_task` or `abort_task` |
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
 | has committed | `conclude`, `release` |
 | undoes it | `revoke`, `undo`, `discard` |

@@ -1,4 +1,4 @@
-"""Hudi's markers: task attempts write to the final paths, and say so before; the job commit deletes what does not count.
+"""Hudi's markers: tasks write to the final paths, and say so before; the job commit deletes what does not count.
 
 Seed: `hudi-markers.txt`. `MarkersProtocol` is the whole of it.
 """

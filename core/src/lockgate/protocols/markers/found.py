@@ -119,7 +119,7 @@ async def refuse_liars(run: JobRun, found: Sorter[FileStatus]) -> None:
                 if nonces
                 else f"nobody can tell which files are those of job {run.layout.job_id}: its marker, job.json, is gone",
                 where=f"{run.url(path)}\nnamed in {run.url(MarkerLayout(run.layout.job_id).directory)}",
-                next_step="nothing was deleted: delete the marker if it is wrong; if the file is the job's, delete both",
+                next_step="nothing was deleted: delete the marker if it is wrong, and the file too if it is the job's",
             )
 
 
