@@ -137,10 +137,11 @@ def test_a_writer_that_died_in_its_commit_is_rolled_back_by_the_next(tmp_path: P
     asked: list[str] = []
 
     def fails(name: str, subject) -> bool:
-        if name == moment and not names.isdisjoint(subject):
-            asked.append(name)
-        # The second look at what is in place is the one that `validate_output` asks for.
-        return len(asked) == (1 if moment == "delete_files" else 2)
+        if name != moment or names.isdisjoint(subject):
+            return False
+        asked.append(name)
+        # The third look at what is in place comes once the record says `moving`.
+        return len(asked) == (1 if moment == "delete_files" else 3)
 
     make_faulty(job).fail_at = fails
     with pytest.raises(CommitFailed, match="was left as it is"):
@@ -277,9 +278,7 @@ def test_writers_of_one_file_group_find_each_other_before_either_writes(tmp_path
     first, second = a_job(tmp_path, early_conflicts=True), a_job(tmp_path, early_conflicts=True)
     receipt = done(first, {"p=1/f-0_TAG_1.parquet": b"1"})
     begun(second, {"p=1/g-0_TAG_1.parquet": b"another group", "p=2/f-0_TAG_1.parquet": b"another partition"})
-    with pytest.raises(
-        DestinationConflict, match=f"{first.job_id}, which is at work, writes to the same file group"
-    ):
+    with pytest.raises(DestinationConflict, match=f"{first.job_id}, which is at work, writes to the same file group"):
         begun(second, {"p=1/f-0_TAG_1.parquet": b"2"}, 1)
     second.abort()
     first.commit([receipt])

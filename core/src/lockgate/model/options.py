@@ -40,9 +40,12 @@ HADOOP_PREFIXES = (
     "mapreduce.manifest.committer.",
     "mapreduce.fileoutputcommitter.",
     "fs.azure.io.rate.limit",
-    "hoodie.",
+    "hoodie.write.markers.type",
+    "hoodie.markers.timeline_server_based.batch.",
+    "hoodie.write.concurrency.early.conflict.detection.enable",
 )
-"""How the names begin that Hadoop gives its committers' options, and Hudi its own; `fs.azure…` is a whole name."""
+"""How the names begin that Hadoop gives its committers' options, and Hudi its markers'; some are whole names. A session
+has others of Hudi's, which are none of ours."""
 
 _EXPERIMENTAL = "mapreduce.fileoutputcommitter.algorithm.version.v1.experimental"
 
@@ -92,6 +95,7 @@ class OptionFields(TypedDict, total=False):
     markers_batch_interval_ms: int
     markers_batch_threads: int
     markers_address: str
+    markers_server: str
     early_conflicts: bool
     summary_report_directory: str
     diagnostics_manifest_directory: str
@@ -279,6 +283,11 @@ class JobOptions:
         "",
         "with `timeline_server_based`: where tasks reach the driver's service, as HOST or HOST:PORT; unset: this "
         "host's name, and a free port",
+    )
+    markers_server: str = _option(
+        "",
+        "with `timeline_server_based`: HOST:PORT of a timeline server that is at work already, such as Hudi's, and is "
+        "to make the markers; unset: the driver's own",
     )
     early_conflicts: bool = _option(
         False,

@@ -1,4 +1,4 @@
-"""What the task attempts of a job have saved, whether or not it counts: for protocols whose files are in place early."""
+"""What the task attempts of a job have saved, whether it counts or not: for protocols with files in place early."""
 
 from __future__ import annotations
 

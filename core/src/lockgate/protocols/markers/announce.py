@@ -9,9 +9,9 @@ from __future__ import annotations
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import FileMissing, JobNotFound, PathError
+from lockgate.model.errors import JobNotFound, PathError
 from lockgate.model.hudi_markers import TABLE, Marker, MarkerLayout, Operation, operation_of
-from lockgate.protocols.markers.early_conflicts import refuse_if_another_writes
+from lockgate.protocols.markers.early_conflicts import conflicts_of
 
 
 def markers_of(run: JobRun) -> MarkerLayout:
@@ -69,15 +69,27 @@ async def announce_file(run: JobRun, path: str) -> None:
         DestinationConflict: another job at work is about to write this file, or to its file group.
         StoreError: it could not be made.
     """
-    if path.split("/", 1)[0] == TABLE or "\n" in path or "\r" in path or path.endswith("/"):
+    refuse_unmarkable(path)
+    marker = marker_of(run, path)
+    if run.marker_server is not None:
+        await run.marker_server.create(marker)
+        if run.marker_server.finds_conflicts:
+            return
+    else:
+        await run.store.write_file(markers_of(run).direct(marker), b"")
+    for refused in (await conflicts_of(run, [marker])).values():
+        raise refused
+
+
+def refuse_unmarkable(path: str) -> None:
+    """Make sure that a file of this name can have a marker.
+
+    Raises:
+        PathError: it cannot.
+    """
+    if path.split("/", 1)[0] == TABLE or "\n" in path or "\r" in path:
         raise PathError(
             f"with the protocol markers a file cannot be below {TABLE}, nor have a line break in its name",
             where=repr(path),
             next_step="give it another name",
         )
-    marker = marker_of(run, path)
-    if run.marker_server is None:
-        await run.store.write_file(markers_of(run).direct(marker), b"")
-    elif not await run.marker_server.create(marker):
-        raise FileMissing("the timeline server does not take this marker: the job is over", where=run.url(path))
-    await refuse_if_another_writes(run, marker)

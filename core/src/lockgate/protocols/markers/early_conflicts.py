@@ -8,6 +8,7 @@ sees the other; both may, and then neither writes. Asked for by `early_conflicts
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Sequence
 
 from lockgate.engine.inspection.list_jobs import JobStatus, job_state
 from lockgate.engine.manifests.load_manifests import every_attempt
@@ -16,51 +17,51 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
 from lockgate.model.hudi_markers import TEMP, Marker, MarkerLayout, file_group_of, parse_marker
-from lockgate.model.layout import JobLayout, check_id, is_unfinished
+from lockgate.model.layout import JobLayout, check_id
 from lockgate.model.urls import parent_of
-from lockgate.protocols.markers.found import files_of_markers, read_numbered
+from lockgate.protocols.markers.found import files_of_markers, is_beside, read_numbered
 
 AT_WORK = (JobStatus.RUNNING, JobStatus.COMMITTING)
 
 
-async def refuse_if_another_writes(run: JobRun, marker: Marker) -> None:
-    """Make sure that no other job at work has a marker of this file, or of one of its file group. Not asked without the
-    option.
-
-    Raises:
-        DestinationConflict: one has; this job's marker is there, and its file must not be written.
-    """
+async def conflicts_of(run: JobRun, markers: Sequence[Marker]) -> dict[Marker, DestinationConflict]:
+    """Those of these markers of this job, which are there by now, of whose file, or file group, another job at work has
+    one as well: their files must not be written. Not looked for without the option."""
     if not run.options.early_conflicts:
-        return
+        return {}
     places = [status.path.rpartition("/")[2] for status in await list_all(run.store, TEMP)]
-    await together(_refuse(run, marker, job_id) for job_id in places if job_id != run.layout.job_id)
+    partitions = {parent_of(marker.path) for marker in markers}
+    found: dict[Marker, DestinationConflict] = {}
+    for job_id in places:
+        if job_id == run.layout.job_id:
+            continue
+        theirs = {file_group_of(each.path): each for each in await _written_by(run, MarkerLayout(job_id), partitions)}
+        same = [(marker, theirs.get(file_group_of(marker.path))) for marker in markers]
+        if any(other for _, other in same) and await _is_at_work(run, job_id):
+            found |= {marker: _conflict(run, job_id, marker, other) for marker, other in same if other is not None}
+    return found
 
 
-async def _refuse(run: JobRun, marker: Marker, job_id: str) -> None:
-    theirs = await _written_by(run, MarkerLayout(job_id), parent_of(marker.path))
-    group = file_group_of(marker.path)
-    same = next((each for each in theirs if file_group_of(each.path) == group), None)
-    if same is None or not await _is_at_work(run, job_id):
-        return
-    raise DestinationConflict(
+def _conflict(run: JobRun, job_id: str, marker: Marker, other: Marker) -> DestinationConflict:
+    return DestinationConflict(
         f"job {job_id}, which is at work, writes "
-        + ("this file as well" if same.path == marker.path else "to the same file group"),
-        where=f"{run.url(marker.path)}\n{run.url(same.path)}",
+        + ("this file as well" if other.path == marker.path else "to the same file group"),
+        where=f"{run.url(marker.path)}\n{run.url(other.path)}",
         next_step="wait until it has ended, then run this job again; or let jobs that run at once write other files",
     )
 
 
-async def _written_by(run: JobRun, layout: MarkerLayout, partition: str) -> list[Marker]:
-    """The other job's markers, of direct ones those in one partition. What is no marker is its own job's to refuse."""
+async def _written_by(run: JobRun, layout: MarkerLayout, partitions: Collection[str]) -> list[Marker]:
+    """The other job's markers, of direct ones those in these partitions. What is no marker is its own job's to
+    refuse."""
     many, _ = await files_of_markers(run, layout)
     found = await read_numbered(run, many)
-    place = f"{layout.directory}/{partition}".rstrip("/")
-    for status in await list_all(run.store, place):
-        name = layout.name_in(status.path)
-        if status.is_directory or layout.number_of(status.path) is not None or is_unfinished(status.path):
-            continue
-        if status.path != layout.type_file:
-            found.append(parse_marker(name, where=run.url(status.path)))
+    if many:
+        return found
+    places = [f"{layout.directory}/{partition}".rstrip("/") for partition in partitions]
+    for listed in await together(list_all(run.store, place) for place in places):
+        done = (status.path for status in listed if not status.is_directory and not is_beside(status.path))
+        found += [parse_marker(layout.name_in(path), where=run.url(path)) for path in done]
     return found
 
 

@@ -26,6 +26,13 @@ BYTES_MAX = 256 << 20
 """A longer file of markers is refused."""
 
 
+def is_beside(path: str) -> bool:
+    """Whether this is no marker, but what stands beside markers: what a store has not finished, and the checksums that
+    Hadoop's local filesystem keeps (`ChecksumFileSystem`: `.NAME.crc`)."""
+    name = path.rpartition("/")[2]
+    return is_unfinished(path) or (name.startswith(".") and name.endswith(".crc"))
+
+
 async def files_of_markers(run: JobRun, layout: MarkerLayout) -> tuple[list[str], list[str]]:
     """What is in the directory of a job's markers, by its top: the paths of files that hold many, and those of
     everything else, directories with a slash behind them. Without what a store has not finished.
@@ -36,7 +43,7 @@ async def files_of_markers(run: JobRun, layout: MarkerLayout) -> tuple[list[str]
         for status in page:
             if not status.is_directory and layout.number_of(status.path) is not None:
                 many.append(status.path)
-            elif status.is_directory or not (status.path == layout.type_file or is_unfinished(status.path)):
+            elif status.is_directory or not (status.path == layout.type_file or is_beside(status.path)):
                 others.append(status)
     return many, [status.path + ("/" if status.is_directory else "") for status in others]
 
@@ -76,7 +83,7 @@ async def all_markers(run: JobRun, layout: MarkerLayout) -> Sorter[FileStatus]:
 
     async def listed(directory: str) -> None:
         async for page in run.store.list_tree(directory):
-            done = (status.path for status in page if not is_unfinished(status.path))
+            done = (status.path for status in page if not is_beside(status.path))
             found.add([FileStatus(_direct(run, layout, path).path) for path in done])
 
     for start in range(0, len(directories), DIRECTORIES_AT_ONCE):
