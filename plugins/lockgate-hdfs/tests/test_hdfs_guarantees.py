@@ -1,5 +1,5 @@
-"""The guarantees of the protocol v1 on a real NameNode, where it comes from: in CI a few, since each takes seconds
-there; in the long session all."""
+"""The guarantees of the protocols v1 and markers on a real NameNode, where v1 comes from: in CI a few, since each takes
+seconds there; in the long session all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 
 import pytest
 from hdfs_places import factory_at
+from lockgate.plugins.builtin.markers_protocol import MARKERS
 from lockgate.plugins.builtin.v1_protocol import V1
 from lockgate_lab.servers import MiniHdfs
 from lockgate_testkit import GUARANTEES, Guarantee, try_guarantee
@@ -24,3 +25,11 @@ TRIED = [each for each in GUARANTEES if os.environ.get("TEST_EVERY_GUARANTEE") o
 @pytest.mark.parametrize("guarantee", TRIED, ids=lambda guarantee: guarantee.name)
 def test_v1_keeps(guarantee: Guarantee, hdfs: MiniHdfs) -> None:
     try_guarantee(guarantee, V1, factory_at(hdfs.url), moments_max=3)
+
+
+OF_MARKERS = [each for each in TRIED if not {"committed_invisible", "holds_through_partition"} & set(each.needs)]
+
+
+@pytest.mark.parametrize("guarantee", OF_MARKERS, ids=lambda guarantee: guarantee.name)
+def test_markers_keep(guarantee: Guarantee, hdfs: MiniHdfs) -> None:
+    try_guarantee(guarantee, MARKERS, factory_at(hdfs.url), moments_max=3)

@@ -64,6 +64,7 @@ class TimelineService:
                 web.post(f"{BASE}/create", self._answered(self._create)),
                 web.get(f"{BASE}/all", self._answered(self._all)),
                 web.get(f"{BASE}/create-and-merge", self._answered(self._created_and_merged)),
+                web.get(f"{BASE}/append", self._answered(self._appended)),
                 web.get(f"{BASE}/dir/exists", self._answered(self._exists)),
                 web.post(f"{BASE}/dir/delete", self._answered(self._delete)),
             ]
@@ -120,6 +121,9 @@ class TimelineService:
 
     async def _created_and_merged(self, request: web.Request) -> list[str]:
         return [marker.name for marker in await self.batches.all() if marker.operation is not Operation.APPEND]
+
+    async def _appended(self, request: web.Request) -> list[str]:
+        return [marker.name for marker in await self.batches.all() if marker.operation is Operation.APPEND]
 
     async def _exists(self, request: web.Request) -> bool:
         return bool(await self.batches.all())
