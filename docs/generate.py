@@ -247,6 +247,7 @@ PACKAGES = (
     "plugins",
     "protocols.v1",
     "protocols.v2",
+    "protocols.markers",
     "protocols.file_output",
     "protocols.manifest",
     "protocols.deferred",

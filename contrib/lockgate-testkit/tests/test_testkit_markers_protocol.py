@@ -8,10 +8,11 @@ import pytest
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.marker_server import MarkerServer
 from lockgate.model.hudi_markers import Marker
+from lockgate.model.undone import Undone
 from lockgate.plugins.builtin.markers_protocol import MARKERS
 from lockgate.protocols.markers import MarkersProtocol
 from lockgate.protocols.markers.batches import MarkerBatches
-from lockgate_testkit import ProtocolContract, StoreFactory, local_places
+from lockgate_testkit import GUARANTEES, ProtocolContract, StoreFactory, local_places, try_guarantee
 
 
 class Server(MarkerServer):
@@ -55,3 +56,44 @@ class TestMarkersOfATimelineServer(ProtocolContract):
     @pytest.fixture
     def lockgate_store_factory(self, tmp_path: Path) -> StoreFactory:
         return local_places(tmp_path)
+
+
+class Lie(MarkersProtocol):
+    name = "lie"
+
+
+class LeavesWhatDoesNotCount(Lie):
+    async def perform(self, run, plan, aside, *, again=False):
+        pass
+
+    async def release(self, run):
+        pass
+
+
+class LeavesWhatTheJobHasWritten(Lie):
+    async def discard(self, run, record):
+        return Undone()
+
+    async def release(self, run):
+        pass
+
+
+class DeletesWhatCounts(Lie):
+    async def perform(self, run, plan, aside, *, again=False):
+        await run.store.delete_files([entry.target for batch in plan.batches() for entry in batch])
+
+
+@pytest.mark.parametrize(
+    ("lie", "name"),
+    [
+        (LeavesWhatDoesNotCount, "the_attempt_whose_receipt_is_held_is_committed"),
+        (LeavesWhatTheJobHasWritten, "an_aborted_job_leaves_nothing"),
+        (LeavesWhatTheJobHasWritten, "a_dead_drivers_job_can_be_undone"),
+        (DeletesWhatCounts, "all_of_all_tasks_is_committed"),
+    ],
+)
+def test_a_lie_is_found(lie: type[Lie], name: str, tmp_path: Path) -> None:
+    (guarantee,) = (each for each in GUARANTEES if each.name == name)
+    with pytest.raises(Exception) as found:  # in a group, where moments are tried side by side
+        try_guarantee(guarantee, lie(), local_places(tmp_path), moments_max=4)
+    assert "the guarantee: " in "".join(getattr(found.value, "__notes__", []))

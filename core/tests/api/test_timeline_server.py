@@ -10,8 +10,10 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 
 import pytest
+from faulty_store import make_faulty
 from lockgate import Job, JobOptions
 from lockgate.api.jobs import recover
 from lockgate.errors import DestinationConflict, FileMissing, ManifestInvalid, PathError, StoreUnavailable
@@ -264,3 +266,66 @@ def test_writers_of_one_file_group_find_each_other_by_their_servers(tmp_path: Pa
     second.abort()
     first.commit([receipt])
     assert data(tmp_path) == [b"1"]
+
+
+# A server that dies at any moment.
+
+
+class Died(Exception):
+    """Nothing more comes of this server."""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_was_answered_is_read_back_whenever_the_server_dies(tmp_path: Path, seed: int) -> None:
+    print(f"seed {seed}")
+    chance = Random(seed)
+    job = Job(tmp_path, protocol="markers", accept_unsafe=True, markers_batch_interval_ms=1, markers_batch_threads=3)
+    job.setup()
+    tag = begun(job, {}).tag
+    store = make_faulty(job)
+    left = chance.randrange(1, 12)
+
+    def fails(name: str, subject) -> bool:
+        """Some writes fail, and once so many have been asked for, all: the server is gone."""
+        nonlocal left
+        if name != "write_file" or "/MARKERS" not in subject:
+            return False
+        left -= 1
+        if left < 0:
+            raise Died
+        if chance.random() < 0.3:
+            raise StoreUnavailable("no answer", where=subject)
+        return False
+
+    store.fail_at = fails
+
+    async def ask(batches: MarkerBatches, number: int) -> str | None:
+        marker = Marker(f"p={number % 3}/{number}-{tag}")
+        await asyncio.sleep(chance.random() / 50)
+        for _ in range(3):
+            try:
+                await batches.create(marker)
+            except StoreUnavailable:
+                continue
+            except Died:
+                return None
+            return marker.name
+        return None
+
+    async def serve() -> set[str]:
+        batches = MarkerBatches(job._run())
+        answers = await asyncio.gather(*(ask(batches, number) for number in range(40)))
+        return {name for name in answers if name is not None}
+
+    answered = asyncio.run(serve())
+    store.fail_at = lambda name, subject: False
+
+    async def succeed() -> set[str]:
+        successor = MarkerBatches(job._run())
+        await successor.create(Marker(f"next-{tag}"))
+        return {marker.name for marker in await successor.all()}
+
+    assert answered <= asyncio.run(succeed())
+    assert answered <= set(lines(tmp_path, job.job_id))
+    assert len(lines(tmp_path, job.job_id)) <= 41 * 3, "a line is repeated in another file at most"
+    job.abort()
