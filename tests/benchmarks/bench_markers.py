@@ -31,6 +31,7 @@ from typing import Any
 
 from lockgate import Job, JobOptions
 from lockgate.api.io_loop import IO_LOOP
+from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.hudi_markers import MarkerLayout
 from lockgate_lab.server_process import ServerProcess
@@ -59,23 +60,24 @@ def mark(pickled: bytes, first: int, clients: int, files: int, got: Any) -> None
     """One process: so many task attempts at once, each with so many files; tells how long each marker took."""
     job: Job = pickle.loads(pickled)
 
-    async def attempt(task: int) -> list[float]:
-        ours = job.task_attempt(task)
-        run = job._run(ours.task_attempt_id)
-        await run.protocol.set_up_task(run)
+    async def attempt(run: JobRun, stem: str) -> list[float]:
         took = []
         for number in range(files):
             began = time.perf_counter()
-            await run.protocol.announce_file(run, f"p={number % 10}/part-{task:05d}-{number}-{ours.tag}.parquet")
+            await run.protocol.announce_file(run, f"p={number % 10}/{number}-{stem}.parquet")
             took.append(time.perf_counter() - began)
         return took
 
-    async def all_of_them() -> list[list[float]]:
-        return list(await asyncio.gather(*(attempt(task) for task in range(first, first + clients))))
+    async def all_of_them() -> tuple[float, list[list[float]]]:
+        attempts = [job.task_attempt(task) for task in range(first, first + clients)]
+        runs = [job._run(each.task_attempt_id) for each in attempts]
+        await asyncio.gather(*(run.protocol.set_up_task(run) for run in runs))
+        began = time.perf_counter()
+        took = await asyncio.gather(*(attempt(run, each.tag) for run, each in zip(runs, attempts, strict=True)))
+        return time.perf_counter() - began, list(took)
 
-    began = time.perf_counter()
-    took = IO_LOOP.run(all_of_them())
-    got.put((time.perf_counter() - began, [each for attempt in took for each in attempt]))
+    seconds, took = IO_LOOP.run(all_of_them())
+    got.put((seconds, [each for attempt in took for each in attempt]))
 
 
 def measure(

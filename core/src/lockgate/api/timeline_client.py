@@ -90,7 +90,14 @@ def _session() -> aiohttp.ClientSession:
     loop, process = asyncio.get_running_loop(), os.getpid()
     known = _sessions.get(id(loop))
     if known is None or known[0] != process or known[1] is not loop:
-        known = _sessions[id(loop)] = process, loop, aiohttp.ClientSession()
+        known = _sessions[id(loop)] = (
+            process,
+            loop,
+            aiohttp.ClientSession(
+                # As many at once as there are task attempts in this process.
+                connector=aiohttp.TCPConnector(limit=0)
+            ),
+        )
     return known[2]
 
 

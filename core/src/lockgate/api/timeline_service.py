@@ -32,6 +32,9 @@ BASE = "/v1/hoodie/marker"
 DIRECTORY = "markerdirpath"
 NAME = "markername"
 
+BACKLOG = 4096
+"""So many task attempts may connect at once; one that the system turns away tries again seconds later."""
+
 STATUSES: tuple[tuple[type[LockgateError], int], ...] = (
     (FileMissing, 410),
     (DestinationConflict, 409),
@@ -74,7 +77,7 @@ class TimelineService:
         own = host or _own_address()
         try:
             # A host that was given may be how others reach this one, and none of its own addresses.
-            site = web.TCPSite(self._runner, None if host else own, int(port or 0))
+            site = web.TCPSite(self._runner, None if host else own, int(port or 0), backlog=BACKLOG)
             await site.start()
         except (OSError, ValueError) as error:
             await self._runner.cleanup()

@@ -15,6 +15,7 @@ from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
 from lockgate.model.files import Deleted
 from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout
@@ -104,7 +105,12 @@ async def forget(run: JobRun) -> None:
     if await list_all(run.store, layout.directory):
         try:
             if record is None:
-                raise ManifestInvalid("the job's record is gone", where=run.url(run.layout.job_directory))
+                raise ManifestInvalid(
+                    "the job's record is gone",
+                    where=run.url(run.layout.job_directory),
+                    next_step="look whether the job has committed; if not: "
+                    + command("abort", run.store.url, layout.job_id),
+                )
             if record.phase is Phase.COMMITTED:
                 plan = await run.protocol.load_plan(run, record.pins)
                 await take_out_uncommitted(run, plan, await paths_marked(run))
