@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import lockgate
 import pytest
 from faulty_store import make_faulty
-from lockgate import Job, Receipt
-from lockgate.api.jobs import abort, jobs, recover
+from lockgate import Job, JobOptions, Receipt
+from lockgate.api.jobs import abort, collect_garbage, jobs, recover
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.errors import (
     CapabilityMissing,
@@ -16,6 +17,7 @@ from lockgate.errors import (
     CommitRefused,
     DestinationConflict,
     JobNotFound,
+    LockgateError,
     ManifestInvalid,
     OptionError,
     PathError,
@@ -149,6 +151,30 @@ def test_a_writer_that_died_in_its_commit_is_rolled_back_by_the_next(tmp_path: P
     assert b"1" in data(tmp_path)
     a_job(tmp_path, alive_seconds=0)
     assert data(tmp_path) == []
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+@pytest.mark.parametrize("end", ["abort", "undo", "gc", "the next writer"])
+def test_a_committed_job_whose_record_lost_its_newest_versions_keeps_its_files(
+    tmp_path: Path, lost: int, end: str
+) -> None:
+    job = a_job(tmp_path, cleanup_skip=True)
+    job.commit([done(job, {"TAG": b"1"})])
+    versions = sorted(
+        (tmp_path / "_lockgate/jobs" / job.job_id).glob("commit*.json"), key=lambda path: path.stat().st_mtime_ns
+    )
+    for version in versions[-lost:]:
+        version.unlink()
+    with contextlib.suppress(LockgateError):
+        if end == "abort":
+            abort(str(tmp_path), job.job_id, force=True)
+        elif end == "undo":
+            recover(str(tmp_path), job.job_id, undo=True, force=True)
+        elif end == "gc":
+            collect_garbage(str(tmp_path), options=JobOptions(alive_seconds=0))
+        else:
+            a_job(tmp_path, alive_seconds=0)
+    assert data(tmp_path) == [b"1"]
 
 
 def test_an_operator_ends_a_job_by_its_id_alone(tmp_path: Path) -> None:

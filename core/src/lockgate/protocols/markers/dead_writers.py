@@ -14,7 +14,7 @@ from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.record.neighbours import job_layouts
 from lockgate.engine.recovery.recover import recover_job
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.errors import LockgateError, StoreError
+from lockgate.model.errors import CommitFenced, LockgateError, StoreError
 from lockgate.model.layout import JobLayout
 from lockgate.model.phases import PHASES
 
@@ -27,8 +27,12 @@ async def roll_back_dead(run: JobRun) -> None:
         LockgateError: one cannot be ended; it is as it was.
     """
     async for layout in job_layouts(run, without=run.layout.job_directory):
-        if await _is_by_markers(run, layout):
+        if not await _is_by_markers(run, layout):
+            continue
+        try:
             await _end_if_dead(run, layout)
+        except CommitFenced as error:  # of writers that begin at once another is at it, or it lives after all
+            run.log.info("a dead writer is left to who ends it", other=layout.job_id, error=str(error))
 
 
 async def _is_by_markers(run: JobRun, layout: JobLayout) -> bool:

@@ -8,12 +8,14 @@ from typing import ClassVar
 
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests import committed_tasks, load_manifests
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
 from lockgate.engine.run.store import OutputFile
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import LockgateError, OptionError, PathError, StoreError
+from lockgate.model.commands import command
+from lockgate.model.errors import LockgateError, OptionError, OutcomeUnknown, PathError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import TaskAttempt
@@ -180,7 +182,19 @@ class MarkersProtocol(DeferredProtocol):
         await take_out.forget(run)
 
     async def may_be_undone(self, run: JobRun, plan: CommitPlan) -> None:
-        """Nothing is replaced."""
+        """It has not committed, as far as anything but its record says.
+
+        Raises:
+            OutcomeUnknown: it has.
+        """
+        if await is_committed_by_any_sign(run):
+            job = run.layout.job_id
+            raise OutcomeUnknown(
+                f"job {job} has committed, though its record does not say so: somebody may have deleted the newest "
+                "version of the record",
+                where=run.url(run.layout.job_directory),
+                next_step=f"nothing was touched: {command('recover', run.store.url, job, '--finish')} keeps its files",
+            )
 
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         """Every file that was marked is deleted, and those of manifests by their identities."""

@@ -6,18 +6,20 @@ Hudi: `MarkerBasedRollbackStrategy`, and `HoodieTable.reconcileAgainstMarkers`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.renames.roll_back import is_ours
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.sorting import Sorter
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
-from lockgate.model.files import Deleted
+from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout
 from lockgate.model.manifest import Entry
 from lockgate.model.phases import Phase
@@ -53,7 +55,7 @@ async def refuse_unless_marked(run: JobRun, plan: CommitPlan, marked: Marked) ->
     Raises:
         ManifestInvalid: one has none; nothing was deleted.
     """
-    known = sum(plan.writes_each(marked))
+    known = sum(counts for _, counts in _beside(run, plan, marked))
     if known != plan.files:
         raise ManifestInvalid(
             f"{plan.files - known} of the {plan.files} files that the job commits have no marker: somebody has deleted "
@@ -66,21 +68,34 @@ async def refuse_unless_marked(run: JobRun, plan: CommitPlan, marked: Marked) ->
 async def take_out_uncommitted(run: JobRun, plan: CommitPlan, marked: Marked) -> None:
     """Delete what markers name and the plan does not commit."""
     number = 0
-    for some in windows(marked, AT_ONCE):
-        kept = plan.writes_any_of(some)
-        gone = [path for path in some if path not in kept]
-        if gone:
-            outcomes = await run.store.delete_files(gone)
-            number += sum(outcome is not Deleted.MISSING for outcome in outcomes)
+    for some in windows((path for path, counts in _beside(run, plan, marked) if not counts), AT_ONCE):
+        outcomes = await run.store.delete_files(some)
+        number += sum(outcome is not Deleted.MISSING for outcome in outcomes)
     run.count("uncommitted_files_deleted", number)
 
 
+def _beside(run: JobRun, plan: CommitPlan, marked: Marked) -> Iterator[tuple[str, bool]]:
+    """Each path that is marked, and whether the plan commits it: both in order, so that one pass over them tells."""
+    sorter = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
+    for batch in plan.batches():
+        sorter.add([FileStatus(entry.target) for entry in batch])
+    targets = (status.path for status in sorter.in_order())
+    target = next(targets, None)
+    for path in marked:
+        while target is not None and target < path:
+            target = next(targets, None)
+        yield path, target == path
+
+
 async def take_out_all(run: JobRun) -> list[str]:
-    """Delete all that the job has written; the answer: where something else stands.
+    """Delete all that the job has written; the answer: where something else stands. Of a job that has committed all the
+    same, since newer versions of its record are lost, nothing.
 
     Raises:
         ManifestInvalid: a marker, or a manifest, cannot be believed; nothing was deleted.
     """
+    if await is_committed_by_any_sign(run):
+        return []
     marked = await paths_marked(run)
     manifests = await saved(run)
     left: list[str] = []
@@ -95,7 +110,8 @@ async def take_out_all(run: JobRun) -> list[str]:
 
 async def forget(run: JobRun) -> None:
     """At the end of the job: what attempts have written since it was looked is taken out as well, then the markers go,
-    and the directories above if they are empty. Markers that cannot be believed stay, and so do their files.
+    and the directories above if they are empty. Markers that cannot be believed stay, and so do their files. What
+    counts the pins say, of a record that says that the job has committed, and of no other.
 
     Raises:
         StoreError: it could not be done.
