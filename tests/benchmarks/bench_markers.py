@@ -1,7 +1,7 @@
 """Markers: files written against time spent on them, direct and by a timeline server, on S3 at a latency and a limit.
 
     python tests/benchmarks/bench_markers.py [--quick] [--json FILE] [--files 1000,10000] [--clients 240]
-        [--latency-ms 20] [--limit 0]
+        [--latency-ms 20] [--limit 0] [--types direct,timeline_server_based]
 
 What is measured: task attempts, as many at once as there are clients, in a few processes, each of which has the marker
 of one file after the other made, and writes no file. Direct: a request each to the store. By a timeline server: a
@@ -146,6 +146,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=240)
     parser.add_argument("--latency-ms", type=float, default=20.0)
     parser.add_argument("--limit", type=float, default=0.0, help="requests a second that the store takes; 0: any")
+    parser.add_argument("--types", default=",".join(TYPES), help="which markers, several with commas between them")
     arguments = parser.parse_args()
     sizes = [200] if arguments.quick else [int(each) for each in arguments.files.split(",")]
     clients = 20 if arguments.quick else arguments.clients
@@ -161,7 +162,7 @@ def main() -> None:
             print(f"{'markers':24}{'files':>8}{'made s':>9}{'a marker ms':>13}{'worst':>8}{'their files':>13}"
                   f"{'requests':>10}{'refused':>9}{'deleted s':>11}")  # fmt: skip
             for files in sizes:
-                for markers_type in TYPES:
+                for markers_type in arguments.types.split(","):
                     options = JobOptions(
                         protocol="markers", accept_unsafe=True, store=store, markers_type=markers_type,
                         requests_in_flight=max(64, clients), alive_seconds=0,

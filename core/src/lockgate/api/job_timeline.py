@@ -19,7 +19,7 @@ from lockgate.protocols.markers import MarkersProtocol
 if TYPE_CHECKING:
     from lockgate.api.timeline_service import TimelineService
 
-WITHOUT = frozenset({"hdfs"})
+WITHOUT = frozenset({"hdfs", "webhdfs"})
 """Stores on which markers are direct whatever is asked for, as Hudi's are (`WriteMarkersFactory`)."""
 
 
