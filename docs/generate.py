@@ -251,6 +251,7 @@ PACKAGES = (
     "protocols.in_place",
     "protocols.v1",
     "protocols.v2",
+    "protocols.markers",
     "protocols.file_output",
     "protocols.manifest",
     "protocols.deferred",

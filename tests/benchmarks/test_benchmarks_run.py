@@ -131,3 +131,11 @@ def test_in_flight_is_measured(tmp_path: Path) -> None:
     for row in found:
         assert row["per_second"] > 0
         assert 0 < row["in_flight_most"] <= row["ceiling"] + 1
+
+
+def test_markers_by_a_timeline_server_take_fewer_requests_than_direct_ones(tmp_path: Path) -> None:
+    direct, batched = run("bench_markers.py", tmp_path / "figures.json", "--latency-ms", "1")
+    assert direct["files"] == batched["files"] == 200
+    assert direct["files_of_markers"] == 200
+    assert 2 <= batched["files_of_markers"] <= 21
+    assert batched["store_requests"] < direct["store_requests"]

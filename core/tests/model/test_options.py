@@ -74,7 +74,8 @@ def test_every_option_that_hadoop_has_is_understood_under_hadoops_name(spec: dat
     hadoop = spec.metadata["hadoop"]
     if not hadoop:
         return
-    value = {"bool": "true", "bool | None": "true", "int": "7", "str": "/x"}[str(spec.type)]
+    choices = spec.metadata["choices"]
+    value = choices[-1] if choices else {"bool": "true", "bool | None": "true", "int": "7", "str": "/x"}[str(spec.type)]
     for name in (hadoop, f"spark.hadoop.{hadoop}"):
         resolved = JobOptions.resolve(spark_conf={name: value})
         assert str(getattr(resolved, spec.name)).lower() == value

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from lockgate.engine.run.store import Store
 from lockgate.model.options import JobOptions
+from lockgate.plugins.builtin.markers_protocol import MARKERS
 from lockgate.plugins.builtin.v2_protocol import V2
 from lockgate.plugins.registry import registry_for
 from lockgate.protocols.deferred import DeferredProtocol
@@ -62,6 +63,19 @@ class TestStocatorOnGcs(ProtocolContract):
 
     protocol = StocatorProtocol()
     moments_max = 2
+
+    @pytest.fixture
+    def lockgate_store_factory(self, gcs: GcsLab) -> Callable[[str], Store]:
+        options = JobOptions(store={"endpoint_url": gcs.url})
+        return lambda place: registry_for((), ()).open_store(f"gs://data/{place}", options)
+
+
+@pytest.mark.parametrize("renames_by", ["move"], indirect=True)
+class TestMarkersOnGcs(ProtocolContract):
+    """Where every write is conditional."""
+
+    protocol = MARKERS
+    moments_max = 3
 
     @pytest.fixture
     def lockgate_store_factory(self, gcs: GcsLab) -> Callable[[str], Store]:

@@ -1,5 +1,5 @@
-"""The guarantees of the protocols v1, which comes from there, and stocator on a real NameNode: in CI a few, since each
-takes seconds there; in the long session all."""
+"""The guarantees of the protocols v1, which comes from there, stocator and markers on a real NameNode: in CI a few,
+since each takes seconds there; in the long session all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 
 import pytest
 from hdfs_places import factory_at
+from lockgate.plugins.builtin.markers_protocol import MARKERS
 from lockgate.plugins.builtin.stocator_protocol import STOCATOR
 from lockgate.plugins.builtin.v1_protocol import V1
 from lockgate_lab.servers import MiniHdfs
@@ -33,3 +34,11 @@ TRIED_OF_STOCATOR = [each for each in guarantees_of(STOCATOR) if each in TRIED]
 @pytest.mark.parametrize("guarantee", TRIED_OF_STOCATOR, ids=lambda guarantee: guarantee.name)
 def test_stocator_keeps(guarantee: Guarantee, hdfs: MiniHdfs) -> None:
     try_guarantee(guarantee, STOCATOR, factory_at(hdfs.url), moments_max=3)
+
+
+OF_MARKERS = [each for each in TRIED if not {"committed_invisible", "holds_through_partition"} & set(each.needs)]
+
+
+@pytest.mark.parametrize("guarantee", OF_MARKERS, ids=lambda guarantee: guarantee.name)
+def test_markers_keep(guarantee: Guarantee, hdfs: MiniHdfs) -> None:
+    try_guarantee(guarantee, MARKERS, factory_at(hdfs.url), moments_max=3)

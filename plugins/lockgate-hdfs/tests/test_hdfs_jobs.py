@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from hdfs_places import client_of
+from hdfs_places import client_of, files_below
 from hdfs_tables import HdfsTable
 from lockgate import recover
 from lockgate.api.jobs import doctor, jobs, verify
@@ -136,3 +136,16 @@ def test_doctor_finds_every_claim_kept(table: HdfsTable) -> None:
     found = doctor(table.url, table.job_options())
     assert {each.name: each.verdict for each in found if each.verdict == "broken claim"} == {}
     assert sum(each.verdict == "ok" for each in found) >= 8
+
+
+def test_markers_are_direct_on_hdfs_whatever_is_asked_for(table: HdfsTable) -> None:
+    job = table.job(protocol="markers", accept_unsafe=True, markers_type="timeline_server_based")
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with attempt.open(f"p=1/{attempt.tag}") as file:
+        file.write(b"1")
+    markers = f"{table.root}/.hoodie/.temp/{job.job_id}/p=1"
+    assert list(files_below(table.port, markers).values()) == [b""]
+    job.commit([attempt.commit()])
+    assert list(table.read().values()) == [b"1"]
+    assert not files_below(table.port, f"{table.root}/.hoodie")

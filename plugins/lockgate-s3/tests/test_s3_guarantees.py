@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from lockgate.engine.run.store import Store
+from lockgate.plugins.builtin.markers_protocol import MARKERS
 from lockgate.protocols.deferred import DeferredProtocol
 from lockgate.protocols.direct import DirectProtocol
 from lockgate.protocols.emrfs import EmrfsProtocol
@@ -57,6 +58,18 @@ class TestStocatorOnS3(ProtocolContract):
 
     protocol = StocatorProtocol()
     moments_max = 6
+
+    @pytest.fixture
+    def lockgate_store_factory(self, make_s3: Callable[..., Store]) -> Callable[[str], Store]:
+        return make_s3
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+class TestMarkersOnS3(ProtocolContract):
+    """Where there are no directories, and nothing is renamed."""
+
+    protocol = MARKERS
+    moments_max = 3
 
     @pytest.fixture
     def lockgate_store_factory(self, make_s3: Callable[..., Store]) -> Callable[[str], Store]:

@@ -577,6 +577,8 @@ class World:
                 await turn()
                 if directory := parent_of(target):
                     await run.protocol.set_up_directory(run, directory)
+                if run.protocol.announces_files:
+                    await run.protocol.announce_file(run, target)
                 store.writes = label
                 output = run.protocol.open_file(run, ordinal, target, nonce)
                 output.stream.write(content)

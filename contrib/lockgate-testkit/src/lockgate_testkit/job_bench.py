@@ -98,6 +98,12 @@ class JobBench:
         finally:
             await run.store.close()
 
+    async def give_up_what_shows(self, driver: Driver) -> None:
+        """Where readers see tasks before their job commits, they do when its driver has died before its commit began,
+        or was refused: then there is nothing to recover, and who does not want it aborts it."""
+        if not self.protocol.attributes.committed_invisible and await self.last_committed() != driver.job_id:
+            await self.abort(driver.job_id)
+
     def _run(
         self, layout: JobLayout, before: Before, marker: str, options: Mapping[str, Any], *, looks_too: bool = False
     ) -> JobRun:
@@ -198,6 +204,8 @@ class Attempt:
             self.named(path)
             if directory := parent_of(name):
                 await self.run.protocol.set_up_directory(self.run, directory)
+            if self.run.protocol.announces_files:
+                await self.run.protocol.announce_file(self.run, name)
             self._written[name] = await asyncio.to_thread(functools.partial(self._write, name, content))
         return self
 

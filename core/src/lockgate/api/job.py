@@ -16,6 +16,7 @@ from lockgate.api.destination import refuse_file
 from lockgate.api.interruption import telling_how_it_ended
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination, registry_of
+from lockgate.api.job_timeline import JobTimeline
 from lockgate.api.location import Location, absolute
 from lockgate.api.progress_line import showing_progress
 from lockgate.api.sign_of_life import SignOfLife, shown_while
@@ -134,6 +135,7 @@ class Job:
         self._end = ""
         self._has_failed = False
         self._sign: SignOfLife | None = None
+        self._timeline = JobTimeline()
         self._attempts: set[TaskAttempt] = set()
         """The task attempts that this very object has begun, and that have not committed."""
         self._open()
@@ -186,6 +188,7 @@ class Job:
             IO_LOOP.run(refuse_file(run))
             raise
         self._is_set_up = True
+        self._timeline.start(self._run(), stays=self._driver_process is None)
         self._sign = self._sign or shown_while(self, self._run(), "driver")
 
     def task_attempt(self, task: int, attempt: int = 0) -> TaskAttempt:
@@ -245,7 +248,7 @@ class Job:
         run = self._run()
         run.movers = movers
         try:
-            with rolling_back_on_sigterm(), telling_how_it_ended(run), showing_progress(run):
+            with self._timeline.closed(), rolling_back_on_sigterm(), telling_how_it_ended(run), showing_progress(run):
                 summary = IO_LOOP.run(commit_once(run, receipts))
         except CleanupFailed:
             self._end = "committed"
@@ -312,6 +315,7 @@ class Job:
         return self.__dict__ | {"_store": None, "_store_told": {}, "_sign": None, "_attempts": set()}
 
     def _show_life_no_more(self) -> None:
+        self._timeline.stop()
         if self._sign is not None:
             self._sign.stop()
             self._sign = None
@@ -353,7 +357,9 @@ class Job:
         return new
 
     def _run(self, task_attempt_id: str = "") -> JobRun:
-        return job_run(self._open(), self.options, self.layout, marker=self._marker, task_attempt_id=task_attempt_id)
+        run = job_run(self._open(), self.options, self.layout, marker=self._marker, task_attempt_id=task_attempt_id)
+        run.marker_server = self._timeline.client(run)
+        return run
 
 
 class TaskAttempt:
@@ -453,6 +459,8 @@ class TaskAttempt:
             if (directory := parent_of(path)) and directory not in self._directories:
                 IO_LOOP.run(run.protocol.set_up_directory(run, directory))
                 self._directories.add(directory)
+            if run.protocol.announces_files:
+                IO_LOOP.run(run.protocol.announce_file(run, path))
             output = run.protocol.open_file(run, ordinal, path, self._nonce)
         except FileMissing as error:
             if self._is_set_up:

@@ -36,8 +36,16 @@ AUTO_PROTOCOL = "auto"
 """The protocol that is chosen by what the store can do."""
 FILES_READ_AT_ONCE = 64
 
-HADOOP_PREFIXES = ("mapreduce.manifest.committer.", "mapreduce.fileoutputcommitter.", "fs.azure.io.rate.limit")
-"""How the names begin that Hadoop gives its committers' options; the last is a whole name."""
+HADOOP_PREFIXES = (
+    "mapreduce.manifest.committer.",
+    "mapreduce.fileoutputcommitter.",
+    "fs.azure.io.rate.limit",
+    "hoodie.write.markers.type",
+    "hoodie.markers.timeline_server_based.batch.",
+    "hoodie.write.concurrency.early.conflict.detection.enable",
+)
+"""How the names begin that Hadoop gives its committers' options, and Hudi its markers'; some are whole names. A session
+has others of Hudi's, which are none of ours."""
 
 _EXPERIMENTAL = "mapreduce.fileoutputcommitter.algorithm.version.v1.experimental"
 
@@ -83,6 +91,13 @@ class OptionFields(TypedDict, total=False):
     manifest_save_attempts: int
     requests_in_flight: int
     staging_directory: str
+    markers_type: Literal["direct", "timeline_server_based"]
+    markers_operation: Literal["create", "merge", "append"]
+    markers_batch_interval_ms: int
+    markers_batch_threads: int
+    markers_address: str
+    markers_server: str
+    early_conflicts: bool
     summary_report_directory: str
     diagnostics_manifest_directory: str
     manifest_bytes_max: int
@@ -242,6 +257,48 @@ class JobOptions:
         "with `deferred`: a directory on the local disk of each task, where its files wait until its commit uploads "
         "them; without it they are uploaded while they are written",
         absolute=True,
+    )
+    markers_type: Literal["direct", "timeline_server_based"] = _option(
+        "direct",
+        "with `markers`: `direct`, an empty file for each file that is written; or `timeline_server_based`, by a "
+        "service in the driver, which writes many at a time (on HDFS they are direct all the same, as Hudi's are)",
+        hadoop="hoodie.write.markers.type",
+        choices=("direct", "timeline_server_based"),
+    )
+    markers_operation: Literal["create", "merge", "append"] = _option(
+        "create",
+        "with `markers`: what markers say of the files that the job writes; those of log files, by Hudi's names of "
+        "them, always say `append`",
+        choices=("create", "merge", "append"),
+    )
+    markers_batch_interval_ms: int = _option(
+        50,
+        "with `timeline_server_based`: markers that are asked for within this time are written together",
+        hadoop="hoodie.markers.timeline_server_based.batch.interval_ms",
+        least=1,
+        unit="ms",
+    )
+    markers_batch_threads: int = _option(
+        20,
+        "with `timeline_server_based`: how many files of markers there are at most, each written by one request at a "
+        "time",
+        hadoop="hoodie.markers.timeline_server_based.batch.num_threads",
+        least=1,
+    )
+    markers_address: str = _option(
+        "",
+        "with `timeline_server_based`: where tasks reach the driver's service, as HOST or HOST:PORT; unset: this "
+        "host's name, and a free port",
+    )
+    markers_server: str = _option(
+        "",
+        "with `timeline_server_based`: HOST:PORT of a timeline server that is at work already, such as Hudi's, and is "
+        "to make the markers; unset: the driver's own",
+    )
+    early_conflicts: bool = _option(
+        False,
+        "with `markers`: a file is refused before it is written, if another job at work writes it, or to its group",
+        hadoop="hoodie.write.concurrency.early.conflict.detection.enable",
     )
     summary_report_directory: str = _option(
         "",
@@ -580,6 +637,8 @@ def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
     if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and "bool" not in kind):
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
     choices, least = spec.metadata["choices"], spec.metadata["least"]
+    if isinstance(value, str) and value.lower() in choices:  # Hudi writes some in capitals
+        value = result = value.lower()
     if choices and value not in choices:
         near = difflib.get_close_matches(value, choices, n=1)
         suggestion = f"did you mean {near[0]}? " if near else ""

@@ -15,12 +15,20 @@ from msgspec import Struct
 from lockgate.model.files import FileStatus, Unknown
 
 TAG_LENGTH = 16
+JOB_PART_LENGTH = 6
+"""So many characters at the beginning of a tag are its job's, the same for all of its task attempts."""
+
+
+def job_part_of(marker: str) -> str:
+    """How the tags of a job's task attempts begin, by the job's nonce."""
+    return hashlib.sha256(marker.encode()).hexdigest()[:JOB_PART_LENGTH]
 
 
 def tag_of(marker: str, task_attempt_id: str, nonce: str) -> str:
     """What no other task attempt has, in letters and digits, for the names of its files: made of its job's nonce, its
-    name, and the nonce of its run."""
-    return hashlib.sha256(f"{marker}-{task_attempt_id}-{nonce}".encode()).hexdigest()[:TAG_LENGTH]
+    name, and the nonce of its run. It begins with its job's part, by which a file is known to be that job's."""
+    own = hashlib.sha256(f"{marker}-{task_attempt_id}-{nonce}".encode()).hexdigest()
+    return f"{job_part_of(marker)}{own[: TAG_LENGTH - JOB_PART_LENGTH]}"
 
 
 class Upload(Struct, frozen=True, gc=False):

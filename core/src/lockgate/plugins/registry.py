@@ -42,6 +42,7 @@ BUILT_IN = (
     "lockgate.plugins.builtin.direct_protocol",
     "lockgate.plugins.builtin.stocator_protocol",
     "lockgate.plugins.builtin.emrfs_protocol",
+    "lockgate.plugins.builtin.markers_protocol",
 )
 """Registered before the entry points; the local store is an entry point of this distribution like any store."""
 

@@ -68,6 +68,14 @@ _ABFS_SUITE = {
 _SPARK_AVRO = {"org.apache.spark:spark-avro_2.13": "4.1.1"}
 """The newest on Maven Central when this was written; it serves Spark 4.3 as well."""
 
+HUDI_VERSION = "0.15.0"
+"""The last before Hudi 1: its classes of markers can be made without a table. Markers are the same in both."""
+
+_HUDI = {
+    "org.apache.hudi:hudi-client-common": HUDI_VERSION,
+    "org.apache.hudi:hudi-timeline-service": HUDI_VERSION,
+}
+
 _ALONE = frozenset(
     {
         "org.apache.spark:spark-avro_2.13",
@@ -108,6 +116,11 @@ def abfs_suite_class_path() -> str:
     """Return the class path of Hadoop's own tests of its ABFS connector, with JUnit's console to run them; raises as
     `mini_cluster_class_path`."""
     return f"{_fetched('abfs-suite', _ABFS_SUITE)}/*"
+
+
+def hudi_class_path() -> str:
+    """Return the class path of Hudi's client and its timeline service; raises as `mini_cluster_class_path`."""
+    return f"{_fetched('hudi', _HUDI)}/*"
 
 
 def java() -> str:

@@ -61,6 +61,7 @@ async def an_append_leaves_what_is_there(bench: JobBench) -> None:
         await attempt.write({"p=1/same": b"other", "p=9/new": b"new"})
         await taken.commit([await attempt.commit()])
     except Exception:
+        await bench.give_up_what_shows(taken)
         await bench.expect_visible(seen, "after a commit was refused")
     else:
         raise ContractBroken("an append over a file that is there was not refused")

@@ -119,7 +119,7 @@ async def a_commit_that_fails_restores_the_destination(bench: JobBench) -> None:
                 return
             if seen != OLD:
                 await place.recover(driver.job_id)
-                await _give_up_what_shows(place, driver)
+                await place.give_up_what_shows(driver)
                 seen = await place.visible()
             expect(seen in (OLD, after), f"neither restored nor committed: {sorted(seen)}, told: {error}")
         else:
@@ -166,19 +166,12 @@ async def a_dead_drivers_job_can_be_undone(bench: JobBench) -> None:
 
 async def _expect_whole(bench: JobBench, driver: Driver, after: Files, when: str) -> Files:
     """What is seen: all that the job commits or nothing, and `_SUCCESS` says which."""
-    await _give_up_what_shows(bench, driver)
+    await bench.give_up_what_shows(driver)
     seen = await bench.visible()
     expect(seen in (OLD, after), f"neither undone nor finished {when}: {sorted(seen)}")
     is_named = await bench.last_committed() == driver.job_id
     expect(is_named == (seen == after), f"`_SUCCESS` {'names' if is_named else 'does not name'} the job {when}")
     return seen
-
-
-async def _give_up_what_shows(bench: JobBench, driver: Driver) -> None:
-    """Where readers see committed tasks before their job commits, they do when its driver has died before its commit
-    began, or was refused: then there is nothing to recover, and who does not want it aborts it."""
-    if not bench.protocol.attributes.committed_invisible and await bench.last_committed() != driver.job_id:
-        await bench.abort(driver.job_id)
 
 
 async def _died(bench: JobBench, moment: int, policy: str) -> Driver:

@@ -155,7 +155,7 @@ class TableLog(NamedTuple):
 TABLE_LOGS = (
     TableLog("_delta_log", "", "a Delta table", "with its own format, such as format('delta')"),
     TableLog("metadata", ".metadata.json", "an Iceberg table", "with its own format, such as format('iceberg')"),
-    TableLog(".hoodie", "", "a Hudi table", "with its own format, such as format('hudi')"),
+    TableLog(".hoodie", "hoodie.properties", "a Hudi table", "with its own format, such as format('hudi')"),
     TableLog("_spark_metadata", "", "the table of a Spark file sink", "as its own writer does"),
 )
 """Spark reads what its file sink has written by the sink's log alone (`FileStreamSink.hasMetadata`)."""

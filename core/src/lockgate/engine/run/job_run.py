@@ -9,6 +9,7 @@ from typing import Any
 
 from lockgate.engine.run.hooks import Hooks
 from lockgate.engine.run.logs import get_log
+from lockgate.engine.run.marker_server import MarkerServer
 from lockgate.engine.run.movers import Movers
 from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.runtime import Event, Runtime
@@ -70,6 +71,8 @@ class JobRun:
     stage_now: str = ""
     movers: Movers | None = None
     """Who renames files for a driver; None: it does that itself."""
+    marker_server: MarkerServer | None = None
+    """Who makes the markers of a task attempt's files; None: it makes them itself."""
     held_as: str = ""
     """The nonce of the holder as which this driver moves files, for its movers."""
 

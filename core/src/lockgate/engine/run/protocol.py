@@ -9,7 +9,8 @@ In the order of a job's life:
 | the engine | asks |
 | --- | --- |
 | sets the job up | `set_up_job` |
-| runs a task attempt | `set_up_task`, `set_up_directory`, `open_file`, `send_files`; `commit_task` or `abort_task` |
+| runs a task attempt | `set_up_task`, `set_up_directory`, `announce_file`, `open_file`, `send_files` |
+| ends it | `commit_task` or `abort_task` |
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
 | has committed | `conclude`, `release` |
 | undoes it | `revoke`, `undo`, `discard` |
@@ -121,6 +122,20 @@ class Protocol(ABC):
         Raises:
             FileMissing: the job is over, or the task attempt not set up.
             StoreError: it cannot be made.
+        """
+
+    announces_files: ClassVar[bool] = False
+    """Whether `announce_file` has anything to do."""
+
+    async def announce_file(self, run: JobRun, path: str) -> None:  # noqa: B027  # most announce nothing
+        """Say where others find it, before it is opened, that the attempt is about to write the file at `path`: called
+        right before each `open_file` where `announces_files`. The default says nothing.
+
+        Raises:
+            FileMissing: the job is over.
+            PathError: the file cannot have this name.
+            DestinationConflict: another job at work is about to write it.
+            StoreError: it cannot be said: the file must not be opened.
         """
 
     @abstractmethod

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests import committed_tasks, load_manifests
+from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.renames.roll_back import delete_sources
@@ -35,7 +36,6 @@ from lockgate.protocols.in_place.policies import refuse_policies
 from lockgate.protocols.in_place.visible import refuse_store_that_cannot, take_out_of
 from lockgate.protocols.manifest import publish, staging
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
-from lockgate.protocols.v2.visible import saved
 
 
 class InPlaceProtocol(Protocol):

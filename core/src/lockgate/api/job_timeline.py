@@ -1,0 +1,104 @@
+"""The timeline server of a `Job`: started in its driver, where its options ask for one, and reached from its tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import weakref
+from collections.abc import Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from lockgate.api.io_loop import IO_LOOP
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.marker_server import MarkerServer
+from lockgate.model.errors import PluginError
+from lockgate.protocols.markers import MarkersProtocol
+
+if TYPE_CHECKING:
+    from lockgate.api.timeline_service import TimelineService
+
+WITHOUT = frozenset({"hdfs", "webhdfs"})
+"""Stores on which markers are direct whatever is asked for, as Hudi's are (`WriteMarkersFactory`)."""
+
+
+class JobTimeline:
+    """Which server makes a job's markers. Pickled with the job: what goes along is the address."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self._service: TimelineService | None = None
+
+    def start(self, run: JobRun, *, stays: bool) -> None:
+        """Start the server, if the job asks for one and none is there. `stays`: this process lives as long as the job;
+        where it does not, as one in which Spark plans a write, markers are direct.
+
+        Raises:
+            PluginError: the library that it needs is not installed.
+            StoreError: it cannot listen at the address that the options give.
+        """
+        options = run.options
+        if not asks_for_server(run) or options.markers_server or self._service is not None:
+            return
+        if not stays or run.store.name in WITHOUT:
+            run.log.warning("markers are direct: no timeline server can be had here", store=run.store.name)
+            return
+        service: TimelineService = _module("timeline_service").TimelineService(run)
+        self.address = IO_LOOP.run(service.start(options.markers_address))
+        self._service = service
+        weakref.finalize(self, _stop_later, IO_LOOP.loop, service).atexit = False
+
+    def client(self, run: JobRun) -> MarkerServer | None:
+        """The server, for a task attempt's use; None: markers are direct."""
+        given = run.options.markers_server if asks_for_server(run) and run.store.name not in WITHOUT else ""
+        address = given or self.address
+        if not address or not run.task_attempt_id:
+            return None
+        client: MarkerServer = _module("timeline_client").TimelineClient(run, address, is_ours=not given)
+        return client
+
+    @contextlib.contextmanager
+    def closed(self) -> Iterator[None]:
+        """While the job is committed no marker is taken: what an attempt would write then is not committed. Where the
+        commit fails, they are again."""
+        if self._service is None:
+            yield
+            return
+        self._service.batches.takes = False
+        try:
+            yield
+        except BaseException:
+            self._service.batches.takes = True
+            raise
+
+    def stop(self) -> None:
+        """Stop the server: the job is over."""
+        service, self._service = self._service, None
+        if service is not None:
+            IO_LOOP.run(service.stop())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"address": self.address, "_service": None}
+
+
+def asks_for_server(run: JobRun) -> bool:
+    """Whether a job is to have its markers made by a timeline server."""
+    return run.options.protocol == MarkersProtocol.name and run.options.markers_type == "timeline_server_based"
+
+
+def _stop_later(loop: asyncio.AbstractEventLoop, service: TimelineService) -> None:
+    """Called by a finalizer, on any thread, which must not wait."""
+    if not loop.is_closed():
+        asyncio.run_coroutine_threadsafe(service.stop(), loop)
+
+
+def _module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(f"lockgate.api.{name}")
+    except ImportError as error:
+        raise PluginError(
+            f"a timeline server needs a library that is not installed: {error}",
+            where="markers_type=timeline_server_based",
+            next_step="pip install 'lockgate[http]', on the driver and where tasks run; or markers_type=direct",
+        ) from error

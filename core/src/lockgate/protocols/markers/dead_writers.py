@@ -1,0 +1,56 @@
+"""The next writer rolls a dead one back before it begins.
+
+Seed: "Rolling back failed commits"; Hudi `BaseHoodieWriteClient.rollbackFailedWrites`. Who is dead the signs of life
+say, and the record: a writer that may be alive is left alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from lockgate.engine.inspection.list_jobs import JobStatus, job_state
+from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.record.marker import read_marker_of
+from lockgate.engine.record.neighbours import job_layouts
+from lockgate.engine.recovery.recover import recover_job
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import CommitFenced, LockgateError, StoreError
+from lockgate.model.layout import JobLayout
+from lockgate.model.phases import PHASES
+
+
+async def roll_back_dead(run: JobRun) -> None:
+    """Roll back every job of this protocol below the destination whose driver is dead; of one that is past its commit
+    point, finish it.
+
+    Raises:
+        LockgateError: one cannot be ended; it is as it was.
+    """
+    async for layout in job_layouts(run, without=run.layout.job_directory):
+        if not await _is_by_markers(run, layout):
+            continue
+        try:
+            await _end_if_dead(run, layout)
+        except CommitFenced as error:  # of writers that begin at once another is at it, or it lives after all
+            run.log.info("a dead writer is left to who ends it", other=layout.job_id, error=str(error))
+
+
+async def _is_by_markers(run: JobRun, layout: JobLayout) -> bool:
+    try:
+        marker = await read_marker_of(run, layout)
+    except StoreError:
+        raise
+    except LockgateError:  # damaged: `lockgate jobs` tells
+        return False
+    return marker is not None and marker.options.get("protocol") == run.protocol.name
+
+
+async def _end_if_dead(run: JobRun, layout: JobLayout) -> None:
+    state = await job_state(run, layout)
+    other = dataclasses.replace(run, layout=state.layout, marker="", counters={}, stage_seconds={})
+    if state.status is JobStatus.ABANDONED:
+        run.log.warning("a dead writer is rolled back", other=layout.job_id)
+        await abort_job(other)
+    elif state.status in (JobStatus.CRASHED, JobStatus.LEFT_BEHIND) and state.record is not None:
+        run.log.warning("a dead writer is ended", other=layout.job_id, phase=state.record.phase.value)
+        await recover_job(other, undo=PHASES[state.record.phase].can_undo or None)

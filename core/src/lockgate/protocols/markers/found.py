@@ -1,0 +1,159 @@
+"""The markers of a job, found, and believed or refused, before anything is done by them.
+
+Direct markers and files of many are read alike, whichever the job was to make: a job whose timeline server could not be
+started has direct ones, and Hudi's clients may have made others beside. Directories are listed side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lockgate.engine.manifests.load_manifests import every_attempt
+from lockgate.engine.record.marker import read_marker_of
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.run.concurrency import together
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.sorting import Sorter
+from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
+from lockgate.model.files import FileStatus
+from lockgate.model.hudi_markers import Marker, MarkerLayout, parse_marker, parse_markers, tagged_by
+from lockgate.model.layout import is_unfinished
+
+DIRECTORIES_AT_ONCE = 32
+"""So many directories of direct markers are listed side by side (Hudi: `hoodie.markers.delete.parallelism`, 100)."""
+
+BYTES_MAX = 256 << 20
+"""A longer file of markers is refused."""
+
+
+def is_beside(path: str) -> bool:
+    """Whether this is no marker, but what stands beside markers: what a store has not finished, and the checksums that
+    Hadoop's local filesystem keeps (`ChecksumFileSystem`: `.NAME.crc`)."""
+    name = path.rpartition("/")[2]
+    return is_unfinished(path) or (name.startswith(".") and name.endswith(".crc"))
+
+
+async def files_of_markers(run: JobRun, layout: MarkerLayout) -> tuple[list[str], list[str]]:
+    """What is in the directory of a job's markers, by its top: the paths of files that hold many, and those of
+    everything else, directories with a slash behind them. Without what a store has not finished.
+    """
+    many: list[str] = []
+    others: list[FileStatus] = []
+    async for page in run.store.list_directory(layout.directory):
+        for status in page:
+            if not status.is_directory and layout.number_of(status.path) is not None:
+                many.append(status.path)
+            elif status.is_directory or not (status.path == layout.type_file or is_beside(status.path)):
+                others.append(status)
+    return many, [status.path + ("/" if status.is_directory else "") for status in others]
+
+
+async def read_numbered(run: JobRun, paths: Sequence[str]) -> list[Marker]:
+    """The markers in files of many.
+
+    Raises:
+        ManifestInvalid: one cannot be read as that.
+    """
+    found: list[Marker] = []
+    for path, content in zip(paths, await run.store.read_files(paths, bytes_max=BYTES_MAX), strict=True):
+        if content is None:
+            continue
+        if len(content) > BYTES_MAX:
+            raise ManifestInvalid(
+                f"a file of markers is longer than {BYTES_MAX} bytes",
+                where=run.url(path),
+                next_step="nothing was deleted: find out who wrote it",
+            )
+        found += parse_markers(content, where=run.url(path))
+    return found
+
+
+async def all_markers(run: JobRun, layout: MarkerLayout) -> Sorter[FileStatus]:
+    """The paths of the files that the markers of a job name, sorted, however many there are.
+
+    Raises:
+        ManifestInvalid: one is no marker, or names no place for data; nothing was done by any.
+    """
+    found = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
+    many, others = await files_of_markers(run, layout)
+    found.add([FileStatus(marker.path) for marker in await read_numbered(run, many)])
+    files = [path for path in others if not path.endswith("/")]
+    found.add([FileStatus(_direct(run, layout, path).path) for path in files])
+    directories = [path.rstrip("/") for path in others if path.endswith("/")]
+
+    async def listed(directory: str) -> None:
+        async for page in run.store.list_tree(directory):
+            done = (status.path for status in page if not is_beside(status.path))
+            found.add([FileStatus(_direct(run, layout, path).path) for path in done])
+
+    for start in range(0, len(directories), DIRECTORIES_AT_ONCE):
+        await together(listed(directory) for directory in directories[start : start + DIRECTORIES_AT_ONCE])
+    return found
+
+
+def _direct(run: JobRun, layout: MarkerLayout, path: str) -> Marker:
+    return parse_marker(layout.name_in(path), where=run.url(path))
+
+
+async def nonces_of(run: JobRun) -> frozenset[str]:
+    """The nonces of every attempt at the job, by which its files are known."""
+    found = {run.marker}
+    for layout in await every_attempt(run):
+        try:
+            marker = await read_marker_of(run, layout)
+        except StoreError:
+            raise
+        except LockgateError:  # damaged: what its attempts wrote cannot be told
+            marker = None
+        found.add(marker.nonce if marker is not None else "")
+    record = await read_record(run)
+    found.add(record.marker if record is not None else "")
+    return frozenset(found - {""})
+
+
+async def refuse_liars(run: JobRun, found: Sorter[FileStatus]) -> None:
+    """Make sure that every file that a marker names is the job's by its name.
+
+    Raises:
+        ManifestInvalid: one is not; nothing was deleted.
+    """
+    nonces = await nonces_of(run)
+    for path in _each_once(found):
+        if not tagged_by(path, nonces):
+            raise ManifestInvalid(
+                f"a marker of job {run.layout.job_id} names a file that no task attempt of the job has written, or "
+                "whose job cannot be told any more"
+                if nonces
+                else f"nobody can tell which files are those of job {run.layout.job_id}: its marker, job.json, is gone",
+                where=f"{run.url(path)}\nnamed in {run.url(MarkerLayout(run.layout.job_id).directory)}",
+                next_step="nothing was deleted: delete the marker if it is wrong, and the file too if it is the job's",
+            )
+
+
+def _each_once(found: Sorter[FileStatus]) -> Iterator[str]:
+    last = ""
+    for status in found.in_order():
+        if status.path != last:
+            yield status.path
+        last = status.path
+
+
+async def paths_marked(run: JobRun) -> Marked:
+    """The files that the job's markers name, all of them the job's own.
+
+    Raises:
+        ManifestInvalid: a marker cannot be read, or lies; nothing was deleted.
+    """
+    found = await all_markers(run, MarkerLayout(run.layout.job_id))
+    await refuse_liars(run, found)
+    return Marked(found)
+
+
+class Marked:
+    """Paths, each once, in order; iterated as often as needed."""
+
+    def __init__(self, found: Sorter[FileStatus]) -> None:
+        self._found = found
+
+    def __iter__(self) -> Iterator[str]:
+        return _each_once(self._found)

@@ -1,0 +1,220 @@
+"""The protocol as the engine asks it: what differs from `deferred`, since files are in place before the job commits."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from lockgate.engine.job.target_names import refuse_names
+from lockgate.engine.manifests import committed_tasks, load_manifests
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
+from lockgate.engine.record.marker import read_marker
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.protocol import Attributes
+from lockgate.engine.run.store import OutputFile
+from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
+from lockgate.model.errors import LockgateError, OptionError, OutcomeUnknown, PathError, StoreError
+from lockgate.model.files import FileStatus
+from lockgate.model.hudi_markers import tagged_by
+from lockgate.model.layout import TaskAttempt
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from lockgate.model.receipt import Pin, Receipt
+from lockgate.model.record import CommitRecord
+from lockgate.model.summary import Summary
+from lockgate.model.undone import Undone
+from lockgate.protocols.deferred import DeferredProtocol, job_commit
+from lockgate.protocols.manifest import publish
+from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
+from lockgate.protocols.markers import announce, take_out, task_commit
+from lockgate.protocols.markers.dead_writers import roll_back_dead
+from lockgate.protocols.markers.found import paths_marked
+
+POLICIES = ("append", "fail")
+"""What can be kept by tasks that write before their job commits: both leave alone what they find."""
+
+
+class MarkersProtocol(DeferredProtocol):
+    """Files at their final paths from the first byte on, each announced by a marker. The record is the commit point."""
+
+    name: ClassVar[str] = "markers"
+    description: ClassVar[str] = (
+        "Hudi's markers: tasks write to the final paths, and the job commit deletes what it does not count"
+    )
+    needs: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.CREATE_IF_ABSENT, Capability.ATOMIC_WRITE, Capability.CONSISTENT_LISTING}
+    )
+    alternative: ClassVar[str] = "leave protocol out: where manifest or deferred can be had, they show nothing early"
+    unsafe: ClassVar[str] = (
+        "readers see a file as soon as it is written, of attempts too that are not committed; a task attempt that is "
+        "cut off may add files after its job has ended"
+    )
+    announces_files: ClassVar[bool] = True
+    attributes: ClassVar[Attributes] = Attributes(
+        task_commit_atomic=True,
+        task_commit_repeatable=True,
+        uncommitted_invisible=False,
+        committed_invisible=False,
+        recoverable=True,
+        holds_through_partition=False,
+    )
+
+    # A job and its task attempts.
+
+    async def set_up_job(self, run: JobRun) -> None:
+        """Dead writers are rolled back first. Refused with a policy that would have to be kept before there is a job
+        commit to keep it."""
+        options = run.options
+        if options.conflict not in POLICIES or options.delete_target_files:
+            named = (
+                "delete_target_files" if options.conflict in POLICIES else f"the conflict policy {options.conflict!r}"
+            )
+            raise OptionError(
+                f"{named} cannot be kept by the protocol markers: its tasks would replace data that nobody could bring "
+                "back if the job fails",
+                where=run.url(""),
+                next_step=f"choose {' or '.join(POLICIES)}; or another protocol",
+            )
+        if await read_marker(run) is None:
+            await roll_back_dead(run)
+        await super().set_up_job(run)
+
+    async def set_up_task(self, run: JobRun) -> None:
+        """The directory of the job's markers."""
+        await announce.set_up_task(run)
+
+    async def set_up_directory(self, run: JobRun, directory: str) -> None:
+        """The directories of its path, and of its files' markers."""
+        await announce.set_up_directory(run, directory)
+
+    def needs_tags(self, run: JobRun) -> bool:
+        """By its tag a file is known to be the job's, and no other has its name."""
+        return True
+
+    def working_directory(self, run: JobRun) -> str:
+        """There is none; this is where it would be."""
+        return run.url(run.layout.task_directory(run.task_attempt_id))
+
+    async def announce_file(self, run: JobRun, path: str) -> None:
+        """A marker."""
+        await announce.announce_file(run, path)
+
+    def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
+        """A file at its final path.
+
+        Raises:
+            PathError: it lacks the tag.
+        """
+        if not tagged_by(path, [run.marker]):
+            raise PathError(
+                "the name of a file needs the tag of its task attempt: by that it is known to be the job's",
+                where=run.url(path),
+                next_step="put attempt.tag into the name, apart from other letters and digits: part-0.TAG.parquet",
+            )
+        return run.store.open_output(path)
+
+    async def send_files(
+        self, run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, nonce: str
+    ) -> dict[str, FileStatus]:
+        """They are there."""
+        return dict(written)
+
+    async def commit_task(
+        self,
+        run: JobRun,
+        attempt: TaskAttempt,
+        written: Mapping[str, FileStatus] | None,
+        counters: Mapping[str, int],
+        *,
+        scan: bool = False,
+    ) -> Receipt:
+        """A manifest, written twice."""
+        return await task_commit.commit_task(run, attempt, written, counters, scan=scan)
+
+    async def abort_task(
+        self, run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None = None
+    ) -> None:
+        """A tombstone; what it has written is taken out."""
+        await task_commit.abort_task(run, attempt, written)
+
+    async def committed_tasks(self, run: JobRun) -> list[Receipt]:
+        """By the manifests of earlier attempts at the job."""
+        return await committed_tasks.committed_tasks(run)
+
+    async def load_plan(self, run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
+        """From the pinned manifests."""
+        return await load_manifests.load_plan(run, pins)
+
+    # The job's commit, and its undoing.
+
+    async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
+        """The conflict policy was kept by the tasks. Everything is in place, and every marker can be believed."""
+        for batch in plan.batches():
+            refuse_names(run, batch)
+        await take_out.refuse_unless_marked(run, plan, await paths_marked(run))
+        await refuse_if_taken_away(run, plan)
+        return dataclasses.replace(plan, missing_directories=())
+
+    async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
+        """What attempts have written that are not committed is deleted; all else is in place."""
+        with run.stage("reconcile_markers"):
+            await take_out.take_out_uncommitted(run, plan, await paths_marked(run))
+        if again or run.options.validate_output:
+            await refuse_if_taken_away(run, plan)
+
+    async def conclude(self, run: JobRun, summary: Summary | None, record: CommitRecord) -> Summary | None:
+        """`_SUCCESS`, by a rename where the store has no conditional writes: of its source there is one."""
+        if Capability.CONDITIONAL_WRITE in run.store.capabilities:
+            return await job_commit.conclude(run, summary, record)
+        if record.marks_success and record.summary_nonce:
+            try:
+                await publish.publish(run, record.summary_nonce)
+            except StoreError:
+                raise
+            except LockgateError as error:
+                raise StoreError(error.what, where=error.where, next_step=error.next_step) from error
+        return summary
+
+    async def release(self, run: JobRun) -> None:
+        """The markers, after what they name that does not count."""
+        await take_out.forget(run)
+
+    async def may_be_undone(self, run: JobRun, plan: CommitPlan) -> None:
+        """It has not committed, as far as anything but its record says.
+
+        Raises:
+            OutcomeUnknown: it has.
+        """
+        if await is_committed_by_any_sign(run):
+            job = run.layout.job_id
+            raise OutcomeUnknown(
+                f"job {job} has committed, though its record does not say so: somebody may have deleted the newest "
+                "version of the record",
+                where=run.url(run.layout.job_directory),
+                next_step=f"nothing was touched: {command('recover', run.store.url, job, '--finish')} keeps its files",
+            )
+
+    async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
+        """Every file that was marked is deleted, and those of manifests by their identities."""
+        return await self.discard(run, record)
+
+    async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
+        """The same."""
+        left = await take_out.take_out_all(run)
+        await run.store.delete_files([run.layout.file_list])
+        return Undone(left=left)
+
+    async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:
+        """What is in place is compared."""
+        if phase in (Phase.MOVING, Phase.PUBLISHING):
+            await refuse_if_taken_away(run, plan)
+
+    async def has_performed(self, run: JobRun, plan: CommitPlan) -> bool:
+        """Nothing of it shows by the files: they were in place before."""
+        return False
+
+    async def has_pending(self, run: JobRun, plan: CommitPlan) -> bool:
+        """Nor this."""
+        return False

@@ -1,0 +1,141 @@
+"""Files of the job that do not count, or no more, are deleted: those that manifests name by their identities, and those
+that only markers name by the tags in their names, which no file of another job has.
+
+Hudi: `MarkerBasedRollbackStrategy`, and `HoodieTable.reconcileAgainstMarkers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.renames.roll_back import is_ours
+from lockgate.engine.run.delete_trees import delete_trees
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.sorting import Sorter
+from lockgate.engine.run.store import list_all
+from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
+from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
+from lockgate.model.files import Deleted, FileStatus
+from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout
+from lockgate.model.manifest import Entry
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from lockgate.model.spooled import windows
+from lockgate.protocols.markers.found import Marked, paths_marked
+
+AT_ONCE = 1_000
+"""So many files are deleted by one call."""
+
+
+async def take_out(run: JobRun, files: Sequence[Entry]) -> list[str]:
+    """Delete these, each only if it is the one that was written; the answer: where something else stands."""
+    left: list[str] = []
+    for some in windows(files, AT_ONCE):
+        found = await run.store.stat_files([entry.target for entry in some])
+        there = [(entry, status) for entry, status in zip(some, found, strict=True) if status is not None]
+        ours = [status for entry, status in there if not entry.identity or is_ours(run, entry, status)]
+        left += sorted({status.path for _, status in there} - {status.path for status in ours})
+        if Capability.CONDITIONAL_WRITE in run.store.capabilities:
+            outcomes = await run.store.delete_if_same(ours)
+            left += [each.path for each, done in zip(ours, outcomes, strict=True) if done is Deleted.CHANGED]
+        else:
+            await run.store.delete_files([status.path for status in ours])
+        run.count("files_taken_out", len(ours))
+    return left
+
+
+async def refuse_unless_marked(run: JobRun, plan: CommitPlan, marked: Marked) -> None:
+    """Make sure that every file of the plan has its marker: where one has none, those of files that do not count may
+    be gone as well, and nobody could find these.
+
+    Raises:
+        ManifestInvalid: one has none; nothing was deleted.
+    """
+    known = sum(counts for _, counts in _beside(run, plan, marked))
+    if known != plan.files:
+        raise ManifestInvalid(
+            f"{plan.files - known} of the {plan.files} files that the job commits have no marker: somebody has deleted "
+            "markers, and files of attempts that do not count could not be found",
+            where=run.url(MarkerLayout(run.layout.job_id).directory),
+            next_step="nothing was deleted: run the job again; an abort of this one takes out all that is known of it",
+        )
+
+
+async def take_out_uncommitted(run: JobRun, plan: CommitPlan, marked: Marked) -> None:
+    """Delete what markers name and the plan does not commit."""
+    number = 0
+    for some in windows((path for path, counts in _beside(run, plan, marked) if not counts), AT_ONCE):
+        outcomes = await run.store.delete_files(some)
+        number += sum(outcome is not Deleted.MISSING for outcome in outcomes)
+    run.count("uncommitted_files_deleted", number)
+
+
+def _beside(run: JobRun, plan: CommitPlan, marked: Marked) -> Iterator[tuple[str, bool]]:
+    """Each path that is marked, and whether the plan commits it: both in order, so that one pass over them tells."""
+    sorter = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
+    for batch in plan.batches():
+        sorter.add([FileStatus(entry.target) for entry in batch])
+    targets = (status.path for status in sorter.in_order())
+    target = next(targets, None)
+    for path in marked:
+        while target is not None and target < path:
+            target = next(targets, None)
+        yield path, target == path
+
+
+async def take_out_all(run: JobRun) -> list[str]:
+    """Delete all that the job has written; the answer: where something else stands. Of a job that has committed all the
+    same, since newer versions of its record are lost, nothing.
+
+    Raises:
+        ManifestInvalid: a marker, or a manifest, cannot be believed; nothing was deleted.
+    """
+    if await is_committed_by_any_sign(run):
+        return []
+    marked = await paths_marked(run)
+    manifests = await saved(run)
+    left: list[str] = []
+    for manifest in manifests:
+        left += await take_out(run, manifest.files)
+    # What stands where a manifest's file was is somebody's who has changed it.
+    stay = set(left)
+    for some in windows(marked, AT_ONCE):
+        await run.store.delete_files([path for path in some if path not in stay])
+    return sorted(stay)
+
+
+async def forget(run: JobRun) -> None:
+    """At the end of the job: what attempts have written since it was looked is taken out as well, then the markers go,
+    and the directories above if they are empty. Markers that cannot be believed stay, and so do their files. What
+    counts the pins say, of a record that says that the job has committed, and of no other.
+
+    Raises:
+        StoreError: it could not be done.
+    """
+    layout = MarkerLayout(run.layout.job_id)
+    record = await read_record(run)
+    if await list_all(run.store, layout.directory):
+        try:
+            if record is None:
+                raise ManifestInvalid(
+                    "the job's record is gone",
+                    where=run.url(run.layout.job_directory),
+                    next_step="look whether the job has committed; if not: "
+                    + command("abort", run.store.url, layout.job_id),
+                )
+            if record.phase is Phase.COMMITTED:
+                plan = await run.protocol.load_plan(run, record.pins)
+                await take_out_uncommitted(run, plan, await paths_marked(run))
+            else:
+                await take_out_all(run)
+        except StoreError:
+            raise
+        except LockgateError as error:
+            run.log.warning("markers are left, since nobody can tell what they say", error=str(error))
+            return
+    await delete_trees(run, [layout.directory])
+    await run.store.delete_empty_directories([TEMP, TABLE])

@@ -1,0 +1,106 @@
+"""Task commit and task abort. The attempt's files are in place by then.
+
+The manifest is written to the attempt's own path, then to the task's, as in `lockgate.protocols.deferred.task_commit`:
+the one that came last has the task's, and a driver finds each by its receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lockgate.engine.manifests.aborted_attempts import bury
+from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.record.marker import read_marker
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import CommitFailed, JobNotFound, StoreUnavailable, UsageError
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import TaskAttempt
+from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
+from lockgate.model.receipt import Receipt
+from lockgate.protocols.markers.take_out import take_out
+
+
+async def commit_task(
+    run: JobRun,
+    attempt: TaskAttempt,
+    written: Mapping[str, FileStatus] | None,
+    counters: Mapping[str, int],
+    *,
+    scan: bool = False,
+) -> Receipt:
+    """Save the attempt's manifest, and return the receipt.
+
+    Raises:
+        UsageError: files are to be found in a working directory, of which there is none.
+        JobNotFound: the job is over.
+        CommitFailed: a file is gone, or the manifest could not be saved.
+    """
+    if written is None or (scan and not written):
+        raise UsageError(
+            "with the protocol markers a task attempt has no working directory in which files are found",
+            where=run.url(run.layout.task_directory(attempt.task_attempt_id)),
+            next_step="write every file through attempt.open(path)",
+        )
+    with run.stage("commit_task"):
+        layout = run.layout
+        manifest = TaskManifest(
+            layout.job_id,
+            layout.job_attempt,
+            attempt.task_id,
+            attempt.task_attempt_id,
+            await _entries(run, attempt, written),
+            counters=counters,
+        )
+        content = encode_manifest(manifest, run.below)
+        if await read_marker(run) is None:
+            raise JobNotFound(
+                f"job {layout.job_id} is not at work: it is not set up, or over",
+                where=run.url(layout.job_marker),
+                next_step="nothing of this attempt is committed; its files may be in place: "
+                f"{', '.join(sorted(written)[:3])}",
+            )
+        try:
+            await run.store.write_file(layout.manifest_temporary(attempt.task_attempt_id), content)
+            await run.store.write_file(layout.manifest(attempt.task_id), content)
+        except StoreUnavailable as error:
+            raise CommitFailed(
+                "the manifest could not be saved",
+                where=run.url(layout.manifest(attempt.task_id)),
+                next_step="let the task be tried again",
+            ) from error
+        return manifest.receipt(content)
+
+
+async def _entries(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> list[Entry]:
+    unknown = [path for path, status in written.items() if not status.identity]
+    found = dict(zip(unknown, await run.store.stat_files(unknown), strict=True)) if unknown else {}
+    gone = [path for path, status in found.items() if status is None or status.length != written[path].length]
+    if gone:
+        raise CommitFailed(
+            "a file that this task attempt wrote is gone, or was changed",
+            where=run.url(gone[0]),
+            next_step="the attempt was aborted, or its job is over; let the task be tried again",
+        )
+    # Where they would be staged if they were: a manifest names no other place.
+    nowhere = run.layout.task_directory(attempt.task_attempt_id)
+    files = {path: found.get(path) or status for path, status in written.items()}
+    return [Entry(f"{nowhere}/{path}", path, status.length, status.identity) for path, status in files.items()]
+
+
+async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None) -> None:
+    """Leave the attempt's tombstone, then take out what it has written: what is known here, and what its manifest
+    names. What it marked and did not finish, the job's end takes out.
+
+    Raises:
+        CommitFenced: a job commit that has not ended has pinned the attempt.
+    """
+    with run.stage("abort_task"):
+        await bury(run, attempt)
+        files = [Entry("", path, status.length, status.identity) for path, status in (written or {}).items()]
+        own = run.layout.manifest_temporary(attempt.task_attempt_id)
+        (content,) = await run.store.read_files([own], bytes_max=run.options.manifest_bytes_max)
+        if content is not None:
+            below = await below_root_of(run, run.layout)
+            files += decode_manifest(content, run.layout, below, name=run.url(own)).files
+        await take_out(run, files)
+        await run.store.delete_files([own])

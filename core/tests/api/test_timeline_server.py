@@ -1,0 +1,331 @@
+"""The timeline server: markers of many requests in few files, durable before they are answered, and read back."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+
+import pytest
+from faulty_store import make_faulty
+from lockgate import Job, JobOptions
+from lockgate.api.jobs import recover
+from lockgate.errors import DestinationConflict, FileMissing, ManifestInvalid, PathError, StoreUnavailable
+from lockgate.model.hudi_markers import Marker
+from lockgate.protocols.markers.batches import MarkerBatches
+
+BASE = "/v1/hoodie/marker"
+
+
+def a_job(root: Path, **options) -> Job:
+    job = Job(
+        root, **{"protocol": "markers", "accept_unsafe": True, "markers_type": "timeline_server_based", **options}
+    )
+    job.setup()
+    return job
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    job = a_job(tmp_path, job_id="j", markers_batch_interval_ms=5, patience_seconds=1)
+    yield job
+    job._timeline.stop()
+
+
+def begun(job: Job, files: dict[str, bytes], task: int = 0, attempt: int = 0):
+    ours = job.task_attempt(task, attempt)
+    ours.setup()
+    for path, content in files.items():
+        with ours.open(path.replace("TAG", ours.tag)) as file:
+            file.write(content)
+    return ours
+
+
+def data(root: Path) -> list[bytes]:
+    found = sorted(path for path in root.rglob("*") if path.is_file())
+    return [path.read_bytes() for path in found if path.relative_to(root).parts[0][0] not in "._"]
+
+
+def lines(root: Path, job_id: str = "j") -> list[str]:
+    return sorted(
+        line
+        for path in (root / ".hoodie/.temp" / job_id).glob("MARKERS[0-9]*")
+        for line in path.read_text().splitlines()
+    )
+
+
+def asked(job: Job, what: str, *, post: bool = False, directory: str = "", **query: str) -> str:
+    """The answer of the job's server, as a client of Hudi's asks."""
+    directory = directory or f"{job.url}/.hoodie/.temp/{job.job_id}"
+    given = urllib.parse.urlencode({"markerdirpath": directory, **query})
+    url = f"http://{job._timeline.address}{BASE}/{what}?{given}"
+    with urllib.request.urlopen(urllib.request.Request(url, method="POST" if post else "GET"), timeout=20) as answer:
+        return answer.read().decode()
+
+
+def test_the_markers_of_many_tasks_are_in_few_files(job: Job, tmp_path: Path) -> None:
+    copies = [pickle.loads(pickle.dumps(job)) for _ in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        attempts = list(
+            threads.map(lambda n: begun(copies[n], {f"p={i}/{n}-TAG": b"x" for i in range(10)}, n), range(8))
+        )
+    place = tmp_path / ".hoodie/.temp/j"
+    assert (place / "MARKERS.type").read_bytes() == b"TIMELINE_SERVER_BASED"
+    assert len(lines(tmp_path)) == 80
+    assert {path.name.rstrip("0123456789") for path in place.iterdir()} == {"MARKERS", "MARKERS.type"}
+    job.commit([attempt.commit() for attempt in attempts[1:]])
+    assert len(data(tmp_path)) == 70
+    assert not (tmp_path / ".hoodie").exists()
+
+
+def test_a_request_is_answered_once_its_marker_is_in_a_file(job: Job, tmp_path: Path) -> None:
+    attempt = begun(job, {})
+    name = f"p=1/{attempt.tag}.marker.MERGE"
+    assert asked(job, "create", post=True, markername=name) == "true"
+    assert lines(tmp_path) == [name]
+    assert asked(job, "create", post=True, markername=name) == "false", "it is there"
+    assert lines(tmp_path) == [name]
+
+
+def test_requests_of_one_interval_are_one_write(tmp_path: Path) -> None:
+    job = Job(tmp_path, JobOptions(protocol="markers", accept_unsafe=True, markers_batch_threads=3))
+    job.setup()
+    tag = begun(job, {}).tag
+    run = job._run()
+
+    async def work() -> tuple[int, list[bool]]:
+        batches = MarkerBatches(run)
+        made = await asyncio.gather(*(batches.create(Marker(f"{number % 50}-{tag}")) for number in range(100)))
+        again = await batches.create(Marker(f"0-{tag}"))
+        assert not again
+        flushes = batches.flushes
+        for number in range(4):
+            await batches.create(Marker(f"later-{number}-{tag}"))
+        await batches.close()
+        with pytest.raises(FileMissing, match="no marker is taken any more"):
+            await batches.create(Marker(f"last-{tag}"))
+        return flushes, made
+
+    flushes, made = asyncio.run(work())
+    assert flushes == 1
+    assert sum(made) == 50
+    held = [path.name for path in sorted((tmp_path / ".hoodie/.temp" / job.job_id).iterdir())]
+    assert held == ["MARKERS.type", "MARKERS0", "MARKERS1", "MARKERS2"], "round robin"
+    assert len(lines(tmp_path, job.job_id)) == 54
+    job.abort()
+
+
+def test_the_markers_of_a_dead_server_are_read_back_by_its_successor(tmp_path: Path) -> None:
+    first = a_job(tmp_path, job_id="j")
+    lost = begun(first, {"p=1/TAG": b"lost"})
+    first._timeline.stop()
+    first._show_life_no_more()
+    with pytest.raises(StoreUnavailable, match="makes no marker"):
+        short = Job(tmp_path, first.options.replace(patience_seconds=0.1), job_id="j", nonce=first._marker)
+        short._timeline.address = first._timeline.address
+        begun(short, {"TAG": b"x"}, 1)
+    second = Job(tmp_path, first.options, job_id="j", job_attempt=1)
+    second.setup()
+    kept = begun(second, {"TAG": b"kept"}, 1)
+    assert lines(tmp_path) == sorted([f"p=1/{lost.tag}.marker.CREATE", f"{kept.tag}.marker.CREATE"])
+    assert sorted(asked(second, "all")[2:-2].split('", "')) == lines(tmp_path)
+    second.commit([kept.commit()])
+    assert data(tmp_path) == [b"kept"]
+
+
+def test_no_marker_is_made_while_the_job_is_committed(job: Job, tmp_path: Path) -> None:
+    late = begun(job, {"TAG": b"late"}, 1)
+    receipt = begun(job, {"TAG": b"1"}).commit()
+    with job._timeline.closed(), pytest.raises(FileMissing, match="being committed"):
+        late.open(f"more-{late.tag}")
+    job.commit([receipt])
+    assert data(tmp_path) == [b"1"]
+    with pytest.raises((StoreUnavailable, FileMissing)):
+        late.open(f"again-{late.tag}")
+    assert data(tmp_path) == [b"1"]
+
+
+@pytest.mark.parametrize("type_", ["direct", "timeline_server_based"])
+def test_hudis_names_of_the_options_are_understood(type_: str) -> None:
+    options = JobOptions.resolve(
+        spark_conf={
+            "hoodie.write.markers.type": type_.upper(),
+            "hoodie.markers.timeline_server_based.batch.num_threads": "7",
+            "spark.hadoop.hoodie.markers.timeline_server_based.batch.interval_ms": "20",
+            "hoodie.write.concurrency.early.conflict.detection.enable": "true",
+            "hoodie.table.name": "another's",
+        }
+    )
+    assert (options.markers_type, options.markers_batch_threads, options.markers_batch_interval_ms) == (type_, 7, 20)
+    assert options.early_conflicts
+
+
+def test_markers_are_direct_where_no_server_would_stay(tmp_path: Path) -> None:
+    job = Job(
+        tmp_path,
+        protocol="markers",
+        accept_unsafe=True,
+        markers_type="timeline_server_based",
+        driver_process=0,
+        job_id="j",
+    )
+    job.setup()
+    attempt = begun(job, {"TAG": b"1"})
+    assert (tmp_path / f".hoodie/.temp/j/{attempt.tag}.marker.CREATE").exists()
+    job.commit([attempt.commit()])
+    assert data(tmp_path) == [b"1"]
+
+
+# What a client may ask.
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("../{tag}.marker.CREATE", 400),
+        ("/../{tag}.marker.CREATE", 400),
+        ("p/{tag}", 400),
+        ("p/{tag}.marker.DELETE", 400),
+        ("p/notours.marker.CREATE", 400),
+        (".hoodie/{tag}.marker.CREATE", 400),
+        ("_lockgate/{tag}.marker.CREATE", 400),
+        ("a\nb-{tag}.marker.CREATE", 400),
+        ("", 400),
+    ],
+)
+def test_a_name_that_is_no_file_of_the_job_is_refused(job: Job, tmp_path: Path, name: str, status: int) -> None:
+    tag = begun(job, {}).tag
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        asked(job, "create", post=True, markername=name.format(tag=tag))
+    assert refused.value.code == status
+    assert lines(tmp_path) == []
+
+
+def test_another_directory_is_not_served(job: Job, tmp_path: Path) -> None:
+    for directory in ("/etc", f"{job.url}/.hoodie/.temp/other", f"{tmp_path}/.hoodie/.temp/j/..", ""):
+        for what, post in (("all", False), ("dir/delete", True)):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                asked(job, what, post=post, directory=directory or "x")
+            assert refused.value.code == 404
+
+
+def test_a_client_cannot_delete_markers_that_the_job_needs(job: Job, tmp_path: Path) -> None:
+    attempt = begun(job, {"TAG": b"1"})
+    assert asked(job, "dir/delete", post=True) == "false"
+    assert asked(job, "dir/exists") == "true"
+    assert asked(job, "create-and-merge", directory=f"file:{tmp_path}/.hoodie/.temp/j").count("CREATE") == 1
+    assert lines(tmp_path) == [f"{attempt.tag}.marker.CREATE"]
+
+
+def test_a_name_without_the_tag_is_refused_before_its_file_is_opened(job: Job, tmp_path: Path) -> None:
+    with pytest.raises(PathError, match="tag"):
+        begun(job, {"plain": b"1"})
+    assert data(tmp_path) == []
+
+
+# Files of markers that cannot be read.
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [b"TAG.marker.CREA", b"TAG.marker.CREATE\nTAG", b"\xff\n", b"\n", b"TAG.marker.CREATE\n../x-TAG.marker.CREATE\n"],
+)
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_a_truncated_file_of_markers_is_refused_before_anything_is_deleted(
+    job: Job, tmp_path: Path, bad: bytes, end: str
+) -> None:
+    done = begun(job, {"TAG": b"1"})
+    begun(job, {"TAG": b"not committed"}, 1)
+    file = tmp_path / ".hoodie/.temp/j/MARKERS17"
+    file.write_bytes(bad.replace(b"TAG", done.tag.encode()))
+    receipt = done.commit()
+    with pytest.raises(ManifestInvalid, match="nothing was deleted"):
+        job.commit([receipt]) if end == "commit" else job.abort()
+    assert len(data(tmp_path)) == 2
+    file.unlink()
+    if end == "commit":
+        job.commit([receipt])
+        assert data(tmp_path) == [b"1"]
+    else:
+        recover(str(tmp_path), "j", undo=True, force=True)
+        assert data(tmp_path) == []
+
+
+def test_writers_of_one_file_group_find_each_other_by_their_servers(tmp_path: Path) -> None:
+    first, second = (a_job(tmp_path, early_conflicts=True, markers_batch_interval_ms=5) for _ in range(2))
+    receipt = begun(first, {"p=1/f-0_TAG_1.parquet": b"1"}).commit()
+    begun(second, {"p=1/g-0_TAG_1.parquet": b"another group"})
+    with pytest.raises(DestinationConflict, match=f"{first.job_id}, which is at work, writes to the same file group"):
+        begun(second, {"p=1/f-0_TAG_1.parquet": b"2"}, 1)
+    second.abort()
+    first.commit([receipt])
+    assert data(tmp_path) == [b"1"]
+
+
+# A server that dies at any moment.
+
+
+class Died(Exception):
+    """Nothing more comes of this server."""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_was_answered_is_read_back_whenever_the_server_dies(tmp_path: Path, seed: int) -> None:
+    print(f"seed {seed}")
+    chance = Random(seed)
+    job = Job(tmp_path, protocol="markers", accept_unsafe=True, markers_batch_interval_ms=1, markers_batch_threads=3)
+    job.setup()
+    tag = begun(job, {}).tag
+    store = make_faulty(job)
+    left = chance.randrange(1, 12)
+
+    def fails(name: str, subject) -> bool:
+        """Some writes fail, and once so many have been asked for, all: the server is gone."""
+        nonlocal left
+        if name != "write_file" or "/MARKERS" not in subject:
+            return False
+        left -= 1
+        if left < 0:
+            raise Died
+        if chance.random() < 0.3:
+            raise StoreUnavailable("no answer", where=subject)
+        return False
+
+    store.fail_at = fails
+
+    async def ask(batches: MarkerBatches, number: int) -> str | None:
+        marker = Marker(f"p={number % 3}/{number}-{tag}")
+        await asyncio.sleep(chance.random() / 50)
+        for _ in range(3):
+            try:
+                await batches.create(marker)
+            except StoreUnavailable:
+                continue
+            except Died:
+                return None
+            return marker.name
+        return None
+
+    async def serve() -> set[str]:
+        batches = MarkerBatches(job._run())
+        answers = await asyncio.gather(*(ask(batches, number) for number in range(40)))
+        return {name for name in answers if name is not None}
+
+    answered = asyncio.run(serve())
+    store.fail_at = lambda name, subject: False
+
+    async def succeed() -> set[str]:
+        successor = MarkerBatches(job._run())
+        await successor.create(Marker(f"next-{tag}"))
+        return {marker.name for marker in await successor.all()}
+
+    assert answered <= asyncio.run(succeed())
+    assert answered <= set(lines(tmp_path, job.job_id))
+    assert len(lines(tmp_path, job.job_id)) <= 41 * 3, "a line is repeated in another file at most"
+    job.abort()

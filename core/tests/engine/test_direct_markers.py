@@ -1,0 +1,318 @@
+"""The protocol markers, direct ones: what is where, what counts, who is rolled back, and what is believed."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import lockgate
+import pytest
+from faulty_store import make_faulty
+from lockgate import Job, JobOptions, Receipt
+from lockgate.api.jobs import abort, collect_garbage, jobs, recover
+from lockgate.engine.inspection.list_jobs import JobStatus
+from lockgate.errors import (
+    CapabilityMissing,
+    CommitFailed,
+    CommitRefused,
+    DestinationConflict,
+    JobNotFound,
+    LockgateError,
+    ManifestInvalid,
+    OptionError,
+    PathError,
+    UsageError,
+)
+from lockgate.model.hudi_markers import file_group_of
+
+
+def a_job(root: Path, **options) -> Job:
+    job = Job(root, protocol="markers", accept_unsafe=True, **options)
+    job.setup()
+    return job
+
+
+def begun(job: Job, files: dict[str, bytes], task: int = 0, attempt: int = 0):
+    """An attempt that has written files; `TAG` in their names stands for its tag."""
+    ours = job.task_attempt(task, attempt)
+    ours.setup()
+    for path, content in files.items():
+        with ours.open(path.replace("TAG", ours.tag)) as file:
+            file.write(content)
+    return ours
+
+
+def done(job: Job, files: dict[str, bytes], task: int = 0, attempt: int = 0) -> Receipt:
+    return begun(job, files, task, attempt).commit()
+
+
+def all_files(root: Path) -> set[str]:
+    return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+
+
+def data(root: Path) -> list[bytes]:
+    names = sorted(name for name in all_files(root) if not name.startswith(("_", ".")))
+    return [(root / name).read_bytes() for name in names]
+
+
+def test_a_marker_is_there_before_its_file_and_names_it(tmp_path: Path) -> None:
+    job = a_job(tmp_path, job_id="j")
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    name = f"p=1/a-{attempt.tag}.parquet"
+    file = attempt.open(name)
+    assert (tmp_path / f".hoodie/.temp/j/{name}.marker.CREATE").read_bytes() == b""
+    file.write(b"1")
+    file.close()
+    assert (tmp_path / name).read_bytes() == b"1"
+    job.commit([attempt.commit()])
+    assert data(tmp_path) == [b"1"]
+    assert not (tmp_path / ".hoodie").exists()
+    assert lockgate.verify(str(tmp_path)).findings == []
+
+
+@pytest.mark.parametrize(("operation", "told"), [("create", "CREATE"), ("merge", "MERGE"), ("MERGE", "MERGE")])
+def test_a_marker_says_what_kind_of_write_it_is(tmp_path: Path, operation: str, told: str) -> None:
+    job = a_job(tmp_path, job_id="j", markers_operation=operation)
+    begun(job, {"f-0_TAG_1.parquet": b"", ".f-0_1.log.1_0-TAG-0": b""})
+    markers = {path.name.rpartition(".marker.")[2] for path in (tmp_path / ".hoodie/.temp/j").iterdir()}
+    assert markers == {told, "APPEND"}
+
+
+def test_what_no_committed_attempt_wrote_is_deleted_at_the_job_commit(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    begun(job, {"p=1/TAG": b"died"}, 0, 0)
+    done(job, {"p=1/TAG": b"lost the race", "TAG": b"too"}, 0, 1)
+    receipt = done(job, {"p=1/TAG": b"won"}, 0, 2)
+    assert len(data(tmp_path)) == 4
+    summary = job.commit([receipt])
+    assert data(tmp_path) == [b"won"]
+    assert summary.lockgate is not None
+    assert "readers see a file as soon as it is written" in summary.lockgate.unsafe
+
+
+def test_an_abort_takes_out_all_that_was_marked_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "p=1").mkdir()
+    (tmp_path / "p=1/old").write_bytes(b"old")
+    job = a_job(tmp_path)
+    begun(job, {"p=1/TAG": b"died"}, 0, 0)
+    done(job, {"TAG": b"committed"}, 1, 0)
+    job.abort()
+    assert all_files(tmp_path) == {"p=1/old"}
+
+
+def test_a_job_of_markers_does_not_make_the_destination_a_hudi_table(tmp_path: Path) -> None:
+    first, second = a_job(tmp_path), a_job(tmp_path)
+    receipts = done(first, {"TAG": b"1"}), done(second, {"TAG": b"2"})
+    first.commit([receipts[0]])
+    second.commit([receipts[1]])
+    assert sorted(data(tmp_path)) == [b"1", b"2"]
+    (tmp_path / ".hoodie").mkdir()
+    (tmp_path / ".hoodie/hoodie.properties").touch()
+    with pytest.raises(DestinationConflict, match="is a Hudi table"):
+        a_job(tmp_path)
+
+
+# Dead writers.
+
+
+def test_the_next_writer_rolls_a_dead_one_back_first(tmp_path: Path) -> None:
+    killed = a_job(tmp_path)
+    begun(killed, {"TAG": b"half"})
+    done(killed, {"p=1/TAG": b"whole"}, 1)
+    alive = a_job(tmp_path)
+    assert len(data(tmp_path)) == 2, "a writer that may be alive is left alone"
+    alive.abort()
+    job = a_job(tmp_path, alive_seconds=0)
+    assert data(tmp_path) == []
+    job.commit([done(job, {"TAG": b"new"})])
+    assert data(tmp_path) == [b"new"]
+    assert [state.status for state in jobs(str(tmp_path))] == [JobStatus.COMMITTED]
+
+
+@pytest.mark.parametrize("moment", ["delete_files", "stat_files"])
+def test_a_writer_that_died_in_its_commit_is_rolled_back_by_the_next(tmp_path: Path, moment: str) -> None:
+    job = a_job(tmp_path, on_failure="leave", validate_output=True)
+    receipt = done(job, {"TAG": b"1"})
+    begun(job, {"TAG": b"other"}, 1)
+    names = {name for name in all_files(tmp_path) if "/" not in name}
+    asked: list[str] = []
+
+    def fails(name: str, subject) -> bool:
+        if name != moment or names.isdisjoint(subject):
+            return False
+        asked.append(name)
+        # The third look at what is in place comes once the record says `moving`.
+        return len(asked) == (1 if moment == "delete_files" else 3)
+
+    make_faulty(job).fail_at = fails
+    with pytest.raises(CommitFailed, match="was left as it is"):
+        job.commit([receipt])
+    assert b"1" in data(tmp_path)
+    a_job(tmp_path, alive_seconds=0)
+    assert data(tmp_path) == []
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+@pytest.mark.parametrize("end", ["abort", "undo", "gc", "the next writer"])
+def test_a_committed_job_whose_record_lost_its_newest_versions_keeps_its_files(
+    tmp_path: Path, lost: int, end: str
+) -> None:
+    job = a_job(tmp_path, cleanup_skip=True)
+    job.commit([done(job, {"TAG": b"1"})])
+    versions = sorted(
+        (tmp_path / "_lockgate/jobs" / job.job_id).glob("commit*.json"), key=lambda path: path.stat().st_mtime_ns
+    )
+    for version in versions[-lost:]:
+        version.unlink()
+    with contextlib.suppress(LockgateError):
+        if end == "abort":
+            abort(str(tmp_path), job.job_id, force=True)
+        elif end == "undo":
+            recover(str(tmp_path), job.job_id, undo=True, force=True)
+        elif end == "gc":
+            collect_garbage(str(tmp_path), options=JobOptions(alive_seconds=0))
+        else:
+            a_job(tmp_path, alive_seconds=0)
+    assert data(tmp_path) == [b"1"]
+
+
+def test_an_operator_ends_a_job_by_its_id_alone(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    begun(job, {"TAG": b"1"})
+    abort(str(tmp_path), job.job_id, force=True)
+    assert all_files(tmp_path) == set()
+    with pytest.raises(JobNotFound):
+        done(job, {"TAG": b"late"})
+
+
+# What is refused.
+
+
+def test_it_asks_for_accept_unsafe_and_says_why(tmp_path: Path) -> None:
+    with pytest.raises(CapabilityMissing, match="as soon as it is written"):
+        Job(tmp_path, protocol="markers")
+
+
+@pytest.mark.parametrize("options", [{"conflict": "replace"}, {"delete_target_files": True}], ids=str)
+def test_what_its_tasks_could_not_take_back_is_refused_by_name(tmp_path: Path, options: dict) -> None:
+    with pytest.raises(OptionError, match="cannot be kept by the protocol markers"):
+        a_job(tmp_path, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a", ".hoodie/a-TAG", "p\n-TAG", "00000TAG"])
+def test_a_name_that_no_marker_could_tell_is_refused(tmp_path: Path, name: str) -> None:
+    job = a_job(tmp_path)
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with pytest.raises(PathError):
+        attempt.open(name.replace("TAG", attempt.tag))
+    assert data(tmp_path) == []
+
+
+def test_files_that_were_not_announced_are_not_found_by_a_scan(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with pytest.raises(UsageError, match="no working directory"):
+        attempt.commit()
+
+
+# Markers that lie.
+
+LIES = {
+    "a file of nobody": "p=1/old.marker.CREATE",
+    "another job's file": "p=1/{other}.marker.CREATE",
+    "no operation": "p=1/{tag}.marker.DELETE",
+    "no marker": "p=1/{tag}",
+    "a committer's own": "_lockgate/{tag}.marker.CREATE",
+    "a table's own": ".hoodie/{tag}.marker.CREATE",
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_a_marker_that_lies_is_refused_before_anything_is_deleted(tmp_path: Path, lie: str, end: str) -> None:
+    other = a_job(tmp_path)
+    theirs = begun(other, {"p=1/TAG": b"theirs"})
+    (tmp_path / "p=1/old").write_bytes(b"old")
+    job = a_job(tmp_path)
+    receipt = done(job, {"p=1/TAG": b"ours"})
+    begun(job, {"TAG": b"not committed"}, 1)
+    marker = tmp_path / ".hoodie/.temp" / job.job_id / LIES[lie].format(tag=theirs.tag, other=theirs.tag)
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    marker.touch()
+    before = {name for name in all_files(tmp_path) if not name.startswith("_lockgate/")}
+    with pytest.raises(ManifestInvalid, match="nothing was deleted"):
+        job.commit([receipt]) if end == "commit" else job.abort()
+    assert {name for name in all_files(tmp_path) if not name.startswith("_lockgate/")} == before
+    marker.unlink()
+    if end == "commit":
+        job.commit([receipt])
+        assert sorted(data(tmp_path)) == [b"old", b"ours", b"theirs"]
+    else:
+        recover(str(tmp_path), job.job_id, undo=True, force=True)
+        assert sorted(data(tmp_path)) == [b"old", b"theirs"]
+
+
+def test_a_marker_of_a_file_that_is_not_there_harms_nobody(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    attempt = begun(job, {"TAG": b"1"})
+    (tmp_path / f".hoodie/.temp/{job.job_id}/gone-{attempt.tag}.marker.MERGE").touch()
+    job.commit([attempt.commit()])
+    assert data(tmp_path) == [b"1"]
+
+
+def test_a_commit_is_refused_whose_markers_somebody_has_deleted(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    receipt = done(job, {"TAG": b"1"})
+    for marker in (tmp_path / ".hoodie/.temp" / job.job_id).iterdir():
+        marker.unlink()
+    with pytest.raises(CommitRefused, match="1 of the 1 files that the job commits have no marker"):
+        job.commit([receipt])
+    job.abort()
+    assert data(tmp_path) == []
+
+
+def test_a_file_that_somebody_has_changed_is_left_by_an_abort(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    attempt = begun(job, {"TAG": b"1"})
+    attempt.commit()
+    (tmp_path / attempt.tag).write_bytes(b"edited")
+    job.abort()
+    assert data(tmp_path) == [b"edited"]
+
+
+# Early conflicts.
+
+
+@pytest.mark.parametrize(
+    ("path", "group"),
+    [
+        ("p=1/f-0_1-0-1_001.parquet", "p=1/f-0"),
+        ("p=1/.f-0_001.log.1_1-0-1", "p=1/f-0"),
+        ("p_1/part-0.parquet", "p_1/part-0.parquet"),
+        ("part_0.parquet", "part_0.parquet"),
+    ],
+)
+def test_the_file_group_is_what_hudis_names_say(path: str, group: str) -> None:
+    assert file_group_of(path) == group
+
+
+def test_writers_of_one_file_group_find_each_other_before_either_writes(tmp_path: Path) -> None:
+    first, second = a_job(tmp_path, early_conflicts=True), a_job(tmp_path, early_conflicts=True)
+    receipt = done(first, {"p=1/f-0_TAG_1.parquet": b"1"})
+    begun(second, {"p=1/g-0_TAG_1.parquet": b"another group", "p=2/f-0_TAG_1.parquet": b"another partition"})
+    with pytest.raises(DestinationConflict, match=f"{first.job_id}, which is at work, writes to the same file group"):
+        begun(second, {"p=1/f-0_TAG_1.parquet": b"2"}, 1)
+    second.abort()
+    first.commit([receipt])
+    assert data(tmp_path) == [b"1"]
+
+
+def test_a_writer_that_is_dead_stands_in_nobodys_way(tmp_path: Path) -> None:
+    second = a_job(tmp_path, early_conflicts=True, alive_seconds=0)
+    first = a_job(tmp_path, early_conflicts=True)
+    begun(first, {"f-0_TAG_1.parquet": b"1"})
+    second.commit([done(second, {"f-0_TAG_1.parquet": b"2"})])

@@ -1,0 +1,61 @@
+"""Hudi's own classes of markers, in a Java process of ours: `HudiInterop.java` compiled and driven."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from java_program import JavaProgram
+
+SOURCE = Path(__file__).with_name("HudiInterop.java")
+
+
+class HudiJvm(JavaProgram):
+    """The Java process. A context manager; `work` is a directory for the compiled class and the log."""
+
+    def __init__(self, work: Path, class_path: str) -> None:
+        super().__init__(SOURCE, class_path, work)
+
+    def at(self, base: Path, instant: str, server: str = "") -> HudiMarkers:
+        """The markers of one instant of the table at `base`: direct ones, or through the server at `HOST:PORT`."""
+        return HudiMarkers(self, base, instant, server)
+
+    def serve(self, base: Path) -> str:
+        """Start Hudi's timeline service; its `HOST:PORT`."""
+        return f"127.0.0.1:{self.call('serve', base=str(base))}"
+
+    def stop_serving(self) -> None:
+        """Stop it."""
+        self.call("stop")
+
+
+class HudiMarkers:
+    """What `DirectWriteMarkers`, `TimelineServerBasedWriteMarkers` and `MarkerUtils` do."""
+
+    def __init__(self, jvm: HudiJvm, base: Path, instant: str, server: str) -> None:
+        host, _, port = server.partition(":")
+        self._jvm = jvm
+        self._where = {"base": str(base), "instant": instant, **({"host": host, "port": int(port)} if server else {})}
+
+    def create(self, partition: str, file: str, operation: str) -> bool:
+        """Make a marker."""
+        return bool(self._jvm.call("create", partition=partition, file=file, type=operation, **self._where))
+
+    def delete(self) -> bool:
+        """Delete all."""
+        return bool(self._jvm.call("delete", **self._where))
+
+    def exists(self) -> bool:
+        """Whether there are any."""
+        return bool(self._jvm.call("exists", **self._where))
+
+    def names(self, which: str = "all") -> list[str]:
+        """`all` markers; or the files of those that are `created_and_merged`, or `appended`."""
+        return list(self._jvm.call(which, **self._where))
+
+    def marker_type(self) -> str:
+        """What `MARKERS.type` says."""
+        return str(self._jvm.call("marker_type", **self._where))
+
+    def in_files(self) -> dict[str, list[str]]:
+        """The markers in each file of many."""
+        return dict(self._jvm.call("server_markers", **self._where))
