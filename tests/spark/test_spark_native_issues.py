@@ -28,8 +28,6 @@ from troubled_tasks import going_wrong
 
 cloudpickle.register_pickle_by_value(troubled_tasks)
 
-OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
-V2 = "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version", "2"
 LeftOver = Callable[[str], list[str]]
 
 both = pytest.mark.parametrize("with_lockgate", [True, False])
@@ -74,20 +72,30 @@ def counts(spark: Any, table: str) -> dict[Any, int]:
     return {row.p: row.n for row in spark.sql(f"SELECT p, count(*) n FROM {table} GROUP BY p").collect()}
 
 
-def held_until(go: Path) -> Any:
-    """A function for columns whose task waits until this file is there."""
+def held_until(go: Path, smallest: int = 0) -> Any:
+    """A function for columns whose task waits until this file is there, at numbers from `smallest` on."""
 
     def hold(value):  # Spark would make something of type hints
-        (go.parent / "begun").touch()
-        while not go.exists():
-            time.sleep(0.05)
+        if value >= smallest:
+            (go.parent / "begun").touch()
+            while not go.exists():
+                time.sleep(0.05)
         return value
 
     return udf(hold, "long")
 
 
-def beside(spark: Any, go: Path, slow: Callable[[], None], quick: Callable[[], None]) -> list[BaseException]:
-    """Run `quick` from its beginning to its end while `slow` is between its tasks' beginning and their end. What went
+def tasks_ended(spark: Any) -> int:
+    """Of the stages at work."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+    return sum(stage.numCompletedTasks for stage in stages if stage is not None)
+
+
+def beside(
+    spark: Any, go: Path, slow: Callable[[], None], quick: Callable[[], None], after: int = 0
+) -> list[BaseException]:
+    """Run `quick` from its beginning to its end while `slow` holds a task, and has ended `after` others. What went
     wrong in either."""
     failures: list[BaseException] = []
 
@@ -99,7 +107,7 @@ def beside(spark: Any, go: Path, slow: Callable[[], None], quick: Callable[[], N
 
     thread = threading.Thread(target=guarded, args=(slow,))
     thread.start()
-    while not (go.parent / "begun").exists():
+    while not (go.parent / "begun").exists() or tasks_ended(spark) < after:
         thread.join(0.1)
         assert thread.is_alive(), failures
     guarded(quick)
@@ -109,21 +117,31 @@ def beside(spark: Any, go: Path, slow: Callable[[], None], quick: Callable[[], N
 
 
 @both
+@pytest.mark.parametrize("slow_fails", [True, False])
 def test_spark_37210_two_static_partitions_are_overwritten_at_once(
-    writers: Any, table: str, tmp_path: Path, with_lockgate: bool
+    writers: Any, table: str, tmp_path: Path, with_lockgate: bool, slow_fails: bool
 ) -> None:
-    """By Spark's default both stage below the table's `_temporary/0`: whoever ends first deletes the other's."""
-    go = tmp_path / "go"
-    writers.udf.register("held", held_until(go))
+    """By Spark's default both stage below the table's `_temporary/0`, and whoever ends first commits what tasks of the
+    other have done, and deletes what was there: rows are seen before their job has ended, and stay if it fails."""
+    go, seen = tmp_path / "go", []
+    writers.udf.register("held", held_until(go, smallest=3))
+    end = "CAST(raise_error('no more') AS BIGINT)" if slow_fails else "held(id)"
 
     def slow() -> None:
-        writers.sql(f"INSERT OVERWRITE {table} PARTITION (p = 1) SELECT held(id) FROM range(0, 5, 1, 1)")
+        rows = f"SELECT CASE WHEN held(id) = 5 THEN {end} ELSE id END FROM range(0, 6, 1, 2)"
+        writers.sql(f"INSERT OVERWRITE {table} PARTITION (p = 1) {rows}")
 
     def quick() -> None:
         writers.sql(f"INSERT OVERWRITE {table} PARTITION (p = 2) SELECT id FROM range(0, 7, 1, 1)")
+        seen.append(len(list((tmp_path / "table" / "p=1").glob("*.parquet"))))
 
-    failures = beside(writers, go, slow, quick)
-    assert (counts(writers, table) == {1: 5, 2: 7} and not failures) is with_lockgate, failures
+    failures = beside(writers, go, slow, quick, after=1)
+    assert ["no more" in str(each) for each in failures] == [True] * slow_fails
+    if with_lockgate:
+        assert counts(writers, table) == {1: 10 if slow_fails else 6, 2: 7}
+    else:
+        assert seen == [1], "a file of the job that had not ended, and none of those before it"
+        assert counts(writers, table) == {1: 3 if slow_fails else 6, 2: 7}
 
 
 @both
@@ -158,10 +176,11 @@ def test_spark_33019_a_failed_job_shows_no_task_by_algorithm_2(
     the job fails, unless it is aborted in time, and Spark has no list of them."""
     rows_of(writers, 0, 60).write.parquet(destination)
     failing = "CASE WHEN id = 99 THEN raise_error('no more') ELSE id END AS id"
-    rows = writers.range(0, 100, 1, 2).selectExpr(failing, "id % 3 AS p")
+    # Four tasks in two threads: when the last one begins, at least two have committed.
+    rows = writers.range(0, 100, 1, 4).selectExpr(failing, "id % 3 AS p")
     with told(writers, mapreduce__fileoutputcommitter__algorithm__version="2"), pytest.raises(Exception) as caught:
         rows.write.mode("append").parquet(destination)
-    print(str(caught.value)[:300])
+    assert "no more" in str(caught.value)
     count = writers.read.parquet(destination).count()
     assert (count == 60) is with_lockgate
     if with_lockgate:
