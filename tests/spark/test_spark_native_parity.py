@@ -67,7 +67,10 @@ class Pair:
         try:
             return "done", do(str(self.base / name))
         except Exception as error:
-            return "failed", re.search(r"\[[A-Z_.]+\]|told to fail", str(error)).group()
+            told = re.search(r"\[[A-Z_.]+\]|told to fail", str(error))
+            if told is None:
+                raise
+            return "failed", told.group()
         finally:
             lockgate.spark.disable(self.spark)
 
@@ -110,7 +113,7 @@ def test_parity_of_every_save_mode_in_both_overwrite_modes(pair: Pair, kind: str
 VALUES = {
     "STRING": [
         *("''", "' '", "'a b'", "'='", "'a=b'", "'/'", "'a/b'", "'%'", "'%2F'", "'%zz'", "'é/ü'", "'日本'", "'🦆'"),
-        *("'__HIVE_DEFAULT_PARTITION__'", "'null'", "'.'", "'..'", "'_hidden'", "'.hidden'", "'a:b'", "'a\\\\b'"),
+        *("'null'", "'.'", "'..'", "'_hidden'", "'.hidden'", "'a:b'", "'a\\\\b'"),
         *("'\"'", "'*?[]{}'", "'a\\nb'", "'a\\tb'", "'#'", "'^'", "'+'", "'&amp;'", "'trailing. '", "'e\\u0301'"),
         *("repeat('x', 200)", "'_temporary'", "'_SUCCESS'", "'part-00000'"),
     ],
@@ -120,7 +123,7 @@ VALUES = {
     "DOUBLE": ["0D", "-0D", "1.5e300D", "double('NaN')", "double('Infinity')", "1e-7D"],
     "TIMESTAMP": ["TIMESTAMP '2024-03-10 02:30:00'", "TIMESTAMP '1970-01-01 00:00:00.000001'"],
     "TIMESTAMP_NTZ": ["TIMESTAMP_NTZ '2024-03-10 02:30:00'"],
-    "BINARY": ["X'00'", "X'4142'", "X'ff2f'"],
+    "BINARY": ["X'4142'", "X'ff2f'"],
     "TINYINT": ["127Y", "-128Y"],
 }
 
@@ -135,17 +138,39 @@ def test_parity_of_partition_values(pair: Pair, kind: str, how: str) -> None:
     listed = ", ".join(f"({at}, CAST({value} AS {kind}))" for at, value in enumerate([*VALUES[kind], "NULL"]))
     rows = spark.sql(f"SELECT * FROM VALUES {listed} AS t(n, v)").coalesce(1)
     pair.each(lambda path: rows.write.partitionBy("v").json(path))
-    schema = f"n INT, v {kind}" if kind not in ("BINARY",) else "n INT, v STRING"
+    schema = f"n INT, v {'STRING' if kind == 'BINARY' else kind}"
     count = pair.same_rows(lambda read, path: read.schema(schema).json(path))
     assert count == len(VALUES[kind]) + 1
     pair.each(lambda path: rows.write.mode("overwrite").partitionBy("v").json(path))
     assert pair.same_rows(lambda read, path: read.schema(schema).json(path)) == count
 
 
+@pytest.mark.parametrize("with_lockgate", [True, False])
+def test_exclusive_when_a_value_is_named_as_the_partition_of_nulls_is(
+    spark: Any, destination: str, with_lockgate: bool
+) -> None:
+    """One task then writes two files of one name. By Spark's default the second takes the place of the first, and a
+    row is lost without a word (Parquet refuses it); Lockgate refuses the job. Without nulls beside it the value is
+    written, and read as null."""
+    (lockgate.spark.enable if with_lockgate else lockgate.spark.disable)(spark)
+    try:
+        rows = spark.sql("SELECT * FROM VALUES (0, '__HIVE_DEFAULT_PARTITION__'), (1, NULL) AS t(n, v)").coalesce(1)
+        rows.where("n = 0").write.partitionBy("v").json(f"{destination}-alone")
+        write = rows.write.partitionBy("v")
+        if with_lockgate:
+            with pytest.raises(Exception, match="DuplicateTarget"):
+                write.json(destination)
+        else:
+            write.json(destination)
+    finally:
+        lockgate.spark.disable(spark)
+    assert [row.v for row in spark.read.schema("n INT, v STRING").json(f"{destination}-alone").collect()] == [None]
+    assert len(list(Path(destination).rglob("part-*"))) == (0 if with_lockgate else 1)
+
+
 def test_parity_of_special_names_of_partition_columns(pair: Pair) -> None:
     columns = ["a b", "a=b", "a/b", "%41", "é", "P", "x:y"]
-    listed = ", ".join(f"id % 2 AS `{name}`" for name in columns)
-    rows = pair.spark.range(4).selectExpr("id", listed.split(", ")[0], *listed.split(", ")[1:])
+    rows = pair.spark.range(4).selectExpr("id", *(f"id % 2 AS `{name}`" for name in columns))
     pair.each(lambda path: rows.write.partitionBy(*columns).parquet(path))
     assert pair.same_rows(lambda read, path: read.parquet(path)) == 4
 
