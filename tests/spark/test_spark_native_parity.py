@@ -27,7 +27,6 @@ cloudpickle.register_pickle_by_value(troubled_tasks)
 JOB_ID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ARROW_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
-FORMATS = "parquet", "orc", "csv", "json", "text"
 LeftOver = Callable[[str], list[str]]
 
 
@@ -87,8 +86,13 @@ def rows_of(spark: Any, begin: int = 0, end: int = 60) -> Any:
     return spark.range(begin, end, 1, 2).selectExpr("CAST(id AS STRING) AS s", "id % 3 AS p", "id % 2 AS q")
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-@pytest.mark.parametrize("how", ["static", "dynamic"])
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        *(("parquet", "static"), ("parquet", "dynamic"), ("orc", "static")),
+        *(("csv", "dynamic"), ("json", "static"), ("text", "dynamic")),
+    ],
+)
 def test_parity_of_every_save_mode_in_both_overwrite_modes(pair: Pair, kind: str, how: str) -> None:
     """Two levels of partitions; each write finds what the ones before have left."""
     spark = pair.spark
@@ -128,8 +132,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("kind", VALUES)
-@pytest.mark.parametrize("how", ["static", "dynamic"])
+@pytest.mark.parametrize(("kind", "how"), [("STRING", "dynamic"), *((kind, "static") for kind in VALUES)])
 def test_parity_of_partition_values(pair: Pair, kind: str, how: str) -> None:
     """Null and special values: the same directories, the same rows when Spark reads them back, and none that an
     overwrite of the same partitions leaves twice."""
@@ -146,26 +149,21 @@ def test_parity_of_partition_values(pair: Pair, kind: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("with_lockgate", [True, False])
-def test_exclusive_when_a_value_is_named_as_the_partition_of_nulls_is(
+def test_a_value_that_is_named_as_the_partition_of_nulls_is_refused_beside_nulls(
     spark: Any, destination: str, with_lockgate: bool
 ) -> None:
-    """One task then writes two files of one name. By Spark's default the second takes the place of the first, and a
-    row is lost without a word (Parquet refuses it); Lockgate refuses the job. Without nulls beside it the value is
-    written, and read as null."""
+    """One task would write two files of one name: Spark's default meets the first when it makes the second, and
+    Lockgate sees it in the job commit. By itself the value is written, and read as null."""
     (lockgate.spark.enable if with_lockgate else lockgate.spark.disable)(spark)
     try:
         rows = spark.sql("SELECT * FROM VALUES (0, '__HIVE_DEFAULT_PARTITION__'), (1, NULL) AS t(n, v)").coalesce(1)
         rows.where("n = 0").write.partitionBy("v").json(f"{destination}-alone")
-        write = rows.write.partitionBy("v")
-        if with_lockgate:
-            with pytest.raises(Exception, match="DuplicateTarget"):
-                write.json(destination)
-        else:
-            write.json(destination)
+        with pytest.raises(Exception, match="DuplicateTarget" if with_lockgate else "TASK_WRITE_FAILED"):
+            rows.write.partitionBy("v").json(destination)
     finally:
         lockgate.spark.disable(spark)
     assert [row.v for row in spark.read.schema("n INT, v STRING").json(f"{destination}-alone").collect()] == [None]
-    assert len(list(Path(destination).rglob("part-*"))) == (0 if with_lockgate else 1)
+    assert list(Path(destination).rglob("part-*")) == []
 
 
 def test_parity_of_special_names_of_partition_columns(pair: Pair) -> None:
@@ -181,7 +179,8 @@ def test_parity_of_tables_in_sql(pair: Pair) -> None:
 
     def table(path: str) -> list[list[str]]:
         name = f"lg_parity_{Path(path).name}"
-        spark.sql(f"CREATE TABLE {name} (id BIGINT, a STRING, b DATE) USING orc PARTITIONED BY (a, b) LOCATION '{path}'")
+        columns = "(id BIGINT, a STRING, b DATE) USING orc PARTITIONED BY (a, b)"
+        spark.sql(f"CREATE TABLE {name} {columns} LOCATION '{path}'")
         try:
             spark.sql(f"INSERT INTO {name} SELECT id, CAST(id % 2 AS STRING), DATE '2024-01-01' FROM range(20)")
             spark.sql(f"INSERT INTO {name} PARTITION (a = 'x/y', b = DATE '2024-02-29') SELECT id FROM range(3)")
