@@ -10,7 +10,9 @@ from lockgate_lab.servers.azurite import Azurite
 from lockgate_lab.servers.fake_gcs import FakeGcsServer
 from lockgate_lab.servers.hadoop_jars import (
     abfs_class_path,
+    abfs_connector_jars,
     abfs_suite_class_path,
+    gcs_connector_jar,
     hudi_class_path,
     java,
     mini_cluster_class_path,
@@ -33,7 +35,9 @@ __all__ = [
     "VersityGateway",
     "VersityGatewayOfVersions",
     "abfs_class_path",
+    "abfs_connector_jars",
     "abfs_suite_class_path",
+    "gcs_connector_jar",
     "hudi_class_path",
     "java",
     "mini_cluster_class_path",

@@ -75,10 +75,13 @@ _HUDI = {
     "org.apache.hudi:hudi-client-common": HUDI_VERSION,
     "org.apache.hudi:hudi-timeline-service": HUDI_VERSION,
 }
+_GCS_CONNECTOR = {"com.google.cloud.bigdataoss:gcs-connector:jar:shaded": "4.0.4"}
+"""Google's connector of Hadoop to Cloud Storage, with all that it needs in its one jar."""
 
 _ALONE = frozenset(
     {
         "org.apache.spark:spark-avro_2.13",
+        "com.google.cloud.bigdataoss:gcs-connector:jar:shaded",
         "org.apache.hadoop:hadoop-azure",
         "org.apache.hadoop:hadoop-aws",
         "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3",
@@ -109,6 +112,19 @@ def s3a_class_path() -> str:
 def spark_avro_jar() -> str:
     """Return the jar with Spark's format `avro`, which PySpark does not bring; raises as `mini_cluster_class_path`."""
     (jar,) = _fetched("spark-avro", _SPARK_AVRO, _ALONE).glob("spark-avro_*.jar")
+    return str(jar)
+
+
+def abfs_connector_jars() -> list[str]:
+    """Return the jars by which a Spark session knows `abfs://`: the rest of `abfs_class_path` it has; raises as
+    `mini_cluster_class_path`."""
+    found = _fetched("abfs", _ABFS, _ALONE)
+    return [str(jar) for name in ("hadoop-azure", "wildfly-openssl") for jar in found.glob(f"{name}-*.jar")]
+
+
+def gcs_connector_jar() -> str:
+    """Return Google's jar by which a Spark session knows `gs://`; raises as `mini_cluster_class_path`."""
+    (jar,) = _fetched("gcs-connector", _GCS_CONNECTOR, _ALONE).glob("gcs-connector-*.jar")
     return str(jar)
 
 
@@ -157,9 +173,10 @@ def _fetch(directory: Path, jars: Mapping[str, str], alone: frozenset[str]) -> N
 
 
 def _dependency(name: str, version: str, is_alone: bool) -> str:
-    group, artifact, *kind = name.split(":")
+    group, artifact, *more = name.split(":")
+    kinds = "".join(f"<{tag}>{value}</{tag}>" for tag, value in zip(("type", "classifier"), more, strict=False))
     nothing = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
     return (
         f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
-        f"{f'<type>{kind[0]}</type>' if kind else ''}{nothing if is_alone else ''}</dependency>"
+        f"{kinds}{nothing if is_alone else ''}</dependency>"
     )

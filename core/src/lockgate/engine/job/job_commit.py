@@ -27,6 +27,7 @@ from lockgate.engine.record.recorded_options import options_for_record
 from lockgate.engine.record.replaced_lists import delete_lists, still_set_aside, write_replaced
 from lockgate.engine.record.summaries import success_summary, write_file_list
 from lockgate.engine.record.transactions import keep_outcome, save_for_outcome
+from lockgate.engine.renames.emptied_directories import delete_emptied_directories
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
@@ -285,6 +286,7 @@ async def _publish(run: JobRun, log: RecordLog, plan: CommitPlan, files: FileLis
     else:
         await record_commit(run, log, surely=surely)
     assert log.now is not None
+    await delete_emptied_directories(run, plan)
     return await wind_up(run, summary, log.now, replaced=bool(plan.set_aside), noted=noted)
 
 
