@@ -92,6 +92,7 @@ async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
             run.runtime.user,
             run.store.url.uri,
             options_for_marker(run.options),
+            run.part_of,
         )
         if await _created(run, marker):
             return True, None
