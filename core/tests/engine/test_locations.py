@@ -263,7 +263,7 @@ def test_complete_without_receipts_is_refused_where_locations_were_declared(tabl
     assert read(at) == OLD
 
 
-@pytest.mark.parametrize("policies", [("replace", "append"), ("append", "replace"), ("replace", "replace")])
+@pytest.mark.parametrize("policies", [("replace", "append"), ("replace", "replace")])
 def test_contained_locations_within_one_another_are_not_replaced(tables: Tables, policies: tuple[str, str]) -> None:
     at = {"table": tables("table"), "outer": tables("outer"), "inner": tables("outer/inner")}
     for table in at.values():
