@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,12 +12,16 @@ from typing import Any
 
 import lockgate
 import lockgate.spark
+import pyarrow.parquet as pq
 import pytest
+from kill_tree import kill_tree
 from lockgate.api.jobs import collect_garbage
 from lockgate.spark.native_session import PYTHON_SETTING
+from plugin_site import site_with
 
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 LeftOver = Callable[[str], list[str]]
+HERE = Path(__file__).parent
 
 
 @pytest.fixture
@@ -171,39 +173,37 @@ def test_two_partitions_that_share_a_location_and_one_within_another_are_as_with
 
 
 @pytest.mark.parametrize("end", ["finish", "undo", "gc"])
-def test_resumable_a_killed_driver_is_recovered_at_the_table_for_all_its_places(
-    tmp_path: Path, left_over: LeftOver, end: str
+def test_resumable_a_killed_driver_is_ended_at_the_table_for_all_its_places(
+    java: str, tmp_path: Path, left_over: LeftOver, end: str
 ) -> None:
-    """Killed in its job commit, when some places hold new files; or (`gc`) while its tasks write."""
-    script = Path(__file__).with_name("killed_locations_driver.py")
+    """Killed in its job commit, when the places beside the table's had new files; or (`gc`) while its tasks wrote."""
+    site = site_with(tmp_path / "site", "held_stage")
+    environment = {"PYTHONPATH": f"{site}:{HERE}", "HELD_STAGE_BASE": str(tmp_path), "HELD_NUMBER": "3"}
     driver = subprocess.Popen(
-        [sys.executable, script, tmp_path, end], stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, str(HERE / "killed_locations_driver.py"), str(tmp_path), "tasks" if end == "gc" else "commit"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
     )
     assert driver.stdout is not None
-    line = next(line for line in driver.stdout if line.startswith("ready"))
-    os.killpg(driver.pid, signal.SIGKILL)
-    for process in map(int, line.split()[1:]):
-        try:
-            os.kill(process, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    driver.wait()
-    places = {name: tmp_path / name for name in ("table", "two", "three")}
-    table = str(places["table"])
+    try:
+        assert next((line for line in driver.stdout if line.startswith("ready")), "")
+    finally:
+        kill_tree(driver.pid)
+        driver.wait()
+    places = [tmp_path / "table", tmp_path / "two", tmp_path / "three"]
+    table = str(places[0])
     (job_id,) = [state.job_id for state in lockgate.jobs(table) if state.status.value != "committed"]
     if end == "gc":
         options = lockgate.JobOptions(alive_seconds=0)
-        for name in ("two", "three"):
-            found = {each.path: each.action for each in collect_garbage(str(places[name]), options=options)}
-            assert found.get(f"_lockgate/jobs/{job_id}") == "kept"
+        assert [each.action for each in collect_garbage(str(places[1]), options=options)] == ["kept"]
         collect_garbage(table, options=options)
     else:
+        assert "is a part of" in lockgate.recover(str(places[1]))[job_id].problem
         (recovery,) = lockgate.recover(table, job_id, undo=end == "undo", force=True).values()
         assert recovery.outcome == {"finish": "finished", "undo": "undone"}[end]
-    rows = {"finish": (4, 4, 4), "undo": (10, 10, 10), "gc": (10, 10, 10)}[end]
-    import pyarrow.parquet as pq
-
-    for place, expected in zip((places["table"] / "p=1", places["two"], places["three"]), rows, strict=True):
-        assert sum(pq.read_metadata(path).num_rows for path in place.glob("*.parquet")) == expected
-    assert [found for place in places.values() for found in left_over(str(place))] == []
-    assert not [path for path in tmp_path.rglob("*") if re.search(rf"/{job_id}/", str(path))]
+    rows = 4 if end == "finish" else 10
+    for place in (places[0] / "p=1", *places[1:]):
+        assert sum(pq.read_metadata(path).num_rows for path in place.glob("*.parquet")) == rows
+    assert [found for place in places for found in left_over(str(place))] == []
+    assert not [path for place in places for path in (place / "_lockgate" / "replaced").rglob("*")]

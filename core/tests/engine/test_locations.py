@@ -48,6 +48,7 @@ def prepare(at: dict[str, Any], **options: Any) -> tuple[Job, list[Receipt]]:
     for name, policy in POLICIES.items():
         part = part_of(job, str(at[name].root), policy)
         declare(job, part.url)
+        declare(job, part.url.replace("file://", "file:"))  # as Hadoop spells it
         part.setup()
         parts[part] = [at[name].task(part, {"new": b"new"})]
     commit_with(job, parts)

@@ -86,7 +86,7 @@ async def part_at(run: JobRun, url: str, policy: str = "append") -> AsyncIterato
 async def declared_locations(run: JobRun) -> list[str]:
     """The locations that task attempts of this job have declared, as URLs.
 
-    A declaration that is not what its name says is of a task that died while it wrote it, before it made anything in
+    One location may be declared by several spellings. A declaration that is not what its name says is of a task that died while it wrote it, before it made anything in
     that location.
     """
     if not run.may_have_locations:
@@ -97,7 +97,7 @@ async def declared_locations(run: JobRun) -> list[str]:
         if (digest := location_digest(status.path))
     }
     paths = sorted(found)
-    urls: list[str] = []
+    urls: set[str] = set()
     for start in range(0, len(paths), 64):
         some = paths[start : start + 64]
         contents = await run.store.read_files(some, bytes_max=URL_BYTES_MAX)
@@ -105,10 +105,10 @@ async def declared_locations(run: JobRun) -> list[str]:
             if content is None or digest_of(content) != found[path]:
                 continue
             try:
-                urls.append(str(parse_url(content.decode())))
+                urls.add(str(parse_url(content.decode())))
             except (PathError, UnicodeDecodeError):
                 run.log.warning("a declared location is no URL", path=path)
-    return urls
+    return sorted(urls)
 
 
 async def refuse_if_in_parts(run: JobRun) -> None:

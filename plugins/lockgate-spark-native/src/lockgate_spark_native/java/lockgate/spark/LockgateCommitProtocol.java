@@ -132,11 +132,7 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
 
     @Override
     public String newTaskTempFile(TaskAttemptContext context, Option<String> directory, FileNameSpec spec) {
-        String target = name(context, spec);
-        if (directory.isDefined() && !directory.get().isEmpty()) {
-            target = directory.get() + "/" + target;
-        }
-        return staged.below.add(target, context);
+        return add(staged.below, directory.isDefined() ? directory.get() : "", context, spec);
     }
 
     @Override
@@ -152,11 +148,8 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
         if (location.toUri().getScheme() == null) {
             throw new IllegalStateException("the location of a partition has no scheme\n  " + directory);
         }
-        if (location.equals(destination)) {
-            return staged.below.add(name(context, spec), context);
-        }
         if (isWithin(location, destination)) {
-            return staged.below.add(below(location, destination) + "/" + name(context, spec), context);
+            return add(staged.below, below(location, destination), context, spec);
         }
         String scheme = location.toUri().getScheme().toLowerCase(Locale.ROOT);
         if (!schemes.contains(scheme)) {
@@ -167,19 +160,26 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
                             + " lockgate.spark.disable(spark) for this insert");
         }
         String url = location.toString();
-        return staged
-                .at(
+        StagedFiles there =
+                staged.at(
                         url,
                         new Path(location, tasks).toString(),
                         new Path(root, marker).toString(),
-                        new Location(url, declarations, marker, partMarker))
-                .add(name(context, spec), context);
+                        new Location(url, declarations, marker, partMarker));
+        return add(there, "", context, spec);
     }
 
-    private String name(TaskAttemptContext context, FileNameSpec spec) {
+    /** Spark counts the files of a partition from 0; those of two partitions that share a directory get other names. */
+    private String add(StagedFiles files, String directory, TaskAttemptContext context, FileNameSpec spec) {
         String base = context.getConfiguration().get("mapreduce.output.basename", "part");
         int split = context.getTaskAttemptID().getTaskID().getId();
-        return spec.prefix() + String.format(Locale.ROOT, "%s-%05d-%s", base, split, sparkJobId) + spec.suffix();
+        String name = spec.prefix() + String.format(Locale.ROOT, "%s-%05d-%s", base, split, sparkJobId);
+        String prefix = directory.isEmpty() ? "" : directory + "/";
+        String target = prefix + name + spec.suffix();
+        for (int again = 1; files.has(target); again++) {
+            target = prefix + name + "-" + again + spec.suffix();
+        }
+        return files.add(target, context);
     }
 
     @Override

@@ -4,6 +4,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -31,6 +32,7 @@ final class StagedFiles {
     private final Path marker;
     private final String nonce = UUID.randomUUID().toString().replace("-", "").substring(0, 6);
     private final Map<String, String> targets = new LinkedHashMap<>();
+    private final Set<String> taken = new HashSet<>();
     private final Location location;
 
     /** Below the destination; or, with a location, below that. The marker is the job's own, at its destination. */
@@ -38,6 +40,10 @@ final class StagedFiles {
         this.directory = new Path(tasks, String.format(Locale.ROOT, "attempt_%06d_%d", task, attempt));
         this.marker = new Path(marker);
         this.location = location;
+    }
+
+    boolean has(String target) {
+        return taken.contains(target);
     }
 
     /** Where the file that will be at this path of the destination is to be written. */
@@ -53,6 +59,7 @@ final class StagedFiles {
         }
         String staged = "_" + targets.size() + "-" + plainExtension(name) + "-" + nonce + "_";
         targets.put(staged, target);
+        taken.add(target);
         return new Path(directory, staged).toString();
     }
 
