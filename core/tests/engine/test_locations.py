@@ -291,3 +291,39 @@ def test_jobs_of_a_location_shows_the_part(tables: Tables) -> None:
     (state,) = [each for each in jobs(str(at["one"].root)) if each.job_id == job.job_id]
     assert state.status is JobStatus.RUNNING
     job.abort()
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_continuity_a_driver_that_sleeps_anywhere_while_others_end_its_job_changes_nothing_more(
+    tables: Tables, undo: bool
+) -> None:
+    ends: set[str] = set()
+    for calls in range(0, 400, 4):
+        at = fill(tables, calls)
+        job, receipts = prepare(at)
+        made, found = 0, ""
+
+        def sleeps(name: str, subject: Any, where: str, calls: int = calls, job: Job = job, at: Any = at) -> bool:
+            nonlocal made, found
+            made += 1
+            if made == calls:
+                url = str(at["table"].root)
+                try:
+                    found = recover(url, job.job_id, undo=undo, force=True)[job.job_id].outcome
+                except UsageError:  # it is past its commit point
+                    found = recover(url, job.job_id, force=True)[job.job_id].outcome
+            return False
+
+        try:
+            asyncio.run(commit_once(faulty(job, sleeps), receipts))
+        except LockgateError:
+            assert found
+        job._show_life_no_more()
+        for name in ("table", *POLICIES):
+            collect_garbage(str(at[name].root), options=job.options.replace(alive_seconds=0.0))
+        assert read(at) == (OLD if found == "undone" else NEW), (calls, found)
+        assert left_over(at) == [], (calls, found)
+        ends.add(found)
+        if made < calls:
+            break
+    assert ("undone" if undo else "finished") in ends

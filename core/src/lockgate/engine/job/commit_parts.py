@@ -95,7 +95,7 @@ async def _give_back(run: JobRun, log: RecordLog, error: BaseException) -> None:
     try:
         await log.advance(Phase.REFUSED, reason=str(error)[:2000])
     except LockgateError as second:
-        run.log.warning("the claim of a part is left to the abort of the whole", error=str(second))
+        run.log.info("the claim of a part is left to the abort of the whole", error=str(second))
 
 
 async def move_parts(parts: list[ClaimedPart]) -> None:

@@ -86,8 +86,8 @@ async def part_at(run: JobRun, url: str, policy: str = "append") -> AsyncIterato
 async def declared_locations(run: JobRun) -> list[str]:
     """The locations that task attempts of this job have declared, as URLs.
 
-    One location may be declared by several spellings. A declaration that is not what its name says is of a task that died while it wrote it, before it made anything in
-    that location.
+    One location may be declared by several spellings. A declaration that is not what its name says is of a task that
+    died while it wrote it, before it made anything in that location.
     """
     if not run.may_have_locations:
         return []
