@@ -1,6 +1,7 @@
 """A Spark driver that is killed with an overwrite of a table with partitions elsewhere under way:
 `python killed_locations_driver.py BASE WHEN`. WHEN is `commit`: its job commit is held (`held_stage`) when the parts in
-the other places have moved their files; or `tasks`: its first task has committed, and its second hangs. It says so then.
+the other places have moved their files; or `tasks`: its first task has committed, and its second hangs. It says so
+then.
 """
 
 from __future__ import annotations
