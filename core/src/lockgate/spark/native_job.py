@@ -16,6 +16,7 @@ from lockgate.api.staged_tasks import receipts_of
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import CapabilityMissing, CleanupFailed, CommitFenced, LockgateError, OptionError
 from lockgate.model.options import OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
+from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named
 from lockgate.spark.driver_terminal import following_spark
 from lockgate.spark.native_locations import commit_elsewhere, replaced_parts, staged_below, staged_elsewhere
@@ -52,8 +53,9 @@ class NativeJob(msgspec.Struct):
         options = following_spark(options, of_write, spark_conf, environment)
         registry = registry_of(options)
         registry.check_policy(options)
-        # A partition may be on any store.
-        names = registry.session_options(registry.schemes())
+        # A partition may be on any store that Spark's own writers can be committed on.
+        schemes = {parse_url(self.url).scheme, *registry.schemes(registry.protocol(PROTOCOL).needs)}
+        names = registry.session_options(schemes)
         if of_store := {name.lower(): value for name, value in spark_conf.items() if is_named(name.lower(), names)}:
             options = options.replace(store=of_store | dict(options.store))
         if options.replace_below:
