@@ -308,17 +308,6 @@ def test_a_bucketed_table_and_create_table_as_select(native: Any, tmp_path: Path
         native.sql("DROP TABLE lg_b")
 
 
-def test_a_partition_in_a_location_of_its_own_is_refused(native: Any, table: str, tmp_path: Path) -> None:
-    native.sql(f"ALTER TABLE {table} ADD PARTITION (a = 9, b = 9) LOCATION '{tmp_path / 'elsewhere'}'")
-    (tmp_path / "elsewhere").mkdir(exist_ok=True)
-    (tmp_path / "elsewhere" / "_kept").touch()
-    for how in ("INTO", "OVERWRITE"):
-        with pytest.raises(Exception, match="a partition in a location of its own cannot be written through Lockgate"):
-            native.sql(f"INSERT {how} {table} PARTITION (a = 9, b = 9) SELECT 1")
-    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == ["_kept"]
-    assert sum(counts(native, table).values()) == 60
-
-
 def test_a_streams_file_sink_is_refused_rather_than_unsafe(native: Any) -> None:
     with pytest.raises(Exception, match="a file sink of a stream"):
         native._jvm.org.apache.spark.internal.io.FileCommitProtocol.instantiate(

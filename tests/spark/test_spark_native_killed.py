@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,24 +16,12 @@ import lockgate.spark
 import pytest
 from kill_tree import kill_tree, parents
 from lockgate.spark.native_session import PYTHON_SETTING
+from plugin_site import site_with
 
 LeftOver = Callable[[str], list[str]]
 HERE = Path(__file__).parent
 DRIVER = HERE / "killed_native_driver.py"
 OPTIONS = lockgate.JobOptions(alive_seconds=0)
-
-
-def site_with(site: Path, plugin: str) -> Path:
-    """A directory for PYTHONPATH in which this module of ours is installed as a plugin."""
-    metadata = site / f"lockgate_{plugin}-1.dist-info"
-    metadata.mkdir(parents=True)
-    (source,) = [path for path in (HERE / f"{plugin}.py", HERE.parent / "kills" / f"{plugin}.py") if path.exists()]
-    shutil.copy(source, site)
-    (metadata / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: lockgate-{plugin.replace('_', '-')}\nVersion: 1\n"
-    )
-    (metadata / "entry_points.txt").write_text(f"[lockgate]\n{plugin} = {plugin}\n")
-    return site
 
 
 def python_with(path: Path, **environment: str) -> Path:

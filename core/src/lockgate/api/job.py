@@ -52,6 +52,7 @@ from lockgate.model.layout import TaskAttempt as TaskAttemptName
 from lockgate.model.options import JobOptions, OptionFields, names_given
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
+from lockgate.model.record import RecordedLocation
 from lockgate.model.redaction import redact
 from lockgate.model.summary import Summary
 from lockgate.model.uploads import tag_of
@@ -134,6 +135,8 @@ class Job:
         self._is_set_up = False
         self._end = ""
         self._has_failed = False
+        self._part_of = ""
+        self._locations: Sequence[RecordedLocation] | None = None
         self._sign: SignOfLife | None = None
         self._timeline = JobTimeline()
         self._attempts: set[TaskAttempt] = set()
@@ -358,6 +361,8 @@ class Job:
 
     def _run(self, task_attempt_id: str = "") -> JobRun:
         run = job_run(self._open(), self.options, self.layout, marker=self._marker, task_attempt_id=task_attempt_id)
+        run.part_of, run.locations = self._part_of, self._locations or ()
+        run.may_have_locations = self._locations is not None
         run.marker_server = self._timeline.client(run)
         return run
 

@@ -18,6 +18,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | JOB                                                 | the job's directory |
 | ATTEMPT                                             | the job attempt directory |
 | `ATTEMPT/job.json`                                  | the job's marker: whose job this is, and its options |
+| `ATTEMPT/locations/_{digest}`                       | a location elsewhere, declared before a task writes to it |
 | `ATTEMPT/tasks/{task_attempt_id}/`                  | a task attempt's private working directory |
 | `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-{extension}-{nonce}_` | a staged file; other writers give other names |
 | `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-uploads-{nonce}_` | what completes uploads, where no manifest may |
@@ -185,6 +186,15 @@ class JobLayout:
     def job_marker(self) -> str:
         """The job's marker, created if absent by job setup: a second job of the same id is refused by it."""
         return f"{self.attempt_directory}/job.json"
+
+    @property
+    def locations(self) -> str:
+        """Where task attempts declare the locations beside the destination that they write to."""
+        return f"{self.attempt_directory}/locations"
+
+    def location(self, digest: str) -> str:
+        """The declaration of a location: its URL, by the SHA-256 of that text."""
+        return f"{self.locations}/_{digest}"
 
     @property
     def tasks(self) -> str:
@@ -473,6 +483,12 @@ def is_staged(name: str) -> bool:
     """Whether a name in a task attempt's working directory is one that `JobLayout.staged` gives: of a file that was
     opened by the path that it will have, which the name does not say."""
     return re.fullmatch(r"_[0-9]+-[A-Za-z0-9]{1,12}-[0-9a-f]{6}_", name) is not None
+
+
+def location_digest(path: str) -> str | None:
+    """The digest in the name of a declared location; None for any other file."""
+    match = re.fullmatch(r"(?:.*/)?_([0-9a-f]{64})", path)
+    return None if match is None else match.group(1)
 
 
 def record_sequence(name: str) -> int | None:

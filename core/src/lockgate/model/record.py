@@ -71,12 +71,27 @@ def _reaches(ground: Ground, other: Ground) -> bool:
     return any(path.startswith(f"{directory}/") for directory in ground.below for path in touched)
 
 
+class RecordedLocation(Struct, frozen=True):
+    """A location beside the destination of a job, where a job of the same id, a part of it, commits the files that are
+    to go there: its URL, conflict policy and pins, so that anybody can bring that part to the end of the whole; and
+    what it adds to the job's summary."""
+
+    url: str
+    policy: str = "append"
+    pins: Sequence[Pin] = ()
+    files: int = 0
+    bytes: int = 0
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
 class CommitRecord(Struct, frozen=True):
     """One version of the record. `updated` is in seconds since 1970; `marker` is the nonce of the marker of the job
     attempt that commits, empty where another program set the job up; `set_aside_nonce` and `set_aside_digest` name
     the list of replaced files and its SHA-256, both empty where nothing is replaced; `missing` and `left` are what a
     rollback could not make as it was, kept for whoever ends the job after one who found it and died; `given_up`: its
-    holder does nothing more, though it may live; `follows` is None in the first version."""
+    holder does nothing more, though it may live; `locations` are where parts of this job are, named before any of them
+    is claimed; `part_of`: the URL of the destination of the job that this one is a part of, which decides its end;
+    `follows` is None in the first version."""
 
     job_id: str
     job_attempt: int
@@ -103,6 +118,8 @@ class CommitRecord(Struct, frozen=True):
     left: Sequence[str] = ()
     marker: str = ""
     given_up: bool = False
+    locations: Sequence[RecordedLocation] = ()
+    part_of: str = ""
     follows: Predecessor | None = None
     type: str = RECORD_TYPE
 

@@ -45,13 +45,22 @@ class FileList(Struct, frozen=True, omit_defaults=True):
     digest: str = ""
 
 
+class LocationSummary(Struct, frozen=True, omit_defaults=True):
+    """What a job has committed in a location beside its destination."""
+
+    url: str
+    files: int = 0
+    bytes: int = 0
+
+
 class LockgateSummary(Struct, frozen=True, omit_defaults=True):
     """What only Lockgate tells. Times in seconds, sizes in bytes.
 
     `attempts` is how many task attempts the commit is made of; `weaker` names capabilities that weaken a
     guarantee and that the commit relied on; `unsafe` says what the protocol does not promise, where it calls itself
     unsafe; `extra` holds each value that a task's manifest had under a name of its own
-    (Hadoop's `extraData`), at most a hundred a name; `error` is set in the report of a failed job.
+    (Hadoop's `extraData`), at most a hundred a name; `error` is set in the report of a failed job; `locations` are
+    those beside the destination, whose files are not among `files`.
     """
 
     version: str = ""
@@ -70,6 +79,7 @@ class LockgateSummary(Struct, frozen=True, omit_defaults=True):
     stage_seconds: Mapping[str, float] = field(default_factory=dict)
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
     error: str = ""
+    locations: Sequence[LocationSummary] = ()
 
 
 class Summary(Struct, frozen=True, omit_defaults=True):

@@ -246,6 +246,11 @@ class PluginRegistry:
             next_step=next_step,
         )
 
+    def schemes(self, needs: Collection[Capability] = ()) -> list[str]:
+        """The schemes of the URLs that are served here by stores whose usual destinations have these capabilities."""
+        kinds = [kind for kind in self._stores.values() if set(needs) <= kind.capabilities]
+        return sorted({scheme for kind in kinds for scheme in kind.schemes})
+
     def session_options(self, schemes: Collection[str]) -> tuple[str, ...]:
         """What the stores of these schemes read of Hadoop's names in a Spark session; see `StoreKind`."""
         kinds = [kind for kind in self._stores.values() if not set(schemes).isdisjoint(kind.schemes)]

@@ -54,7 +54,7 @@ class NativeDriver:
             job = self._jobs.get(key)
         job = job or asked.job()
         if request["do"] == "setup":
-            told = native_job.set_up(job)
+            told = native_job.set_up(job, asked)
             with self._lock:
                 # Held until it ends: for so long its driver's sign of life is renewed.
                 self._jobs[key] = job
@@ -62,7 +62,7 @@ class NativeDriver:
         try:
             if request["do"] == "commit":
                 with drawing_on(self._terminal):
-                    return native_job.commit(job, request["messages"])
+                    return native_job.commit(job, asked, request["messages"])
             return native_job.abort(job)
         finally:
             if request["do"] == "abort" or job.ended:

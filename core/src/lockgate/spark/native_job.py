@@ -11,15 +11,15 @@ import msgspec
 
 from lockgate.api.job import Job
 from lockgate.api.job_runs import registry_of
+from lockgate.api.locations import declare_location, marker_of_parts, may_have_locations
 from lockgate.api.staged_tasks import receipts_of
-from lockgate.engine.manifests.staged_elsewhere import StagedFile, StagedTask
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import CapabilityMissing, CleanupFailed, CommitFenced, LockgateError, OptionError
-from lockgate.model.layout import TaskAttempt
 from lockgate.model.options import OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
 from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named
 from lockgate.spark.driver_terminal import following_spark
+from lockgate.spark.native_locations import commit_elsewhere, replaced_parts, staged_below, staged_elsewhere
 from lockgate.spark.save_policy import KEEPS, NamedPolicy, named_policy
 
 log = get_log()
@@ -31,13 +31,15 @@ PROTOCOL = "manifest"
 class NativeJob(msgspec.Struct):
     """What a request says of its job. `settings` are of the session and of the write, under the names that they have in
     Hadoop's configuration; `replaced` are the directories that Spark would have deleted, relative to the destination,
-    empty for the whole of it; `dynamic`: Spark replaces the partitions that the job writes."""
+    empty for the whole of it, `replaced_locations` those elsewhere, as URLs; `dynamic`: Spark replaces the partitions
+    that the job writes."""
 
     url: str
     job_id: str
     nonce: str
     settings: dict[str, str] = {}
     replaced: list[str] = []
+    replaced_locations: list[str] = []
     dynamic: bool = False
 
     def options(self, environment: Mapping[str, str]) -> JobOptions:
@@ -51,7 +53,9 @@ class NativeJob(msgspec.Struct):
         options = following_spark(options, of_write, spark_conf, environment)
         registry = registry_of(options)
         registry.check_policy(options)
-        names = registry.session_options({parse_url(self.url).scheme})
+        # A partition may be on any store that Spark's own writers can be committed on.
+        schemes = {parse_url(self.url).scheme, *registry.schemes(registry.protocol(PROTOCOL).needs)}
+        names = registry.session_options(schemes)
         if of_store := {name.lower(): value for name, value in spark_conf.items() if is_named(name.lower(), names)}:
             options = options.replace(store=of_store | dict(options.store))
         if options.replace_below:
@@ -60,7 +64,7 @@ class NativeJob(msgspec.Struct):
                 next_step="leave it out: INSERT OVERWRITE … PARTITION (…) says what is replaced",
             )
         named = named_policy(of_write, spark_conf, environment) or NamedPolicy(options.conflict, "", by_write=False)
-        if not self.dynamic and not self.replaced:
+        if not self.dynamic and not self.replaced and not self.replaced_locations:
             if named.policy not in KEEPS:
                 raise _contradiction(named, "Spark's save mode replaces nothing here")
             return options
@@ -70,6 +74,9 @@ class NativeJob(msgspec.Struct):
             meant = "replace-partitions"
         elif "" in self.replaced:
             meant = "replace"
+        elif not self.replaced:
+            # All that is replaced is elsewhere, and its parts replace it.
+            return options.replace(conflict="append")
         else:
             meant = "replace-below"
         if named.policy not in ("append", meant):
@@ -92,28 +99,50 @@ class NativeJob(msgspec.Struct):
                 next_step='df.write.format("lockgate") writes there; or lockgate.spark.disable(spark), which leaves '
                 "this write to Spark's own committer",
             )
+        may_have_locations(job)
         return job
 
 
-def set_up(job: Job) -> dict[str, Any]:
-    """Set the job up; where its tasks write, relative to the destination, and the file that says that it is at work.
+def set_up(job: Job, asked: NativeJob) -> dict[str, Any]:
+    """Set the job up, and its parts where partitions outside the destination are to be replaced. Returned is where its
+    tasks write, relative to the destination or to a location, the file that says that it is at work, and what tasks
+    need to declare a location that they write to.
 
     Raises:
-        LockgateError: it is refused; nothing was touched.
+        LockgateError: it is refused; nothing is left.
     """
+    replaced = replaced_parts(job, asked.replaced_locations)
     job.setup()
-    return {"tasks": job.layout.tasks, "marker": job.layout.job_marker}
+    try:
+        for part in replaced:
+            declare_location(job, part)
+            part.setup()
+    except LockgateError:
+        abort(job)
+        raise
+    registry = registry_of(job.options)
+    return {
+        "tasks": job.layout.tasks,
+        "marker": job.layout.job_marker,
+        "locations": job.layout.locations,
+        "part_marker": marker_of_parts(job),
+        "schemes": registry.schemes(registry.protocol(PROTOCOL).needs),
+    }
 
 
-def commit(job: Job, messages: Sequence[str]) -> dict[str, Any]:
+def commit(job: Job, asked: NativeJob, messages: Sequence[str]) -> dict[str, Any]:
     """Commit exactly the attempts of these messages.
 
     Raises:
         LockgateError: as `Job.commit`; once the job is committed nothing is raised: Spark would call the write failed,
             and whoever wrote would write again.
     """
+    told = [json.loads(message) for message in messages]
+    elsewhere = staged_elsewhere(told)
     try:
-        summary = job.commit(receipts_of(job, [_staged(message) for message in messages]))
+        if elsewhere or asked.replaced_locations:
+            commit_elsewhere(job, elsewhere, asked.replaced_locations, dynamic=asked.dynamic)
+        summary = job.commit(receipts_of(job, [staged_below(each) for each in told]))
     except CleanupFailed as error:
         log.warning("the job is committed; its cleanup failed", job=job.job_id, error=str(error))
         return {}
@@ -130,13 +159,6 @@ def abort(job: Job) -> dict[str, Any]:
     except LockgateError as error:
         log.warning("the job could not be aborted", job=job.job_id, error=str(error))
     return {}
-
-
-def _staged(message: str) -> StagedTask:
-    told = json.loads(message)
-    files = [StagedFile(target, name, length) for target, name, length in told["files"]]
-    counters = {"rows_written": told["rows"]} if "rows" in told else {}
-    return StagedTask(TaskAttempt(told["task"], told["attempt"]), files, counters)
 
 
 def _of_session_and_write(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -1,4 +1,4 @@
-"""What a job commit does when it fails, by phase; and the rollback that keeps the commit record in step.
+"""What a job commit does when it fails, by phase.
 
 Before anything moved, the record becomes `refused` and the cause may be mended. After, the destination is restored
 (`on_failure=rollback`) or everything is kept for recovery (`leave`). While an outcome is unknown nothing is cleaned
@@ -8,20 +8,16 @@ up. Past the commit point there is nothing to answer: the job is done.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 
 from lockgate.engine.job.cleanup import clean_up_if_possible
 from lockgate.engine.job.reports import report_failure
+from lockgate.engine.job.undo import roll_back
 from lockgate.engine.record.ended_jobs import is_known_committed
 from lockgate.engine.record.record_log import RecordLog, fenced
-from lockgate.engine.record.replaced_lists import read_replaced
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, CommitFenced, JobNotFound, LockgateError, OutcomeUnknown, StoreError
 from lockgate.model.phases import Phase
-from lockgate.model.plan import CommitPlan
-from lockgate.model.record import CommitRecord
-from lockgate.model.undone import Undone
 
 Failure = (Exception, asyncio.CancelledError)
 """What a job commit answers with a rollback: errors, and being cancelled."""
@@ -140,48 +136,6 @@ async def still_held(log: RecordLog, error: BaseException) -> bool:
         return await log.is_held()
     except Exception:
         return not isinstance(error, (CommitFenced, JobNotFound))
-
-
-async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
-    """Take the record to `rolled-back` by undoing what was done; from `claimed` that is deleting the sources."""
-    if log.phase is Phase.PUBLISHING and await _is_past_commit_point(run, log):
-        raise CommitFenced(
-            f"job {run.layout.job_id} is committed and cannot be undone",
-            where=run.url(run.layout.summary),
-            next_step=f"{command('recover', run.store.url, run.layout.job_id)} cleans up after it",
-        )
-    record = log.now
-    assert record is not None
-    # What cannot be read leaves the phase as it is: a mended store, or another host, may still finish the job.
-    moved = record.files or record.replaced or record.made_directories
-    plan = await recorded_plan(run, record) if moved else None
-    if log.phase is not Phase.ROLLING_BACK:
-        record = await log.advance(Phase.ROLLING_BACK, reason=reason[:2000])
-    undone = Undone()
-    if plan is not None:
-        undone = await run.protocol.undo(run, plan, record)
-    else:
-        undone = await run.protocol.discard(run, record)
-    await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
-    return undone
-
-
-async def _is_past_commit_point(run: JobRun, log: RecordLog) -> bool:
-    record = log.now
-    if record is None or not run.commits_by_success or await run.protocol.revoke(run, record.summary_nonce):
-        return False
-    await log.advance(Phase.COMMITTED)
-    return True
-
-
-async def recorded_plan(run: JobRun, record: CommitRecord) -> CommitPlan:
-    """The plan that a record in phase `moving` or later stands for: entries from the pinned manifests, what is set
-    aside from the list."""
-    plan = await run.protocol.load_plan(run, record.pins)
-    if not record.set_aside_digest:
-        return plan
-    replaced = await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)
-    return dataclasses.replace(plan, set_aside=replaced.files, aside_directories=replaced.directories)
 
 
 def _undo_first(run: JobRun) -> str:

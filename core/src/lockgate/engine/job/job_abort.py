@@ -6,7 +6,9 @@ Abort takes the commit record first, so that it and a job commit cannot both hap
 from __future__ import annotations
 
 from lockgate.engine.job.cleanup import clean_up
+from lockgate.engine.job.locations import refuse_part
 from lockgate.engine.job.reports import report_abort, tell_undone
+from lockgate.engine.job.undo import undo_parts
 from lockgate.engine.record.lost_versions import refuse_if_moved
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import RecordLog, fenced, look_at_job, refuse_superseded
@@ -31,6 +33,9 @@ async def abort_job(run: JobRun) -> None:
         if record is not None and record.phase is Phase.COMMITTED:
             raise fenced(run, record)
         refuse_superseded(run, newest_attempt)
+        if not run.marker:
+            # Somebody else than its own driver.
+            await refuse_part(run, record)
         run = await with_own_protocol(run, record)
         if (record is None or record.phase is Phase.REFUSED) and await lists_in_force(run):
             raise still_set_aside(run)
@@ -44,7 +49,7 @@ async def abort_job(run: JobRun) -> None:
                 claimed = await log.claim(Phase.ROLLING_BACK, record, reason="aborted")
             except JobNotFound:
                 return
-            undone = await run.protocol.discard(run, claimed)
+            undone = await run.protocol.discard(run, claimed) + await undo_parts(run, claimed)
             await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
             tell_undone(run, undone)
             if undone.doubt:

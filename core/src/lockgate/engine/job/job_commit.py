@@ -7,10 +7,15 @@ Seed: "Job Commit"; Hadoop `CommitJobStage`. What each phase means, and what may
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 
-from lockgate.engine.job.answer_failure import Failure, answer_failure, roll_back, still_held
+from lockgate.engine.job.answer_failure import Failure, answer_failure, still_held
 from lockgate.engine.job.cleanup import clean_up, clean_up_if_possible
+from lockgate.engine.job.commit_parts import ClaimedPart, claim_parts, finish_parts, go_on_with_parts, move_parts
+from lockgate.engine.job.locations import refuse_if_in_parts
+from lockgate.engine.job.plan_claimed import begin_moving, check_claimed, plan_claimed
 from lockgate.engine.job.reports import report_success
+from lockgate.engine.job.undo import roll_back
 from lockgate.engine.record.ended_jobs import (
     committed_summary,
     is_known_committed,
@@ -19,12 +24,10 @@ from lockgate.engine.record.ended_jobs import (
     remember_last,
     why_over,
 )
-from lockgate.engine.record.marker import check_marker
-from lockgate.engine.record.neighbours import ground_of, looks_alone, take_ground
-from lockgate.engine.record.nested import refuse_jobs_above
+from lockgate.engine.record.neighbours import ground_of, looks_alone
 from lockgate.engine.record.record_log import RecordLog, has_predecessor, look_at_job, read_record, refuse_superseded
 from lockgate.engine.record.recorded_options import options_for_record
-from lockgate.engine.record.replaced_lists import delete_lists, still_set_aside, write_replaced
+from lockgate.engine.record.replaced_lists import delete_lists, still_set_aside
 from lockgate.engine.record.summaries import success_summary, write_file_list
 from lockgate.engine.record.transactions import keep_outcome, save_for_outcome
 from lockgate.engine.renames.emptied_directories import delete_emptied_directories
@@ -64,6 +67,8 @@ async def commit_job(run: JobRun, receipts: Sequence[Receipt] | None, admit: Adm
         OutcomeUnknown: the store could not say what happened, or somebody else holds the job; nothing was cleaned up.
     """
     log = RecordLog(run)
+    if receipts is None:
+        await refuse_if_in_parts(run)
     try:
         pins, plan, alone_with = await _claim(run, log, receipts)
         return await log.while_renewing(commit_from_claim(run, log, pins, admit, plan, alone_with))
@@ -125,8 +130,10 @@ async def commit_from_claim(
         await roll_back(run, log, reason=f"transaction committed by job {earlier.job_id}")
         await clean_up_if_possible(run)
         return earlier
-    plan = await _plan(run, log, pins, plan, alone_with)
-    return await _publish(run, log, plan, await _move(run, log, plan))
+    plan = await plan_claimed(run, log, pins, plan, alone_with)
+    async with AsyncExitStack() as stack:
+        parts = await claim_parts(run, stack)
+        return await _publish(run, log, plan, await _move(run, log, plan, parts))
 
 
 async def plan_job(run: JobRun, receipts: Sequence[Receipt] | None) -> CommitPlan:
@@ -162,11 +169,12 @@ async def _claim(
             marker=run.marker,
             marks_success=options.mark_success,
             options=options_for_record(options),
+            locations=run.locations,
             # A job that has yet to wait for another of its transaction id must not stand in that one's way.
             ground=Ground() if plan is None or options.txn_id else _ground_ahead(run, plan),
         )
         # All three look at what is there once the claim is.
-        (_, refusal), is_alone = await both(both(_check_claimed(run, pins), why_over(run)), looks_alone(run, record))
+        (_, refusal), is_alone = await both(both(check_claimed(run, pins), why_over(run)), looks_alone(run, record))
         if refusal is not None:
             raise refusal
         if receipts is None and not pins:
@@ -198,11 +206,6 @@ def _ground_ahead(run: JobRun, plan: CommitPlan) -> Ground:
         return Ground()
 
 
-async def _check_claimed(run: JobRun, pins: Sequence[Pin]) -> None:
-    # Tombstones are looked for once the claim is there, which whoever aborts an attempt looks for.
-    await both(check_marker(run), run.protocol.refuse_aborted(run, pins))
-
-
 async def _look(run: JobRun) -> tuple[tuple[CommitRecord | None, int], bool]:
     """The job's record and newest attempt, and whether another record of it is lost."""
     return await both(look_at_job(run), is_record_lost(run))
@@ -228,36 +231,10 @@ async def _readable_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan | None:
         return None
 
 
-async def _plan(
-    run: JobRun, log: RecordLog, pins: Sequence[Pin], plan: CommitPlan | None, alone_with: Ground | None
-) -> CommitPlan:
-    if plan is None:
-        with run.stage("load_manifests"):
-            plan = await run.protocol.load_plan(run, pins)
-    # The destination is surveyed only once no other job can change what this one touches.
-    await take_ground(run, log, plan, alone_with)
-    ground = ground_of(run, plan)
-    with run.stage("plan"):
-        plan = await run.protocol.meet(run, plan)
-    await refuse_jobs_above(run, ground)
-    return plan
-
-
-async def _move(run: JobRun, log: RecordLog, plan: CommitPlan) -> FileList:
-    """Write down what will be set aside, say so in the record, and only then move."""
-    nonce = log.nonce if plan.set_aside else ""
-    digest = await write_replaced(run, plan, nonce) if plan.set_aside else ""
-    await log.advance(
-        Phase.MOVING,
-        pins=list(plan.pins),
-        files=plan.files,
-        bytes=plan.bytes,
-        replaced=len(plan.set_aside),
-        set_aside_nonce=nonce,
-        set_aside_digest=digest,
-        made_directories=list(plan.missing_directories),
-    )
-    run.held_as = log.nonce
+async def _move(run: JobRun, log: RecordLog, plan: CommitPlan, parts: list[ClaimedPart]) -> FileList:
+    """Write down what will be set aside, say so in the record, and only then move: elsewhere first, then here."""
+    nonce = await begin_moving(run, log, plan)
+    await move_parts(parts)
     return await _move_and_list(run, plan, nonce)
 
 
@@ -364,6 +341,7 @@ async def wind_up(
             where=run.url(run.layout.job_directory),
             next_step=f"{command('recover', run.store.url, run.layout.job_id)}; do not run the job again",
         ) from error
+    await end_parts(run, record)
     try:
         await clean_up(run, replaced=replaced, committed=True, noted=noted, summary=summary)
     except LockgateError as error:
@@ -374,6 +352,23 @@ async def wind_up(
             next_step=f"{command('gc', run.store.url)}; do not run the job again",
         ) from error
     return summary
+
+
+async def end_parts(run: JobRun, record: CommitRecord) -> None:
+    """Finish the parts of a committed job in other locations, while its record is there to tell of them.
+
+    Raises:
+        CleanupFailed: the job is committed, its files are in place everywhere, and a part could not be ended.
+    """
+    try:
+        await finish_parts(run, record)
+    except LockgateError as error:
+        run.emit("cleanup-fails", error=type(error).__name__)
+        raise CleanupFailed(
+            f"job {run.layout.job_id} is committed, but its part in another location could not be ended: {error.what}",
+            where=f"{run.url(run.layout.job_directory)}\n{error.where}",
+            next_step=f"{command('recover', run.store.url, run.layout.job_id)}; do not run the job again",
+        ) from error
 
 
 async def conclude(run: JobRun, summary: Summary | None, record: CommitRecord) -> Summary | None:
@@ -407,4 +402,5 @@ async def _delete_lists_if_possible(run: JobRun, summary: Summary) -> None:
 async def finish_from(run: JobRun, log: RecordLog, plan: CommitPlan) -> Summary:
     """Recovery: go on from phase `moving`, over what was moved already, to the end."""
     assert log.now is not None
+    await go_on_with_parts(run)
     return await _publish(run, log, plan, await _move_and_list(run, plan, log.now.set_aside_nonce, again=True))

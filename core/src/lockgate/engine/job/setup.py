@@ -92,11 +92,12 @@ async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
             run.runtime.user,
             run.store.url.uri,
             options_for_marker(run.options),
+            run.part_of,
         )
         if await _created(run, marker):
             return True, None
         found = await read_marker(run)
-        if found is not None and found.nonce == run.marker:
+        if found is not None and found.nonce == run.marker and bool(found.part_of) == bool(run.part_of):
             await _correct(run, found)
             return False, None
     except FileMissing as error:  # the job's directory went meanwhile: it is over

@@ -19,7 +19,7 @@ MARKER_BYTES_MAX = 1 << 16
 class JobMarker(Struct, frozen=True):
     """The content of `job.json`: whose job it is. `created` is in seconds since 1970; `root` is the destination's URI
     as the job's own tasks write it into their manifests; `options` are those that whoever commits the job must use,
-    empty in a marker of an earlier version."""
+    empty in a marker of an earlier version; `part_of` as in the commit record."""
 
     job_id: str
     nonce: str
@@ -29,6 +29,7 @@ class JobMarker(Struct, frozen=True):
     user: str = ""
     root: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    part_of: str = ""
 
 
 async def read_marker(run: JobRun) -> JobMarker | None:

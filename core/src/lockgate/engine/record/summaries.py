@@ -18,6 +18,7 @@ from lockgate.model.summary import (
     HADOOP_FILENAMES_MAX,
     CommittedFile,
     FileList,
+    LocationSummary,
     LockgateSummary,
     Summary,
     decode_summary,
@@ -138,6 +139,7 @@ def success_summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
         filenames=names[:HADOOP_FILENAMES_MAX],
         iostatistics=merged_statistics(
             Statistics(plan.counters),
+            *(Statistics(each.counters) for each in run.locations),
             plan.statistics,
             Statistics(run.counted()),
             run.statistics.now(),
@@ -159,6 +161,7 @@ def success_summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
             weaker=sorted(c.value for c in run.store.capabilities & WEAKENING),
             stage_seconds=dict(run.stage_seconds),
             extra=plan.extra,
+            locations=[LocationSummary(each.url, each.files, each.bytes) for each in run.locations],
         ),
     )
 

@@ -15,6 +15,7 @@ from typing import Literal
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, list_jobs
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.job.locations import refuse_part
 from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import read_record
@@ -27,7 +28,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
-from lockgate.model.errors import LockgateError, OptionError, StoreError
+from lockgate.model.errors import CommitFenced, LockgateError, OptionError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import (
     BOOKKEEPING,
@@ -131,6 +132,13 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         return Garbage(path, "failed", str(error))
     if state.record is not None and (undone := Undone(state.record.missing, state.record.left)):
         keep = f"it was undone{undone}: {command('recover', run.store.url, state.job_id)} tells which, and ends it"
+    try:
+        if state.status in (JobStatus.ABANDONED, JobStatus.REFUSED, JobStatus.CRASHED):
+            await refuse_part(dataclasses.replace(run, layout=state.layout), state.record)
+    except CommitFenced as error:
+        keep = error.what
+    except LockgateError as error:
+        return Garbage(path, "failed", str(error))
     try:
         if keep is None and await _wrote_lately(run, state):
             keep = "somebody wrote there a short while ago"

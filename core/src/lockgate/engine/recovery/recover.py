@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lockgate.engine.inspection.list_jobs import driver_may_be_alive, job_state
-from lockgate.engine.job.answer_failure import Failure, answer_failure, recorded_plan, roll_back, still_held
+from lockgate.engine.job.answer_failure import Failure, answer_failure, still_held
 from lockgate.engine.job.cleanup import clean_up
+from lockgate.engine.job.commit_parts import go_on_with_parts
 from lockgate.engine.job.job_abort import abort_job
-from lockgate.engine.job.job_commit import commit_from_claim, conclude, finish_from, record_commit, wind_up
+from lockgate.engine.job.job_commit import commit_from_claim, conclude, end_parts, finish_from, record_commit, wind_up
+from lockgate.engine.job.locations import wants_undo_of_part
 from lockgate.engine.job.reports import tell_undone
+from lockgate.engine.job.undo import recorded_plan, roll_back
 from lockgate.engine.record.ended_jobs import NOTHING_ASIDE, committed_summary, has_ended, remember_last
 from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
 from lockgate.engine.record.marker import read_marker
@@ -73,7 +76,13 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
         if record is None:
             return await _without_record(await with_own_protocol(run, None), undo=undo, force=force)
         run = await with_own_protocol(run, record)
-        run = dataclasses.replace(run, layout=run.layout.at_attempt(record.job_attempt))
+        run = dataclasses.replace(
+            run,
+            layout=run.layout.at_attempt(record.job_attempt),
+            locations=record.locations,
+            marker=run.marker or (record.marker if record.locations else ""),
+        )
+        undo = await wants_undo_of_part(run, record, undo)
         if await is_remainder(run, record):
             return await _end_remainder(run, record, undo=undo)
         if record.phase is not Phase.COMMITTED and not force and _may_be_alive(run, record):
@@ -196,6 +205,7 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
     if phase is Phase.PUBLISHING:
         if await _waits_for_commit(run, record):
             await _refuse_if_taken_away(run, record)
+            await go_on_with_parts(run)
         if record.marks_success:
             await remember_last(run)
         await record_commit(
@@ -205,6 +215,7 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
     assert log.now is not None
     if found is None:
         await conclude(run, None, log.now)
+        await end_parts(run, log.now)
         await clean_up(run, committed=True)
         return Recovery("finished", phase)
     return Recovery("finished", phase, await wind_up(run, found, log.now))

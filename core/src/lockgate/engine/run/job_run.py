@@ -17,6 +17,7 @@ from lockgate.engine.run.spool import DiskSpool
 from lockgate.engine.run.store import Store
 from lockgate.model.layout import JobLayout
 from lockgate.model.options import JobOptions
+from lockgate.model.record import RecordedLocation
 from lockgate.model.spooled import Spool
 from lockgate.model.statistics import Gathered, Statistics
 from lockgate.model.urls import Below
@@ -75,6 +76,12 @@ class JobRun:
     """Who makes the markers of a task attempt's files; None: it makes them itself."""
     held_as: str = ""
     """The nonce of the holder as which this driver moves files, for its movers."""
+    locations: Sequence[RecordedLocation] = ()
+    """Where parts of this job are to be committed with it, beside its destination."""
+    may_have_locations: bool = True
+    """Whether task attempts may have declared more of them: false for a driver that knows that its own do not."""
+    part_of: str = ""
+    """The destination of the job on whose behalf this part of it is worked at."""
 
     def __post_init__(self) -> None:
         self.below = Below(self.store.url)

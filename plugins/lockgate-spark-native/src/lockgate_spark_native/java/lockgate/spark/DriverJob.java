@@ -19,12 +19,14 @@ final class DriverJob {
     private final List<String> python;
     private State state = State.NEW;
 
-    DriverJob(String jobId, String url, boolean dynamic, List<String> replaced, Configuration conf) {
+    DriverJob(String jobId, String url, boolean dynamic, List<String> replaced,
+            List<String> replacedElsewhere, Configuration conf) {
         job.put("job_id", jobId);
         job.put("nonce", UUID.randomUUID().toString().replace("-", ""));
         job.put("url", url);
         job.put("dynamic", dynamic);
         job.put("replaced", replaced);
+        job.put("replaced_locations", replacedElsewhere);
         job.put("settings", settings(conf));
         python = PythonCommand.of(conf);
     }

@@ -38,11 +38,15 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
     private final String sparkJobId;
     private final String path;
     private final boolean dynamic;
+    private String root;
     private String tasks;
     private String marker;
+    private String declarations;
+    private String partMarker;
+    private ArrayList<String> schemes;
     private transient List<Path> overwritten = new ArrayList<>();
     private transient DriverJob job;
-    private transient StagedFiles staged;
+    private transient TaskFiles staged;
 
     /** As FileCommitProtocol.instantiate calls it. */
     public LockgateCommitProtocol(String jobId, String path, boolean dynamicPartitionOverwrite) {
@@ -68,12 +72,7 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
 
     @Override
     public boolean deleteWithJob(FileSystem fs, Path path, boolean recursive) {
-        Path root = qualified(fs, new Path(this.path));
-        Path given = qualified(fs, path);
-        if (!isWithin(given, root)) {
-            throw customLocation(given.toString());
-        }
-        overwritten.add(given);
+        overwritten.add(qualified(fs, path));
         return true;
     }
 
@@ -86,15 +85,26 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
             Path root = qualified(fs, given);
             refuseHiveStaging(root, conf);
             List<String> replaced = new ArrayList<>();
+            List<String> elsewhere = new ArrayList<>();
             for (Path each : overwritten) {
-                replaced.add(each.equals(root) ? "" : each.toString().substring(root.toString().length() + 1));
+                if (isWithin(each, root)) {
+                    replaced.add(below(each, root));
+                } else {
+                    elsewhere.add(each.toString());
+                }
             }
-            DriverJob made = new DriverJob(sparkJobId, root.toString(), dynamic, replaced, conf);
+            DriverJob made = new DriverJob(sparkJobId, root.toString(), dynamic, replaced, elsewhere, conf);
             Map<String, Object> answer = made.setUp();
             job = made;
-            tasks = new Path(root, (String) answer.get("tasks")).toString();
-            marker = new Path(root, (String) answer.get("marker")).toString();
-            if (!fs.exists(new Path(marker))) {
+            this.root = root.toString();
+            tasks = (String) answer.get("tasks");
+            marker = (String) answer.get("marker");
+            declarations = new Path(root, (String) answer.get("locations")).toString();
+            partMarker = (String) answer.get("part_marker");
+            schemes = new ArrayList<>();
+            ((List<?>) answer.get("schemes")).forEach(each -> schemes.add((String) each));
+            Path marker = new Path(root, this.marker);
+            if (!fs.exists(marker)) {
                 made.abort();
                 throw new LockgateException(
                         "Spark's filesystem does not see what Lockgate's store has written: they are not the same place"
@@ -111,7 +121,8 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
         TaskContext running = TaskContext.get();
         // Spark's own number of the attempt, which no other try of this application has, of whichever stage attempt.
         long attempt = running != null ? running.taskAttemptId() : context.getTaskAttemptID().getId();
-        staged = new StagedFiles(context.getTaskAttemptID().getTaskID().getId(), attempt, tasks, marker);
+        int task = context.getTaskAttemptID().getTaskID().getId();
+        staged = new TaskFiles(task, attempt, new Path(root, tasks).toString(), new Path(root, marker).toString());
     }
 
     @Override
@@ -121,31 +132,64 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
 
     @Override
     public String newTaskTempFile(TaskAttemptContext context, Option<String> directory, FileNameSpec spec) {
-        String base = context.getConfiguration().get("mapreduce.output.basename", "part");
-        int split = context.getTaskAttemptID().getTaskID().getId();
-        String name = spec.prefix() + String.format(Locale.ROOT, "%s-%05d-%s", base, split, sparkJobId) + spec.suffix();
-        String target = directory.isDefined() && !directory.get().isEmpty() ? directory.get() + "/" + name : name;
-        return staged.add(target, context);
+        return add(staged.below, directory.isDefined() ? directory.get() : "", context, spec);
     }
 
     @Override
     public String newTaskTempFileAbsPath(TaskAttemptContext context, String directory, String extension) {
-        throw customLocation(directory);
+        return newTaskTempFileAbsPath(context, directory, new FileNameSpec("", extension));
     }
 
+    /** A partition in a location of its own: below the destination, if it is there; else a part of the job commits it. */
     @Override
     public String newTaskTempFileAbsPath(TaskAttemptContext context, String directory, FileNameSpec spec) {
-        throw customLocation(directory);
+        Path destination = new Path(root);
+        Path location = new Path(directory);
+        if (location.toUri().getScheme() == null) {
+            throw new IllegalStateException("the location of a partition has no scheme\n  " + directory);
+        }
+        if (isWithin(location, destination)) {
+            return add(staged.below, below(location, destination), context, spec);
+        }
+        String scheme = location.toUri().getScheme().toLowerCase(Locale.ROOT);
+        if (!schemes.contains(scheme)) {
+            throw new IllegalStateException(
+                    "a partition in a location of its own cannot be written through Lockgate: no store plugin here serves "
+                            + scheme + ":// with renames\n  " + location + "\n  served: " + String.join(", ", schemes)
+                            + "\n  Next: install the plugin of that store into the driver's Python; or"
+                            + " lockgate.spark.disable(spark) for this insert");
+        }
+        String url = location.toString();
+        StagedFiles there =
+                staged.at(
+                        url,
+                        new Path(location, tasks).toString(),
+                        new Path(root, marker).toString(),
+                        new Location(url, declarations, marker, partMarker));
+        return add(there, "", context, spec);
+    }
+
+    /** Spark counts the files of a partition from 0; those of two partitions that share a directory get other names. */
+    private String add(StagedFiles files, String directory, TaskAttemptContext context, FileNameSpec spec) {
+        String base = context.getConfiguration().get("mapreduce.output.basename", "part");
+        int split = context.getTaskAttemptID().getTaskID().getId();
+        String name = spec.prefix() + String.format(Locale.ROOT, "%s-%05d-%s", base, split, sparkJobId);
+        String prefix = directory.isEmpty() ? "" : directory + "/";
+        String target = prefix + name + spec.suffix();
+        for (int again = 1; files.has(target); again++) {
+            target = prefix + name + "-" + again + spec.suffix();
+        }
+        return files.add(target, context);
     }
 
     @Override
     public TaskCommitMessage commitTask(TaskAttemptContext context) {
         try {
-            List<Object> files = staged.files(context.getConfiguration());
+            staged.list(context.getConfiguration());
             // An array, since what it holds may be replaced, and one of strings, since the driver's thread that reads
             // the results of tasks may not know this jar's classes.
-            String[] told = {staged.message(files, ROWS_UNKNOWN)};
-            tellRowsOnceTheyAreCounted(told, staged, files);
+            String[] told = {staged.message(ROWS_UNKNOWN)};
+            tellRowsOnceTheyAreCounted(told, staged);
             return new TaskCommitMessage(told);
         } catch (IOException error) {
             throw new IllegalStateException("the task's files cannot be listed: " + error + "\n  " + tasks, error);
@@ -157,11 +201,11 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
      * BasicWriteTaskStatsTracker.getFinalStats), and sends the message after the task's listeners were called
      * (Task.run, Executor.TaskRunner.run): so a listener completes it.
      */
-    private static void tellRowsOnceTheyAreCounted(String[] told, StagedFiles staged, List<Object> files) {
+    private static void tellRowsOnceTheyAreCounted(String[] told, TaskFiles staged) {
         TaskContext running = TaskContext.get();
         if (running != null) {
             running.addTaskCompletionListener((TaskCompletionListener) ended ->
-                    told[0] = staged.message(files, ended.taskMetrics().outputMetrics().recordsWritten()));
+                    told[0] = staged.message(ended.taskMetrics().outputMetrics().recordsWritten()));
         }
     }
 
@@ -193,6 +237,10 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
         return fs.makeQualified(given);
     }
 
+    private static String below(Path given, Path root) {
+        return given.equals(root) ? "" : given.toString().substring(root.toString().length() + 1);
+    }
+
     private static boolean isWithin(Path given, Path root) {
         for (Path each = given; each != null; each = each.getParent()) {
             if (each.equals(root)) {
@@ -215,12 +263,5 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
                                 + " (spark.sql.hive.convertMetastoreParquet, …Orc)");
             }
         }
-    }
-
-    private IllegalStateException customLocation(String location) {
-        return new IllegalStateException(
-                "a partition in a location of its own cannot be written through Lockgate\n  " + location
-                        + "\n  the job's commit and its undoing look at the usual places below " + path + "\n  Next: write that"
-                        + " partition's directory as a path, or lockgate.spark.disable(spark) for this insert");
     }
 }

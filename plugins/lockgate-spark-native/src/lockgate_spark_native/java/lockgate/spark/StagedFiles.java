@@ -1,11 +1,10 @@
 package lockgate.spark;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -14,7 +13,6 @@ import java.util.Set;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.io.compress.CompressionCodec;
 import org.apache.hadoop.io.compress.CompressionCodecFactory;
@@ -27,22 +25,25 @@ import org.apache.hadoop.mapreduce.lib.output.FileOutputFormat;
  * (lockgate.model.layout, JobLayout.staged).
  */
 final class StagedFiles {
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final Set<String> UNCOMPRESSED =
             Set.of("parquet", "orc", "csv", "json", "txt", "avro", "xml");
 
-    private final int task;
-    private final long attempt;
     private final Path directory;
     private final Path marker;
     private final String nonce = UUID.randomUUID().toString().replace("-", "").substring(0, 6);
     private final Map<String, String> targets = new LinkedHashMap<>();
+    private final Set<String> taken = new HashSet<>();
+    private final Location location;
 
-    StagedFiles(int task, long attempt, String tasks, String marker) {
-        this.task = task;
-        this.attempt = attempt;
+    /** Below the destination; or, with a location, below that. The marker is the job's own, at its destination. */
+    StagedFiles(int task, long attempt, String tasks, String marker, Location location) {
         this.directory = new Path(tasks, String.format(Locale.ROOT, "attempt_%06d_%d", task, attempt));
         this.marker = new Path(marker);
+        this.location = location;
+    }
+
+    boolean has(String target) {
+        return taken.contains(target);
     }
 
     /** Where the file that will be at this path of the destination is to be written. */
@@ -58,6 +59,7 @@ final class StagedFiles {
         }
         String staged = "_" + targets.size() + "-" + plainExtension(name) + "-" + nonce + "_";
         targets.put(staged, target);
+        taken.add(target);
         return new Path(directory, staged).toString();
     }
 
@@ -84,22 +86,6 @@ final class StagedFiles {
         return files;
     }
 
-    /** What the driver is told of the attempt; without rows where they are not known (fewer than none). */
-    String message(List<Object> files, long rows) {
-        Map<String, Object> told = new LinkedHashMap<>();
-        told.put("task", task);
-        told.put("attempt", attempt);
-        told.put("files", files);
-        if (rows >= 0) {
-            told.put("rows", rows);
-        }
-        try {
-            return JSON.writeValueAsString(told);
-        } catch (JsonProcessingException error) {
-            throw new IllegalStateException("the task's message cannot be written: " + error.getMessage(), error);
-        }
-    }
-
     /** Deletes what the attempt has written. Only a courtesy: what is left goes with the job's directory. */
     void discard(Configuration conf) {
         if (targets.isEmpty()) {
@@ -118,17 +104,26 @@ final class StagedFiles {
      * task on a host that does not see the destination must not write where nobody looks.
      */
     private void makeDirectory(Configuration conf) throws IOException {
-        FileSystem fs = directory.getFileSystem(conf);
+        lookForJob(conf);
+        if (location != null) {
+            location.declare(conf);
+            // Whoever ends the job looks for declarations after the marker counts no more.
+            lookForJob(conf);
+            location.mark(conf);
+        }
+        if (!directory.getFileSystem(conf).mkdirs(directory)) {
+            throw new IOException("mkdirs answered false");
+        }
+    }
+
+    private void lookForJob(Configuration conf) throws IOException {
         try {
-            fs.getFileStatus(marker);
+            marker.getFileSystem(conf).getFileStatus(marker);
         } catch (FileNotFoundException error) {
             throw new IllegalStateException(
                     "the job of this task is over, or its destination is not seen from this host\n  " + marker
                             + ": not found\n  Next: if the job is still at work, write to a store that driver and"
                             + " executors share; a file: URL is such a one on a single host only");
-        }
-        if (!fs.mkdirs(directory)) {
-            throw new IOException("mkdirs answered false");
         }
     }
 

@@ -1,0 +1,100 @@
+"""A job that also writes to locations beside its destination, as one into a table of Spark's may: partitions anywhere.
+
+What is promised of several destinations is in `lockgate.engine.job.locations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from lockgate.api.io_loop import IO_LOOP
+from lockgate.api.job import Job
+from lockgate.engine.job.locations import declared_locations, options_of_part
+from lockgate.engine.record.marker import JobMarker
+from lockgate.engine.record.recorded_options import options_for_marker
+from lockgate.engine.run.job_run import merged
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import UsageError
+from lockgate.model.receipt import Receipt, pins_of
+from lockgate.model.record import RecordedLocation, digest_of
+from lockgate.model.urls import parse_url
+
+
+def may_have_locations(job: Job) -> None:
+    """Tell a job that its tasks may declare locations: then its end looks for what they have left there."""
+    job._locations = job._locations or ()
+
+
+def part_of(job: Job, url: str, policy: str) -> Job:
+    """The part of a job at a location: a job of the same id there, by which tasks write, and which `commit_with` the
+    whole commits. The location, its store and the policy are checked; nothing is touched.
+
+    Raises:
+        UsageError: the location is the job's own destination.
+        LockgateError: no plugin here serves the location, or its store cannot do what the job's protocol needs.
+    """
+    location = str(parse_url(url))
+    if location == job.url:
+        raise UsageError(
+            "a location is the destination of the job itself",
+            where=location,
+            next_step="write there by paths below the destination",
+        )
+    options = options_of_part(job.options.replace(protocol=job.protocol), policy)
+    part = Job(location, options, job_id=job.job_id, job_attempt=job.layout.job_attempt, nonce=job._marker)
+    part._part_of = job.url
+    return part
+
+
+def commit_with(job: Job, parts: Mapping[Job, Sequence[Receipt]]) -> None:
+    """Let `job.commit` commit these attempts of its parts, which are set up, with its own. Their parts' options hold
+    their policies."""
+    job._locations = [_recorded(part, receipts) for part, receipts in parts.items()]
+
+
+def declare_location(job: Job, part: Job) -> None:
+    """Write down in the job's directory that it has a part there, as a task does before it makes anything there."""
+    content = part.url.encode()
+    path = job.layout.location(digest_of(content))
+
+    async def work() -> None:
+        store = job._open()
+        if Capability.REAL_DIRECTORIES in store.capabilities:
+            await store.make_directories([job.layout.locations])
+        await store.write_file(path, content)
+
+    IO_LOOP.run(work())
+
+
+def declared_by_tasks(job: Job) -> list[str]:
+    """The locations that are declared in the job's directory."""
+    return IO_LOOP.run(declared_locations(job._run()))
+
+
+def marker_of_parts(job: Job) -> str:
+    """What tasks of another program leave in a location as the marker of the job's part there."""
+    run = job._run()
+    marker = JobMarker(
+        job.job_id,
+        run.marker,
+        run.runtime.wall(),
+        run.runtime.host,
+        run.runtime.process,
+        run.runtime.user,
+        options=options_for_marker(options_of_part(run.options, "append")),
+        part_of=job.url,
+    )
+    return msgspec.json.encode(marker).decode()
+
+
+def _recorded(part: Job, receipts: Sequence[Receipt]) -> RecordedLocation:
+    return RecordedLocation(
+        part.url,
+        part.options.conflict,
+        pins_of(receipts, part.job_id),
+        sum(receipt.files for receipt in receipts),
+        sum(receipt.bytes for receipt in receipts),
+        merged([receipt.counters for receipt in receipts]),
+    )

@@ -1,0 +1,188 @@
+"""The parts of a job in other locations, brought to where only the main job's commit point is missing, and beyond it.
+
+See `lockgate.engine.job.locations` for the order, which is what makes several destinations end alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from lockgate.engine.job.cleanup import clean_up
+from lockgate.engine.job.locations import PARTS_AT_ONCE, part_at
+from lockgate.engine.job.plan_claimed import begin_moving, check_claimed, plan_claimed
+from lockgate.engine.job.undo import delete_unpinned_parts, recorded_plan
+from lockgate.engine.record.ended_jobs import why_over
+from lockgate.engine.record.lost_versions import catch_up
+from lockgate.engine.record.record_log import RecordLog, fenced, read_record
+from lockgate.engine.record.recorded_options import options_for_record
+from lockgate.engine.run.concurrency import both, together
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.commands import command
+from lockgate.model.errors import CommitFenced, LockgateError, OutcomeUnknown
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from lockgate.model.record import CommitRecord, RecordedLocation
+
+FINISH_TRIES = 3
+"""How often the end of a part is tried while somebody else is at the same."""
+
+
+@dataclass(frozen=True)
+class ClaimedPart:
+    """A part that this driver holds, with its plan."""
+
+    run: JobRun
+    log: RecordLog
+    plan: CommitPlan
+
+
+async def claim_parts(run: JobRun, stack: AsyncExitStack) -> list[ClaimedPart]:
+    """Claim every part, or take its claim over, and make its plan. Nothing is moved. The stores are open as long as
+    `stack` is. If one is refused, the claims of the others are given back.
+
+    Raises:
+        CommitRefused: one may not go on.
+        CommitFenced: somebody else holds one.
+    """
+    claimed: list[ClaimedPart] = []
+    logs: list[RecordLog] = []
+
+    async def claim(each: RecordedLocation) -> None:
+        part = await stack.enter_async_context(part_at(run, each.url, each.policy))
+        log = RecordLog(part)
+        logs.append(log)
+        claimed.append(ClaimedPart(part, log, await _claim(part, log, each)))
+
+    try:
+        await _each(run, claim)
+    except BaseException as error:
+        for log in logs:
+            await _give_back(run, log, error)
+        raise
+    return claimed
+
+
+async def _claim(part: JobRun, log: RecordLog, location: RecordedLocation) -> CommitPlan:
+    record = await read_record(part)
+    if record is not None and not record.part_of:
+        raise fenced(part, record)
+    if record is not None and record.phase is Phase.CLAIMED:
+        await log.take_over(record)
+    else:
+        options = part.options
+        await log.claim(
+            Phase.CLAIMED,
+            record,
+            pins=location.pins,
+            policy=options.conflict,
+            on_failure=options.on_failure,
+            marker=part.marker,
+            marks_success=False,
+            options=options_for_record(options),
+            part_of=part.part_of,
+        )
+    _, refusal = await both(check_claimed(part, location.pins), why_over(part))
+    if refusal is not None:
+        raise refusal
+    return await plan_claimed(part, log, location.pins, None)
+
+
+async def _give_back(run: JobRun, log: RecordLog, error: BaseException) -> None:
+    if log.phase is not Phase.CLAIMED:
+        return
+    try:
+        await log.advance(Phase.REFUSED, reason=str(error)[:2000])
+    except LockgateError as second:
+        run.log.info("the claim of a part is left to the abort of the whole", error=str(second))
+
+
+async def move_parts(parts: list[ClaimedPart]) -> None:
+    """Move the files of every part; at the end each record says `publishing`. Called while the main job is `moving`."""
+    for start in range(0, len(parts), PARTS_AT_ONCE):
+        await together(_move(part.run, part.log, part.plan) for part in parts[start : start + PARTS_AT_ONCE])
+
+
+async def _move(part: JobRun, log: RecordLog, plan: CommitPlan) -> None:
+    nonce = await begin_moving(part, log, plan)
+    await log.while_renewing(part.protocol.perform(part, plan, nonce))
+    await log.advance(Phase.PUBLISHING)
+
+
+async def go_on_with_parts(run: JobRun) -> None:
+    """Recovery, before the commit point of a main job that was `moving`: bring every part to where it is `publishing`,
+    from wherever its driver has left it.
+
+    Raises:
+        FileChanged: somebody has changed or deleted what a part has put in place, or staged.
+        CommitFenced: a part was undone.
+    """
+    await _each(run, lambda each: _go_on(run, each))
+
+
+async def _go_on(run: JobRun, location: RecordedLocation) -> None:
+    async with part_at(run, location.url, location.policy) as part:
+        log = RecordLog(part)
+        record = await read_record(part)
+        if record is not None and not record.part_of:
+            raise fenced(part, record)
+        if record is not None and record.phase is Phase.CLAIMED:
+            record = await catch_up(part, log, await log.take_over(record))
+        if record is None or record.phase in (Phase.REFUSED, Phase.CLAIMED):
+            log = RecordLog(part)
+            await _move(part, log, await _claim(part, log, location))
+        elif record.phase is Phase.MOVING:
+            plan = await recorded_plan(part, record)
+            await part.protocol.may_go_on(part, plan, Phase.MOVING)
+            await log.take_over(record)
+            again = part.protocol.perform(part, plan, record.set_aside_nonce, again=True)
+            await log.while_renewing(again)
+            await log.advance(Phase.PUBLISHING)
+        elif record.phase is Phase.PUBLISHING:
+            plan = await part.protocol.load_plan(part, record.pins)
+            await part.protocol.may_go_on(part, plan, Phase.PUBLISHING)
+        else:
+            raise fenced(part, record)
+
+
+async def finish_parts(run: JobRun, record: CommitRecord) -> None:
+    """Once the main job has committed, and before its record goes: say so in the record of every part, delete what it
+    has set aside, and the part; and delete what is staged in locations of which nothing was committed.
+
+    Raises:
+        LockgateError: it could not be done, and may be tried again; the job is committed all the same.
+    """
+    await _each(run, lambda each: _finish(run, each))
+    await delete_unpinned_parts(run, record)
+
+
+async def _finish(run: JobRun, location: RecordedLocation) -> None:
+    async with part_at(run, location.url, location.policy) as part:
+        for left in reversed(range(FINISH_TRIES)):
+            record = await read_record(part)
+            if record is None:
+                return  # somebody else has finished it
+            if record.phase is Phase.COMMITTED:
+                break
+            if record.phase is not Phase.PUBLISHING or not record.part_of:
+                raise OutcomeUnknown(
+                    f"job {run.layout.job_id} is committed, and its part in this location is {record.phase.value}",
+                    where=part.url(part.layout.job_directory),
+                    next_step="somebody has changed records; nothing was touched: look at "
+                    f"{command('jobs', part.store.url)}",
+                )
+            log = RecordLog(part)
+            try:
+                await log.take_over(record)
+                await log.advance(Phase.COMMITTED)
+                break
+            except CommitFenced:
+                if not left:
+                    raise
+        await clean_up(part, committed=True)
+
+
+async def _each(run: JobRun, work: Callable[[RecordedLocation], Awaitable[None]]) -> None:
+    for start in range(0, len(run.locations), PARTS_AT_ONCE):
+        await together(work(each) for each in run.locations[start : start + PARTS_AT_ONCE])

@@ -1,0 +1,68 @@
+"""From the claim to the first rename: what a driver looks at, and writes down, of a job that it has claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockgate.engine.record.marker import check_marker
+from lockgate.engine.record.neighbours import ground_of, take_ground
+from lockgate.engine.record.nested import refuse_jobs_above
+from lockgate.engine.record.record_log import RecordLog
+from lockgate.engine.record.replaced_lists import write_replaced
+from lockgate.engine.run.concurrency import both
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from lockgate.model.receipt import Pin
+from lockgate.model.record import Ground
+
+
+async def check_claimed(run: JobRun, pins: Sequence[Pin]) -> None:
+    """Make sure, once the job is claimed, that it is still there, and that none of its attempts was aborted.
+
+    Raises:
+        JobNotFound: it is over.
+        CommitRefused: an attempt was aborted.
+    """
+    # Tombstones are looked for once the claim is there, which whoever aborts an attempt looks for.
+    await both(check_marker(run), run.protocol.refuse_aborted(run, pins))
+
+
+async def plan_claimed(
+    run: JobRun, log: RecordLog, pins: Sequence[Pin], plan: CommitPlan | None, alone_with: Ground | None = None
+) -> CommitPlan:
+    """The plan of a claimed job, which has the ground that it touches for itself; `plan` if it was read already,
+    `alone_with` what `take_ground` says of it.
+
+    Raises:
+        CommitRefused: it may not be performed; nothing was moved.
+    """
+    if plan is None:
+        with run.stage("load_manifests"):
+            plan = await run.protocol.load_plan(run, pins)
+    # The destination is surveyed only once no other job can change what this one touches.
+    await take_ground(run, log, plan, alone_with)
+    ground = ground_of(run, plan)
+    with run.stage("plan"):
+        plan = await run.protocol.meet(run, plan)
+    await refuse_jobs_above(run, ground)
+    return plan
+
+
+async def begin_moving(run: JobRun, log: RecordLog, plan: CommitPlan) -> str:
+    """Write down what will be set aside, and say in the record that moving begins; the nonce of that list, empty where
+    nothing is replaced."""
+    nonce = log.nonce if plan.set_aside else ""
+    digest = await write_replaced(run, plan, nonce) if plan.set_aside else ""
+    await log.advance(
+        Phase.MOVING,
+        pins=list(plan.pins),
+        files=plan.files,
+        bytes=plan.bytes,
+        replaced=len(plan.set_aside),
+        set_aside_nonce=nonce,
+        set_aside_digest=digest,
+        made_directories=list(plan.missing_directories),
+    )
+    run.held_as = log.nonce
+    return nonce

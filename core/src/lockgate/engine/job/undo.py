@@ -1,0 +1,128 @@
+"""The undoing of a job commit, which keeps the commit record in step: of the job itself, and of its parts elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from lockgate.engine.job.cleanup import clean_up_if_possible
+from lockgate.engine.job.locations import PARTS_AT_ONCE, declared_locations, part_at
+from lockgate.engine.record.lost_versions import catch_up
+from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.record_log import RecordLog, has_predecessor, read_record
+from lockgate.engine.record.recorded_options import as_recorded
+from lockgate.engine.record.replaced_lists import read_replaced
+from lockgate.engine.run.concurrency import together
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.commands import command
+from lockgate.model.errors import CommitFenced, JobNotFound, OutcomeUnknown
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from lockgate.model.record import CommitRecord
+from lockgate.model.undone import Undone
+
+
+async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
+    """Take the record to `rolled-back` by undoing what was done; from `claimed` that is deleting the sources. The job's
+    parts are undone once its record says that it is being rolled back, and before it says that it was."""
+    if log.phase is Phase.PUBLISHING and await _is_past_commit_point(run, log):
+        raise CommitFenced(
+            f"job {run.layout.job_id} is committed and cannot be undone",
+            where=run.url(run.layout.summary),
+            next_step=f"{command('recover', run.store.url, run.layout.job_id)} cleans up after it",
+        )
+    record = log.now
+    assert record is not None
+    # What cannot be read leaves the phase as it is: a mended store, or another host, may still finish the job.
+    moved = record.files or record.replaced or record.made_directories
+    plan = await recorded_plan(run, record) if moved else None
+    if log.phase is not Phase.ROLLING_BACK:
+        record = await log.advance(Phase.ROLLING_BACK, reason=reason[:2000])
+    undone = Undone()
+    if plan is not None:
+        undone = await run.protocol.undo(run, plan, record)
+    else:
+        undone = await run.protocol.discard(run, record)
+    undone += await undo_parts(run, record)
+    await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
+    return undone
+
+
+async def _is_past_commit_point(run: JobRun, log: RecordLog) -> bool:
+    record = log.now
+    if record is None or not run.commits_by_success or await run.protocol.revoke(run, record.summary_nonce):
+        return False
+    await log.advance(Phase.COMMITTED)
+    return True
+
+
+async def recorded_plan(run: JobRun, record: CommitRecord) -> CommitPlan:
+    """The plan that a record in phase `moving` or later stands for: entries from the pinned manifests, what is set
+    aside from the list."""
+    plan = await run.protocol.load_plan(run, record.pins)
+    if not record.set_aside_digest:
+        return plan
+    replaced = await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)
+    return dataclasses.replace(plan, set_aside=replaced.files, aside_directories=replaced.directories)
+
+
+async def undo_parts(run: JobRun, record: CommitRecord) -> Undone:
+    """Undo, and delete, every part of a job, those that were only declared included. Called while the job's record says
+    `rolling-back`. Repeating it is no failure. What could not be made as it was is told by URL."""
+    known = {each.url for each in record.locations}
+    return await _undo_at(run, [*sorted(known), *(url for url in await declared_locations(run) if url not in known)])
+
+
+async def delete_unpinned_parts(run: JobRun, record: CommitRecord) -> None:
+    """Once the job has committed: delete what is staged in locations of which nothing was committed."""
+    known = {each.url for each in record.locations}
+    await _undo_at(run, [url for url in await declared_locations(run) if url not in known])
+
+
+async def _undo_at(run: JobRun, urls: list[str]) -> Undone:
+    undone = Undone()
+    for start in range(0, len(urls), PARTS_AT_ONCE):
+        for each in await together(_undo_part(run, url) for url in urls[start : start + PARTS_AT_ONCE]):
+            undone += each
+    return undone
+
+
+async def _undo_part(run: JobRun, url: str) -> Undone:
+    async with part_at(run, url) as part:
+        record = await read_record(part)
+        if record is None:
+            marker = await read_marker(part)
+            is_part = marker is None or bool(marker.part_of)
+        else:
+            is_part = bool(record.part_of)
+        if not is_part:
+            # Another name of the main job's own destination.
+            return Undone()
+        if record is None or await has_predecessor(part, record):
+            try:
+                undone = await _undo_with_record(part, record)
+            except JobNotFound:  # nothing of it is there
+                return Undone()
+        else:
+            undone = Undone()  # what a driver has created that woke up when its part was over
+        await clean_up_if_possible(part)
+        return Undone([part.url(path) for path in undone.missing], [part.url(path) for path in undone.left])
+
+
+async def _undo_with_record(part: JobRun, record: CommitRecord | None) -> Undone:
+    log = RecordLog(part)
+    if record is None or record.phase is Phase.REFUSED:
+        claimed = await log.claim(Phase.ROLLING_BACK, record, reason="the whole is undone", part_of=part.part_of)
+        undone = await part.protocol.discard(part, claimed)
+        await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
+        return undone
+    if record.phase is Phase.ROLLED_BACK:
+        return Undone(record.missing, record.left)
+    as_owner = dataclasses.replace(part, options=as_recorded(part.options, record))
+    record = await catch_up(as_owner, log, await log.take_over(record))
+    if record.phase is Phase.COMMITTED:
+        raise OutcomeUnknown(
+            f"a part of job {part.layout.job_id} is committed, and the whole is being undone",
+            where=part.url(part.layout.job_directory),
+            next_step="this cannot be: somebody has changed records; look at the files of both before you delete any",
+        )
+    return await log.while_renewing(roll_back(as_owner, log, reason="the whole is undone"))

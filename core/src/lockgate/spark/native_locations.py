@@ -1,0 +1,97 @@
+"""Partitions of a table that are not below its directory, written by Spark's own writers: parts of the job there.
+
+Spark's plan says where such a partition is, and hands that to its tasks (`newTaskTempFileAbsPath`). A task declares the
+location in the job's directory, and stages there; the driver commits a part of the job at each, with the whole
+(`lockgate.engine.job.locations`). As in Spark (`HadoopMapReduceCommitProtocol`,
+`InsertIntoHadoopFsRelationCommand.deleteMatchingPartitions`) an append adds to a location, a static overwrite replaces
+each location of a partition that it is about, written to or not, and a dynamic one each that it writes to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from lockgate.api.job import Job
+from lockgate.api.locations import commit_with, declared_by_tasks, part_of
+from lockgate.api.staged_tasks import receipts_of
+from lockgate.engine.manifests.staged_elsewhere import StagedFile, StagedTask
+from lockgate.model.errors import CommitRefused, UsageError
+from lockgate.model.layout import TaskAttempt
+from lockgate.model.receipt import Receipt
+from lockgate.model.urls import parse_url
+from lockgate.spark.save_policy import KEEPS
+
+LOCATIONS_AT_ONCE = 8
+
+
+def staged_below(told: Mapping[str, Any]) -> StagedTask:
+    """What an attempt has told of its files below the destination; its rows are counted here, or, if it has none here,
+    where its first file is."""
+    return _staged(told, told["files"], counts=True)
+
+
+def staged_elsewhere(told: Sequence[Mapping[str, Any]]) -> dict[str, list[StagedTask]]:
+    """What attempts have told of their files in each location, by its URL."""
+    found: dict[str, list[StagedTask]] = {}
+    for each in told:
+        counts = not each["files"]
+        for location, files in each.get("locations", {}).items():
+            if files:
+                found.setdefault(str(parse_url(location)), []).append(_staged(each, files, counts=counts))
+                counts = False
+    return found
+
+
+def _staged(told: Mapping[str, Any], files: Sequence[Any], *, counts: bool) -> StagedTask:
+    counters = {"rows_written": told["rows"]} if counts and "rows" in told else {}
+    staged = [StagedFile(target, name, length) for target, name, length in files]
+    return StagedTask(TaskAttempt(told["task"], told["attempt"]), staged, counters)
+
+
+def replaced_parts(job: Job, locations: Sequence[str]) -> list[Job]:
+    """The parts of a job that replaces what is in these locations, whether or not its tasks write there. Nothing is
+    touched.
+
+    Raises:
+        UsageError: a location holds another, or the table.
+        LockgateError: a location cannot be written through Lockgate.
+    """
+    urls = sorted({str(parse_url(each)) for each in locations})
+    for outer in urls:
+        for inner in (job.url, *urls):
+            if inner.startswith(outer.rstrip("/") + "/"):
+                raise UsageError(
+                    "the location of a partition that is to be replaced holds another that is not its own",
+                    where=f"{outer}\n{inner}",
+                    next_step="give the partitions directories beside each other (ALTER TABLE … SET LOCATION)",
+                )
+    return [part_of(job, url, "replace") for url in urls]
+
+
+def commit_elsewhere(
+    job: Job, staged: Mapping[str, Sequence[StagedTask]], replaced: Sequence[str], *, dynamic: bool
+) -> None:
+    """Save the manifests of a job's parts, and let `job.commit` commit them with the whole.
+
+    Raises:
+        CommitRefused: a task tells of a location that was not declared; nothing was moved.
+        LockgateError: a location cannot be written through Lockgate, or a staged file is not there.
+    """
+    known = {str(parse_url(each)) for each in replaced}
+    if stray := sorted(set(staged) - known - set(declared_by_tasks(job))):
+        raise CommitRefused(
+            "a task tells of files in a location that the job has not declared",
+            where="\n".join(stray[:5]),
+            next_step="nothing was moved: run the job again",
+        )
+
+    def saved(url: str) -> tuple[Job, list[Receipt]]:
+        keeps = job.options.conflict if job.options.conflict in KEEPS else "append"
+        part = part_of(job, url, "replace" if dynamic or url in known else keeps)
+        part.setup()
+        return part, receipts_of(part, staged.get(url, ()))
+
+    with ThreadPoolExecutor(LOCATIONS_AT_ONCE) as threads:
+        commit_with(job, dict(threads.map(saved, sorted(known | set(staged)))))
