@@ -19,11 +19,12 @@ from lockgate.protocols.hive.place import Place
 
 @dataclass(frozen=True)
 class Chosen:
-    """The manifest of each task, encoded, by its id; the choices that had to be made; what they were made of."""
+    """The manifest of each task, encoded, by its id; a digest of the files that were there, and one of these and of the
+    options that the choice was made by."""
 
     manifests: Mapping[str, bytes]
-    choices: Mapping[str, str]
-    digest: str
+    files: str
+    choice: str
 
 
 async def choose(run: JobRun, place: Place) -> Chosen:
@@ -55,7 +56,7 @@ async def choose(run: JobRun, place: Place) -> Chosen:
                 extra={} if why is None else {CHOICE: f"{task.task_id}: {why}"},
             )
             manifests[task.task_id] = encode_manifest(manifest, below)
-        return Chosen(manifests, choices, digest_of_choice(run, left))
+        return Chosen(manifests, left.digest(), digest_of_choice(run, left))
 
 
 _Taken = dict[HiveTask, tuple[int, list[FoundFile], Mapping[str, str]]]

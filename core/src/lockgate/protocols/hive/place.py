@@ -47,10 +47,12 @@ class Place:
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What a job's note says: its directory, below the destination or as a URL, and the digest of what was in it."""
+    """What a job's note says: its directory, below the destination or as a URL; a digest of the files in it; and one of
+    these and of the options that the choice was made by."""
 
     directory: str
-    digest: str
+    files: str
+    choice: str
 
 
 async def read_note(run: JobRun) -> Note | None:
@@ -72,10 +74,10 @@ async def read_note(run: JobRun) -> Note | None:
         ) from error
 
 
-async def write_note(run: JobRun, place: Place, digest: str) -> None:
+async def write_note(run: JobRun, place: Place, files: str, choice: str) -> None:
     """Write down what the job's manifests were made of."""
     directory = str(place.url) if place.destination else place.path
-    await run.store.write_file(note_of(run.layout), msgspec.json.encode(Note(directory, digest)))
+    await run.store.write_file(note_of(run.layout), msgspec.json.encode(Note(directory, files, choice)))
 
 
 async def is_adopted(run: JobRun) -> bool:

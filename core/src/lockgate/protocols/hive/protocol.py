@@ -118,7 +118,7 @@ class HiveProtocol(ManifestProtocol):
             chosen = await choose(run, place)
             await super().set_up_job(run)
             await _keep(run, chosen)
-            await write_note(run, place, chosen.digest)
+            await write_note(run, place, chosen.files, chosen.choice)
 
     async def tasks_elsewhere(self, run: JobRun) -> TasksElsewhere:
         """By the files that are there, finished and partial."""
@@ -236,7 +236,7 @@ async def _chosen_now(run: JobRun) -> Chosen | None:
         place = await needed_place(found, run)
         note = await read_note(run)
         if note is not None and (
-            await _is_held(run) or note.digest == digest_of_choice(run, await look_strictly(run, place))
+            await _is_held(run) or note.choice == digest_of_choice(run, await look_strictly(run, place))
         ):
             return None
         return await choose(run, place)
@@ -261,7 +261,7 @@ async def _refuse_if_changing(run: JobRun, plan: CommitPlan) -> None:
     """Make sure that the directory holds what was chosen, and that no attempt has finished a file since.
 
     Raises:
-        FileChanged: it does not.
+        CommitRefused: it does not.
         JobNotFound: it is gone.
     """
     async with place_of(run) as found:
@@ -277,10 +277,10 @@ async def _refuse_if_changing(run: JobRun, plan: CommitPlan) -> None:
             or (status.length, status.identity) != (entry.length, entry.identity)
         ]
         chosen = {pin.task_id for pin in plan.pins}
-        new = sorted(task.task_id for task in left.tasks if task.task_id not in chosen)
-        other = note is not None and await _is_held(run) and note.digest != digest_of_choice(run, left)
+        new = sorted(f.path for t, a in left.tasks.items() if t.task_id not in chosen for fs in a.values() for f in fs)
+        other = note is not None and await _is_held(run) and note.files != left.digest()
         if wrong or new or other:
-            raise changed(place, [path[len(adopted(run.layout)) + 1 :] for path in wrong] or new)
+            raise changed(place, [path[len(adopted(run.layout)) + 1 :] for path in wrong] or new or [""])
 
 
 async def _is_held(run: JobRun) -> bool:
