@@ -12,7 +12,7 @@ import lockgate
 import pytest
 from hive_left import HIVE, JOB, OUTPUT, STAGING, everything, leave, seen
 from lockgate import Job, JobOptions
-from lockgate.api.jobs import abort, commit, jobs, plan, recover
+from lockgate.api.jobs import abort, collect_garbage, commit, jobs, plan, recover
 from lockgate.errors import (
     CapabilityMissing,
     CommitFenced,
@@ -24,6 +24,7 @@ from lockgate.errors import (
     OptionError,
 )
 from lockgate.model.capabilities import Capability
+from lockgate.plugin import Choice, hookimpl
 from lockgate.plugins.registry import registry_for
 from lockgate.stores.local import LocalStore
 
@@ -406,9 +407,22 @@ def test_an_abort_deletes_what_hive_has_left_and_nothing_beside_it(tmp_path: Pat
     assert everything(tmp_path) == {f"{STAGING}/_tmp.-ext-10001/{path}": content for path, content in TWO_TASKS.items()}
 
 
-def test_a_plugins_resolution_is_asked_first(tmp_path: Path) -> None:
-    from lockgate.plugin import Choice, hookimpl
+def test_gc_deletes_what_a_refused_commit_has_left_and_nothing_of_hives(tmp_path: Path) -> None:
+    leave(tmp_path, TWO_TASKS)
+    leave(tmp_path, {"ds=9/000000_0": b"data"}, ".")
+    idle = by(alive_seconds=0)
+    (kept,) = collect_garbage(tmp_path, options=idle)
+    assert kept.action == "kept"
+    with pytest.raises(DestinationConflict):
+        commit(tmp_path, JOB, options=by(conflict="fail"), force=True)
+    assert (tmp_path / "_lockgate").exists()
+    (deleted,) = collect_garbage(tmp_path, options=idle)
+    assert deleted.action == "deleted"
+    assert not (tmp_path / "_lockgate").exists()
+    assert everything(tmp_path / OUTPUT) == TWO_TASKS
 
+
+def test_a_plugins_resolution_is_asked_first(tmp_path: Path) -> None:
     class Second:
         @hookimpl
         def lockgate_resolve_duplicates(self, duplicates, options):

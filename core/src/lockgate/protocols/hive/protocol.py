@@ -65,6 +65,7 @@ class HiveProtocol(ManifestProtocol):
         Capability.REAL_DIRECTORIES,
     }
     alternative = "leave protocol out: manifest and deferred need no directory that is renamed as one act"
+    leaves_found: ClassVar[bool] = True
 
     # Task attempts of ours.
 
