@@ -247,6 +247,7 @@ PACKAGES = (
     "plugins",
     "protocols.v1",
     "protocols.v2",
+    "protocols.hive",
     "protocols.file_output",
     "protocols.manifest",
     "protocols.deferred",
