@@ -1,7 +1,9 @@
-"""Hive's own class from PySpark's jars, in a Java process of ours: `HiveInterop.java` compiled and driven."""
+"""Hive's own class, Hive 2's from PySpark's jars or another's, in a Java process of ours: `HiveInterop.java` compiled
+and driven."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from hadoop_jvm import jars
@@ -10,18 +12,15 @@ from java_program import JavaProgram
 SOURCE = Path(__file__).with_name("HiveInterop.java")
 
 
-def hive_version() -> str:
-    """The version of Hive that PySpark ships; empty where it ships none."""
-    found = sorted(jars().glob("hive-exec-*-core.jar"))
-    return found[0].name.removeprefix("hive-exec-").removesuffix("-core.jar") if found else ""
-
-
 class HiveJvm(JavaProgram):
-    """The Java process. Use it as a context manager; `work` is a directory for the compiled class and the log."""
+    """The Java process. Use it as a context manager; `work` is a directory for the compiled class and the log, and
+    `jar` that of a Hive that comes before PySpark's."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, jar: str = "") -> None:
         # Hive 2 reads a private field of java.net.URI (`StringInternUtils`).
-        super().__init__(SOURCE, f"{jars()}/*", work, ["--add-opens=java.base/java.net=ALL-UNNAMED"])
+        super().__init__(
+            SOURCE, f"{jar}{os.pathsep if jar else ''}{jars()}/*", work, ["--add-opens=java.base/java.net=ALL-UNNAMED"]
+        )
 
     def remove_duplicates(self, directory: Path, partitions: int) -> None:
         """`Utilities.removeTempOrDuplicateFiles`, with so many levels of dynamic partitions; 0: with none, as the merge

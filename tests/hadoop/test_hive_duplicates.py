@@ -15,6 +15,7 @@ from java_program import HadoopError
 from lockgate import JobOptions
 from lockgate.errors import CommitRefused
 from lockgate.model.hive_output import parse_name
+from lockgate_lab.servers import hive_jar, or_skip
 
 pytestmark = pytest.mark.spark
 
@@ -22,13 +23,25 @@ OUTPUT = ".hive-staging_hive_1/_tmp.-ext-10000"
 JOB = "hive-staging_hive_1.-ext-10000"
 
 
-@pytest.fixture(scope="module")
-def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveJvm]:
+def machine_for_java() -> None:
     missing = hadoop_jvm.missing()
     if missing and os.environ.get("CI") == "true":
         pytest.fail(missing)
     if missing:
         pytest.skip(missing)
+
+
+@pytest.fixture(scope="module")
+def hive4(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveJvm]:
+    machine_for_java()
+    jar = or_skip(hive_jar)
+    with HiveJvm(tmp_path_factory.mktemp("hive4-jvm"), jar) as jvm:
+        yield jvm
+
+
+@pytest.fixture(scope="module")
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveJvm]:
+    machine_for_java()
     with HiveJvm(tmp_path_factory.mktemp("hive-jvm")) as jvm:
         yield jvm
 
@@ -75,6 +88,11 @@ def test_largest_is_hives_choice_where_one_attempt_has_all(hive: HiveJvm, tmp_pa
     assert ours(tmp_path / "ours", AGREED[name]) == hives(hive, tmp_path / "hive", AGREED[name])
 
 
+@pytest.mark.parametrize("name", AGREED)
+def test_newest_is_hive_4s_choice_where_the_newest_has_all(hive4: HiveJvm, tmp_path: Path, name: str) -> None:
+    assert ours(tmp_path / "ours", AGREED[name], "newest") == hives(hive4, tmp_path / "hive", AGREED[name])
+
+
 def test_without_partitions_the_choice_is_hives_too(hive: HiveJvm, tmp_path: Path) -> None:
     files = {"000005_0": b"cut", "000005_1": b"whole", "000006_0": b"x", "_tmp.000006_1": b"half"}
     assert ours(tmp_path / "ours", files) == hives(hive, tmp_path / "hive", files, partitions=0)
@@ -111,14 +129,25 @@ def test_the_seeds_bug_hive_mixes_two_attempts_that_each_hold_part(hive: HiveJvm
         ours(tmp_path / "ours", files)
 
 
+def test_the_seeds_bug_hive_4_mixes_a_newer_attempt_that_was_cut_short_with_the_one_before(
+    hive4: HiveJvm, tmp_path: Path
+) -> None:
+    files = {"ds=1/000005_0": b"whole", "ds=2/000005_0": b"too", "ds=1/000005_1": b"cut"}
+    assert hives(hive4, tmp_path / "hive", files) == {"ds=1/000005_1": b"cut", "ds=2/000005_0": b"too"}
+    with pytest.raises(CommitRefused, match="the newest has not all that the others have"):
+        ours(tmp_path / "newest", files, "newest")
+    assert ours(tmp_path / "largest", files) == {"ds=1/000005_0": b"whole", "ds=2/000005_0": b"too"}
+
+
 NAMES = ("000005_0", "000005_1.gz", "000005_10", "1234567_0", "(ds%3D1)000005_2")
 """Of `000005_0_copy_3` Hive 2 says task 3."""
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_is_of_the_task_that_hive_takes_it_for(hive: HiveJvm, name: str) -> None:
+def test_a_name_is_of_the_task_that_hive_takes_it_for(hive: HiveJvm, hive4: HiveJvm, name: str) -> None:
     parsed = parse_name(name)
     assert parsed is not None
+    assert int(hive4.task_of(name)) == parsed.number
     assert int(hive.task_of(name)) == parsed.number
     assert str(parsed) == name
 

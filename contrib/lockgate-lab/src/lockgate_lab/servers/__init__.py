@@ -11,6 +11,7 @@ from lockgate_lab.servers.fake_gcs import FakeGcsServer
 from lockgate_lab.servers.hadoop_jars import (
     abfs_class_path,
     abfs_suite_class_path,
+    hive_jar,
     java,
     mini_cluster_class_path,
     s3a_class_path,
@@ -33,6 +34,7 @@ __all__ = [
     "VersityGatewayOfVersions",
     "abfs_class_path",
     "abfs_suite_class_path",
+    "hive_jar",
     "java",
     "mini_cluster_class_path",
     "or_skip",

@@ -68,8 +68,12 @@ _ABFS_SUITE = {
 _SPARK_AVRO = {"org.apache.spark:spark-avro_2.13": "4.1.1"}
 """The newest on Maven Central when this was written; it serves Spark 4.3 as well."""
 
+_HIVE = {"org.apache.hive:hive-exec": "4.0.1"}
+"""Hive 4, with all that it needs of itself; PySpark brings Hive 2.3."""
+
 _ALONE = frozenset(
     {
+        "org.apache.hive:hive-exec",
         "org.apache.spark:spark-avro_2.13",
         "org.apache.hadoop:hadoop-azure",
         "org.apache.hadoop:hadoop-aws",
@@ -101,6 +105,12 @@ def s3a_class_path() -> str:
 def spark_avro_jar() -> str:
     """Return the jar with Spark's format `avro`, which PySpark does not bring; raises as `mini_cluster_class_path`."""
     (jar,) = _fetched("spark-avro", _SPARK_AVRO, _ALONE).glob("spark-avro_*.jar")
+    return str(jar)
+
+
+def hive_jar() -> str:
+    """Return the jar with Hive's own execution classes; raises as `mini_cluster_class_path`."""
+    (jar,) = _fetched("hive", _HIVE, _ALONE).glob("hive-exec-*.jar")
     return str(jar)
 
 
