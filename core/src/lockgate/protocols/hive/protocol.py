@@ -14,6 +14,7 @@ from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.load_manifests import add_manifest, below_root_of, unmatched
 from lockgate.engine.manifests.load_manifests import find_pins as saved_pins
 from lockgate.engine.record.record_log import read_record
+from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.spool import DiskSpool
@@ -249,8 +250,10 @@ async def _keep(run: JobRun, chosen: Chosen) -> None:
     before = {status.path for status in await list_all(run.store, layout.manifests)}
     kept = {layout.manifest(task): content for task, content in chosen.manifests.items()}
     await run.store.delete_files([p for p in sorted(before - set(kept)) if p.endswith(MANIFEST_SUFFIX)])
-    for path, content in kept.items():
-        await run.store.write_file(path, content)
+    manifests = list(kept.items())
+    for start in range(0, len(manifests), run.options.files_read_at_once):
+        some = manifests[start : start + run.options.files_read_at_once]
+        await together(run.store.write_file(path, content) for path, content in some)
 
 
 def _pin(run: JobRun, task_id: str, content: bytes) -> Pin:
