@@ -3,9 +3,12 @@ moves."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import lockgate
@@ -18,6 +21,7 @@ from lockgate.errors import (
     CommitFenced,
     CommitRefused,
     DestinationConflict,
+    DuplicateTarget,
     JobNotFound,
     LockgateError,
     ManifestInvalid,
@@ -474,6 +478,21 @@ def test_jobs_of_ours_append_beside_each_other(tmp_path: Path) -> None:
     assert seen(tmp_path) == {"000000_0.csv": b"1", "000000_0_copy_1.csv": b"2"}
 
 
+def test_two_tasks_of_ours_for_one_file_are_refused(tmp_path: Path) -> None:
+    job = Job(tmp_path, protocol="hive")
+    job.setup()
+    receipts = []
+    for task, name in enumerate(("ds=1/000001_0", "ds=1/x")):
+        attempt = job.task_attempt(task, 0)
+        attempt.setup()
+        with attempt.open(name) as file:
+            file.write(name.encode())
+        receipts.append(attempt.commit())
+    with pytest.raises(DuplicateTarget, match="two tasks"):
+        job.commit(receipts)
+    assert seen(tmp_path) == {}
+
+
 # A driver that dies.
 
 ACTS = (
@@ -552,3 +571,54 @@ def test_resumable_a_driver_that_dies_at_any_act_is_finished_or_undone(
     assert finished
     assert untouched
     assert undone or not undo
+
+
+def test_recovery_of_a_job_whose_directory_is_elsewhere_asks_for_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, scratch = tmp_path / "t", tmp_path / "hive_1"
+    table.mkdir()
+    left = leave(scratch, TWO_TASKS, "_tmp.-ext-10000")
+    named, job = by(hive_directory=str(left)), "hive_1.-ext-10000"
+
+    async def dies(store, renames):
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStore, "rename_directories", dies)
+        with pytest.raises(Died):
+            commit(table, job, options=named, force=True)
+    with pytest.raises(OptionError, match="only the one who gives the command"):
+        recover(table, job, force=True, options=JobOptions())
+    assert everything(left) == TWO_TASKS
+    recover(table, job, force=True, options=named)
+    assert seen(table) == TWO_TASKS
+    assert not left.exists()
+
+
+def test_undoing_a_job_whose_directory_nobody_has_taken_leaves_it_to_hive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, scratch = tmp_path / "t", tmp_path / "hive_1"
+    leave(table, {"ds=1/000000_0": b"old"}, ".")
+    left = leave(scratch, TWO_TASKS, "_tmp.-ext-10000")
+    named, job = by(hive_directory=str(left), conflict="replace"), "hive_1.-ext-10000"
+    dies = LocalStore.rename_directories
+
+    async def slept(store, renames):
+        """The driver sleeps before its rename, while another undoes the job."""
+        with monkeypatch.context() as patched:
+            patched.setattr(LocalStore, "rename_directories", dies)
+            await asyncio.to_thread(recover_in_a_process, table, job)
+        return await dies(store, renames)
+
+    monkeypatch.setattr(LocalStore, "rename_directories", slept)
+    with pytest.raises(LockgateError):
+        commit(table, job, options=named, force=True)
+    assert everything(left) == TWO_TASKS
+    assert seen(table) == {"ds=1/000000_0": b"old"}
+
+
+def recover_in_a_process(table: Path, job: str) -> None:
+    code = "import sys; from lockgate.api.jobs import recover; recover(sys.argv[1], sys.argv[2], undo=True, force=True)"
+    subprocess.run([sys.executable, "-c", code, str(table), job], check=True, timeout=100)

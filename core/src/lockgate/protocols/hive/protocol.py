@@ -199,6 +199,13 @@ class HiveProtocol(ManifestProtocol):
             return await super().undo(run, plan, record)
         return await adopt.undo(run, plan, record)
 
+    async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:
+        """As `manifest`; and what is still to be taken must be known."""
+        if run.layout.prefix != OURS and phase is Phase.MOVING and not await is_adopted(run):
+            async with place_of(run) as place:
+                await needed_place(place, run)
+        await super().may_go_on(run, plan, phase)
+
     async def release(self, run: JobRun) -> None:
         """Where Hive's tasks were at work."""
         if run.layout.prefix != OURS:
