@@ -83,9 +83,13 @@ class HiveProtocol(ManifestProtocol):
         files = dict(written or {})
         if scan or written is None:
             files |= await _scanned(run, files)
-        named = hives_names(attempt, files)
+        named = self.names(attempt, files)
         free = await free_names(run, list(named))
         return await super().commit_task(run, attempt, {free[path]: s for path, s in named.items()}, counters)
+
+    def names(self, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> dict[str, FileStatus]:
+        """What the files of a task attempt are called."""
+        return hives_names(attempt, written)
 
     # Jobs of Hive's.
 
