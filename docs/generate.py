@@ -252,6 +252,7 @@ PACKAGES = (
     "protocols.v1",
     "protocols.v2",
     "protocols.markers",
+    "protocols.hive",
     "protocols.file_output",
     "protocols.manifest",
     "protocols.deferred",

@@ -325,8 +325,8 @@ def test_hadoop_reads_the_success_that_follows_one_of_its_own(spark, destination
     stream.close()
 
 
-@pytest.mark.parametrize("protocol", ["v1", "v2"])
-def test_hadoops_protocols_commit_what_spark_writes(spark, destination, protocol: str) -> None:
+@pytest.mark.parametrize("protocol", ["v1", "v2", "hive"])
+def test_the_fields_protocols_commit_what_spark_writes(spark, destination, protocol: str) -> None:
     df = spark.range(40).selectExpr("id", "id % 3 AS p")
     summary = write(df, destination, partition_by="p", protocol=protocol, accept_unsafe=True)
     assert spark.read.parquet(destination).count() == 40

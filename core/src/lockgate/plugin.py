@@ -19,6 +19,7 @@ from lockgate.engine.run.protocol import ATTRIBUTE_MEANING, Attributes, Protocol
 from lockgate.engine.run.runtime import EVENTS, Event
 from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.capabilities import MEANING, WEAKENING, Capability
+from lockgate.model.duplicates import Asked, AttemptFile, Choice, Duplicates, FoundAttempt
 from lockgate.model.errors import (
     AccessDenied,
     AnswerLost,
@@ -75,8 +76,11 @@ __all__ = [
     "WEAKENING",
     "AccessDenied",
     "AnswerLost",
+    "Asked",
+    "AttemptFile",
     "Attributes",
     "Capability",
+    "Choice",
     "CleanupPlan",
     "CommitFailed",
     "CommitPlan",
@@ -86,11 +90,13 @@ __all__ = [
     "DestinationConflict",
     "DirectoryNotEmpty",
     "DirectoryOutcome",
+    "Duplicates",
     "Entry",
     "Event",
     "FileExists",
     "FileMissing",
     "FileStatus",
+    "FoundAttempt",
     "FsspecStore",
     "JobLayout",
     "JobOptions",

@@ -126,6 +126,7 @@ def test_contained_a_target_outside_the_destination_is_refused(driver: Driver) -
     [
         ({"spark.lockgate.protocol": "deferred"}, {}, ""),
         ({"spark.lockgate.protocol": "v1"}, {}, "by the protocol 'v1'"),
+        ({"spark.lockgate.protocol": "hive"}, {}, "by the protocol 'hive'"),
         ({"spark.lockgate.conflict": "replace"}, {}, "contradicts"),
         ({"lockgate.conflict": "fail"}, {"replaced": [""]}, "contradicts"),
         ({"conflict": "replace"}, {"dynamic": True}, "contradicts"),

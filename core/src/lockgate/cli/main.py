@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Collection, Sized
 from contextlib import nullcontext
 from typing import Annotated, TypeVar
 
@@ -105,14 +105,15 @@ ProtocolName = Annotated[
     typer.Option(
         "--protocol",
         metavar="NAME",
-        help="Whose job it is, where its directories do not say: -o protocol=NAME. v1: Hadoop's FileOutputCommitter.",
+        help="Whose job it is, where its directories do not say: -o protocol=NAME. v1: Hadoop's FileOutputCommitter; "
+        "hive: Hive's.",
         show_default=False,
     ),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done to standard error.")]
 
 
-_FLAGS = ("force", "undo", "finish", "dry-run", "json", "verbose", "latency", "rate")
+_FLAGS = ("force", "plan", "undo", "finish", "dry-run", "json", "verbose", "latency", "rate")
 """What is given to a command by itself, and not by `-o`."""
 
 
@@ -235,12 +236,29 @@ def jobs(url: Url, json: Json = False, option: Options = None, verbose: Verbose 
     _answer(json, verbose, option, work)
 
 
+Latency = Annotated[float, typer.Option(help="Milliseconds one store operation takes.", min=0.0)]
+Rate = Annotated[float, typer.Option(help="Operations a second that the store allows; 0: no limit.", min=0.0)]
+
+
+def _planned(
+    url: str, job_id: str, options: JobOptions, told: Collection[str], latency: float = 20.0, rate: float = 0.0
+) -> Answer:
+    """What `plan`, and `commit --plan`, show."""
+    made = api.plan(url, job_id, options, told=told)
+    operations = predict_operations(made, options, looking_run(url, options).store.capabilities)
+    in_flight = options.requests_in_flight
+    seconds = predict_seconds(operations, latency=latency / 1000, rate=rate, in_flight=in_flight)
+    limit = f", {rate:g} operations a second" if rate else ""
+    basis = f"at {latency:g} ms an operation, up to {in_flight} in flight{limit}"
+    return tables.plan_answer(made, operations, seconds, basis)
+
+
 @app.command()
 def plan(
     url: Url,
     job_id: JobId,
-    latency: Annotated[float, typer.Option(help="Milliseconds one store operation takes.", min=0.0)] = 20.0,
-    rate: Annotated[float, typer.Option(help="Operations a second that the store allows; 0: no limit.", min=0.0)] = 0.0,
+    latency: Latency = 20.0,
+    rate: Rate = 0.0,
     protocol: ProtocolName = None,
     json: Json = False,
     option: Options = None,
@@ -253,13 +271,7 @@ def plan(
     option = _with_protocol(option, protocol)
 
     def work(options: JobOptions) -> Answer:
-        made = api.plan(url, job_id, options, told=names_given(_chosen(option)))
-        operations = predict_operations(made, options, looking_run(url, options).store.capabilities)
-        in_flight = options.requests_in_flight
-        seconds = predict_seconds(operations, latency=latency / 1000, rate=rate, in_flight=in_flight)
-        limit = f", {rate:g} operations a second" if rate else ""
-        basis = f"at {latency:g} ms an operation, up to {in_flight} in flight{limit}"
-        return tables.plan_answer(made, operations, seconds, basis)
+        return _planned(url, job_id, options, names_given(_chosen(option)), latency, rate)
 
     _answer(json, verbose, option, work, url)
 
@@ -269,6 +281,7 @@ def commit(
     url: Url,
     job_id: JobId,
     force: Annotated[bool, typer.Option("--force", help="The job is surely over: do not look for life.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Only show what it would do, as lockgate plan does.")] = False,
     protocol: ProtocolName = None,
     json: Json = False,
     option: Options = None,
@@ -277,12 +290,14 @@ def commit(
     """Commit a job that is over.
 
     Its tasks must have committed: Lockgate's, or those of Hadoop's manifest committer, of S3A's magic committer, or,
-    with --protocol v1, of Hadoop's FileOutputCommitter."""
+    with --protocol v1, of Hadoop's FileOutputCommitter, or, with --protocol hive, of a Hive job."""
 
     option = _with_protocol(option, protocol)
 
     def work(options: JobOptions) -> Answer:
         told = names_given(_chosen(option))
+        if plan:
+            return _planned(url, job_id, options, told)
         return tables.summary_answer(api.commit(url, job_id, options=options, force=force, told=told), url)
 
     _answer(json, verbose, option, work, url)

@@ -307,6 +307,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "in_place": Listing(lambda: ({"target": e.target, "length": e.length} for e in entries() if plan.in_place)),
         "set_aside": Listing(lambda: (_aside(aside) for aside in plan.set_aside)),
         "set_aside_directories": list(plan.aside_directories),
+        **({"choices": list(plan.choices)} if plan.choices else {}),
         "operations": {row.kind: row.count for row in operations},
         "seconds": round(seconds, 3),
     }
@@ -334,14 +335,21 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         Rows(title, ("target", "length", "source"), moves),
         Rows("Operations", ("kind", "count"), [(row.kind, f"{row.count:,}") for row in operations]),
     ]
+    if plan.choices:
+        tables.insert(1, Rows("Attempts chosen", ("task", "choice"), [_choice(each) for each in plan.choices]))
     if plan.replaced:
         asides = (
             (aside.path, str(aside.length), "a file of its name, above it" if aside.version else "")
             for aside in plan.set_aside
             if aside.path != SUCCESS
         )
-        tables.insert(2, Rows("Files to replace", ("file", "length", "by"), list(islice(asides, LISTED_MAX))))
+        tables.insert(-1, Rows("Files to replace", ("file", "length", "by"), list(islice(asides, LISTED_MAX))))
     return Answer(document, tables, [f"At least {seconds:.2f} s {basis}. Nothing was touched."])
+
+
+def _choice(choice: str) -> tuple[str, str]:
+    task, _, which = choice.partition(": ")
+    return task, which
 
 
 def _aside(aside: SetAside) -> dict[str, Any]:

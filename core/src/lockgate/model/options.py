@@ -103,6 +103,9 @@ class OptionFields(TypedDict, total=False):
     manifest_bytes_max: int
     memory_bytes_max: int
     file_list_inline_max: int
+    hive_directory: str
+    duplicates: Literal["refuse", "largest", "newest", "receipts"] | str
+    duplicate_attempts: tuple[str, ...]
     durable: bool
     progress: bool
     requests_per_second_max: int
@@ -319,6 +322,22 @@ class JobOptions:
     )
     file_list_inline_max: int = _option(
         1000, "a commit of more files lists them in a companion file of `_SUCCESS`", least=0, unit="files"
+    )
+    hive_directory: str = _option(
+        "",
+        "with `hive`: the directory that a Hive job has left, such as `.../_tmp.-ext-10000`: a path below the "
+        "destination, or a URL on its store; without it, what is in staging directories right below the destination",
+    )
+    duplicates: Literal["refuse", "largest", "newest", "receipts"] | str = _option(
+        "refuse",
+        "with `hive`: which of several attempts at one task counts: `refuse` (none, unless all have written the same "
+        "bytes), `largest` (Hive's until Hive 4), `newest` (Hive 4's: the highest number), `receipts` (those that "
+        "`duplicate_attempts` names), or one that a plugin adds",
+    )
+    duplicate_attempts: tuple[str, ...] = _option(
+        (),
+        "with `duplicates=receipts`: the attempts that have succeeded, as their files are called, such as `000005_1`, "
+        "with commas between them",
     )
     durable: bool = _option(True, "manifests, commit record and `_SUCCESS` survive a power failure, on local disks")
     progress: bool = _option(

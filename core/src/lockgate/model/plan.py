@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import msgspec
 
+from lockgate.model.duplicates import CHOICE
 from lockgate.model.errors import DestinationConflict, DuplicateTarget
 from lockgate.model.files import FileStatus
 from lockgate.model.hashes import PathHashes, may_hold
@@ -56,8 +57,9 @@ class CommitPlan:
     `set_aside` and `missing_directories` are filled in when the plan has met the destination. `clears_the_way`: a file
     that stands where the job needs a directory may be set aside, which only a policy that replaces says. `spools` is
     where `set_aside` is kept, which may be as long as the destination has files. `aside_directories` are set aside
-    whole, in a fixed order; every file in them is in `set_aside`. `in_place`: the task commits
-    have put the files in place, and the job commit looks at them.
+    whole, in a fixed order; every file in them is in `set_aside`. `in_place`: the task commits have put the files in
+    place, and the job commit looks at them. `choices` say of each task whose attempt had to be chosen among several
+    which it is, and why.
     """
 
     entries: Spool
@@ -76,6 +78,7 @@ class CommitPlan:
     policy: str = "append"
     clears_the_way: bool = False
     target_hashes: Sequence[int] = ()
+    choices: Sequence[str] = ()
     spools: Spools = list
     in_place: bool = False
 
@@ -196,6 +199,7 @@ class PlanBuilder:
         self._statistics = Gathered()
         self._extra: dict[str, dict[str, None]] = {}
         self._bytes = 0
+        self._choices: list[str] = []
 
     def add(self, manifest: TaskManifest, pin: Pin) -> None:
         """Take a checked manifest in."""
@@ -213,6 +217,8 @@ class PlanBuilder:
         if "committer_task_file_count" not in manifest.statistics.meanstatistics:
             self._statistics.sample("committer_task_file_count", len(manifest.files))
             self._statistics.sample_all("committer_task_file_size", [entry.length for entry in manifest.files])
+        if CHOICE in manifest.extra:
+            self._choices.append(str(manifest.extra[CHOICE]))
         for name, value in manifest.extra.items():
             values = self._extra.setdefault(name, {})
             if len(values) < EXTRA_VALUES_MAX:
@@ -245,6 +251,7 @@ class PlanBuilder:
             missing_directories=ordered,
             policy=self._policy,
             target_hashes=self._hashes.in_order(),
+            choices=self._choices,
             spools=self._spools,
         )
         self._refuse_duplicates(plan)

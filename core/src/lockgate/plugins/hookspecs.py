@@ -17,6 +17,7 @@ from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.runtime import Event
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
+from lockgate.model.duplicates import Asked, Choice, Duplicates
 from lockgate.model.files import FileStatus, Mismatch, Rename, RenameOutcome
 from lockgate.model.options import JobOptions
 from lockgate.model.plan import CommitPlan, Survey
@@ -98,6 +99,18 @@ def lockgate_resolve_conflicts(
     called again with its files; such a job is then alone at work on what it touches. Answer the plan, with what is
     to be replaced set aside, or raise `DestinationConflict`. `None`: not a policy of mine; a policy
     nobody knows is an error that lists those known.
+    """
+
+
+@hookspec(firstresult=True)
+def lockgate_resolve_duplicates(duplicates: Duplicates, options: JobOptions) -> Choice | Asked | None:
+    """Choose one of several attempts at a task, where no manifest says which has committed (`protocol=hive`).
+
+    Called for each such task, before anything is moved. Answer the `Choice`, whose `why` people read; or
+    `Asked.CONTENTS`, and the hook is called again with the SHA-256 of all files; or raise `CommitRefused`. `None`: not
+    a resolution of mine. The built-in ones answer last: `refuse`, `largest`, `newest` and `receipts`, as
+    `options.duplicates` says; a resolution that nobody knows is an error that lists those. What is chosen is one
+    attempt for the whole task: an answer cannot take one partition from one and another from another.
     """
 
 

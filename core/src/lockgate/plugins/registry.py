@@ -19,6 +19,7 @@ from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.runtime import Event
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import WEAKENING, Capability, require
+from lockgate.model.duplicates import RESOLUTIONS, Answer, Duplicates
 from lockgate.model.errors import CapabilityMissing, OptionError, PluginError
 from lockgate.model.files import FileStatus, Mismatch, Rename, RenameOutcome, Unknown
 from lockgate.model.options import AUTO_PROTOCOL, JobOptions
@@ -43,6 +44,8 @@ BUILT_IN = (
     "lockgate.plugins.builtin.stocator_protocol",
     "lockgate.plugins.builtin.emrfs_protocol",
     "lockgate.plugins.builtin.markers_protocol",
+    "lockgate.plugins.builtin.duplicate_resolutions",
+    "lockgate.plugins.builtin.hive_protocol",
 )
 """Registered before the entry points; the local store is an entry point of this distribution like any store."""
 
@@ -402,6 +405,21 @@ class PluginRegistry:
                 where=f"conflict={options.conflict}",
                 next_step=_suggestion(_SAVE_MODES.get(options.conflict.lower(), options.conflict), self.policies()),
             )
+
+    def resolve_duplicates(self, duplicates: Duplicates, options: JobOptions) -> Answer:
+        """The first plugin's answer.
+
+        Raises:
+            OptionError: nobody knows the resolution.
+        """
+        answer: Answer | None = self._pluggy.hook.lockgate_resolve_duplicates(duplicates=duplicates, options=options)
+        if answer is None:
+            raise OptionError(
+                f"there is no resolution of duplicates {options.duplicates!r}",
+                where=f"duplicates={options.duplicates}",
+                next_step=_suggestion(options.duplicates, sorted(RESOLUTIONS)),
+            )
+        return answer
 
     def cleanup(self, store: Store, options: JobOptions) -> CleanupPlan:
         """The first plugin's answer, where the options leave it open."""

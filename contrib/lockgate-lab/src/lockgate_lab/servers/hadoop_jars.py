@@ -78,8 +78,12 @@ _HUDI = {
 _GCS_CONNECTOR = {"com.google.cloud.bigdataoss:gcs-connector:jar:shaded": "4.0.4"}
 """Google's connector of Hadoop to Cloud Storage, with all that it needs in its one jar."""
 
+_HIVE = {"org.apache.hive:hive-exec": "4.0.1"}
+"""Hive 4, with all that it needs of itself; PySpark brings Hive 2.3."""
+
 _ALONE = frozenset(
     {
+        "org.apache.hive:hive-exec",
         "org.apache.spark:spark-avro_2.13",
         "com.google.cloud.bigdataoss:gcs-connector:jar:shaded",
         "org.apache.hadoop:hadoop-azure",
@@ -125,6 +129,12 @@ def abfs_connector_jars() -> list[str]:
 def gcs_connector_jar() -> str:
     """Return Google's jar by which a Spark session knows `gs://`; raises as `mini_cluster_class_path`."""
     (jar,) = _fetched("gcs-connector", _GCS_CONNECTOR, _ALONE).glob("gcs-connector-*.jar")
+    return str(jar)
+
+
+def hive_jar() -> str:
+    """Return the jar with Hive's own execution classes; raises as `mini_cluster_class_path`."""
+    (jar,) = _fetched("hive", _HIVE, _ALONE).glob("hive-exec-*.jar")
     return str(jar)
 
 

@@ -142,6 +142,8 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     try:
         if keep is None and await _wrote_lately(run, state):
             keep = "somebody wrote there a short while ago"
+        if keep is None and await _is_anothers(run, state):
+            keep = f"another program's, not begun here: {command('abort', run.store.url, state.job_id)} deletes it"
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
     if keep is not None:
@@ -177,6 +179,14 @@ def _is_cut_short_abort(record: CommitRecord | None) -> bool:
     if record is None or record.phase is not Phase.ROLLING_BACK:
         return False
     return not (record.files or record.replaced or record.made_directories)
+
+
+async def _is_anothers(run: JobRun, state: JobState) -> bool:
+    """Whether nothing of a job is there but what another program has left, which its protocol leaves to that."""
+    protocol = run.hooks.protocols().get(state.layout.found_protocol)
+    if state.record is not None or protocol is None or not protocol.leaves_found:
+        return False
+    return not await list_all(run.store, state.layout.job_directory)
 
 
 async def _is_left(run: JobRun) -> bool:

@@ -1,4 +1,4 @@
-"""The four points at which stores and policies have a say, as the engine sees them.
+"""The points at which stores and policies have a say, as the engine sees them.
 
 The plugin ring answers them with pluggy; a simulation answers them directly. All are plain functions of facts
 that the engine has gathered: none does I/O.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.store import Store
+from lockgate.model.duplicates import Answer, Duplicates
 from lockgate.model.files import FileStatus, Mismatch, Rename, RenameOutcome
 from lockgate.model.options import JobOptions
 from lockgate.model.plan import CommitPlan, Survey
@@ -59,6 +60,9 @@ class Hooks(typing.Protocol):
         self, plan: CommitPlan, options: JobOptions, existing: Sequence[FileStatus] | None
     ) -> CommitPlan | Survey:
         """What the policy makes of the plan and the destination's files."""
+
+    def resolve_duplicates(self, duplicates: Duplicates, options: JobOptions) -> Answer:
+        """Which of several attempts at one task counts."""
 
     def cleanup(self, store: Store, options: JobOptions) -> CleanupPlan:
         """How to delete the job's directory on this store."""

@@ -101,6 +101,9 @@ class Protocol(ABC):
     record that says `committed`, as of every job that leaves none; `publish` and `revoke` are not called, and
     `conclude` leaves the `_SUCCESS`."""
 
+    leaves_found: ClassVar[bool] = False
+    """Whether what another program has left is never garbage before somebody has begun to commit it here."""
+
     # A job and its task attempts.
 
     @abstractmethod

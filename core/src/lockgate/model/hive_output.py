@@ -1,0 +1,163 @@
+"""Every name in what a Hive job leaves, and where Lockgate takes it.
+
+As Hive has them, 0.9 to 4 (`Utilities.toTempPath`, `toTaskTempPath`, `isTempPath`, `ParsedOutputFileName`;
+`FileSinkOperator.FSPaths`; `AbstractFileMergeOperator.UNION_SUDBIR_PREFIX`), `X` being the name of the job's output:
+
+    _task_tmp.X/{partitions}/_tmp.000005_0      a task attempt at work
+    _tmp.X/{partitions}/000005_0                one that has closed its files, each by a rename of its own
+    _tmp.X.moved, _tmp.X.intermediate           the same, while Hive's own job commit is at it
+
+`{partitions}` are directories `key=value`, of dynamic partitions and of list bucketing, and, of a `union all` that Hive
+has taken apart, one directory a branch; or each branch has a `_tmp.` of its own below `X`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from lockgate.model.layout import JobLayout
+
+PROTOCOL = "hive"
+
+STAGING = ".hive-staging"
+"""What the names of the directories begin with that Hive makes for a query, in a table's directory
+(`hive.exec.stagingdir`)."""
+
+OUTPUT_PREFIX = "_tmp."
+AT_WORK_PREFIX = "_task_tmp."
+_PARTIAL = (OUTPUT_PREFIX, "_task")
+_MOVED = (".moved", ".intermediate")
+
+_FILE = re.compile(
+    r"(\([^/]*\))?([0-9]{6}|[1-9][0-9]{6,})_(0|[1-9][0-9]{0,5})(?:_copy_([1-9][0-9]{0,5}))?(\.[^/]*)?", re.DOTALL
+)
+_BRANCH = re.compile(r"HIVE_UNION_SUBDIR_[0-9]+|[0-9]+")
+_BRANCH_OUTPUT = re.compile(rf"{re.escape(OUTPUT_PREFIX)}(HIVE_UNION_SUBDIR_[0-9]+|[0-9]+)(?:\.moved|\.intermediate)?")
+_PARTITION = re.compile(r"[^=/.][^=/]*=[^/]*|HIVE_DEFAULT_LIST_BUCKETING_DIR_NAME", re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z0-9_\-]{1,60}")
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.\-]")
+
+
+@dataclass(frozen=True, slots=True)
+class HiveTask:
+    """A task as names show it: its number (of a bucketed table, the bucket's), the prefix in parentheses that some
+    have, and the branch of a union whose directory it writes to, since each branch counts its tasks from 0."""
+
+    number: int
+    prefix: str = ""
+    branch: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called in a choice, such as `000005`, or `HIVE_UNION_SUBDIR_1-000005`."""
+        if not (self.prefix or self.branch):
+            return f"{self.number:06d}"
+        before = self.branch if self.branch and not self.prefix else f"{self.branch}{self.prefix}"
+        if not _PLAIN.fullmatch(before):
+            before = f"x{hashlib.sha256(before.encode()).hexdigest()[:12]}"
+        return f"{before}-{self.number:06d}"
+
+    @property
+    def task_id(self) -> str:
+        """Its id in manifests and pins."""
+        return f"task_{self.name}"
+
+    def attempt_id(self, attempt: int) -> str:
+        """The id of an attempt at it there."""
+        return f"attempt_{self.name}_{attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class HiveName:
+    """A file's name, taken apart. `copy` is 0 where there is no `_copy_N`; `extension` begins with its dot."""
+
+    number: int
+    attempt: int
+    copy: int = 0
+    extension: str = ""
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        copy = f"_copy_{self.copy}" if self.copy else ""
+        return f"{self.prefix}{self.number:06d}_{self.attempt}{copy}{self.extension}"
+
+
+def parse_name(name: str) -> HiveName | None:
+    """The parts of a file's name; None: no task has given it. Stricter than Hive, whose pattern takes any name with a
+    digit in it for a task's."""
+    match = _FILE.fullmatch(name)
+    if match is None:
+        return None
+    prefix, number, attempt, copy, extension = match.groups()
+    return HiveName(int(number), int(attempt), int(copy or 0), extension or "", prefix or "")
+
+
+def is_partial(name: str) -> bool:
+    """Whether Hive takes this file or directory for one that a task has not finished (`Utilities.isTempPath`)."""
+    return name.startswith(_PARTIAL)
+
+
+def is_partition(name: str) -> bool:
+    """Whether a directory of this name is of a dynamic partition, or of list bucketing."""
+    return _PARTITION.fullmatch(name) is not None
+
+
+def is_branch(name: str) -> bool:
+    """Whether a directory of this name is of a branch of a union."""
+    return _BRANCH.fullmatch(name) is not None
+
+
+def branch_of_output(name: str) -> str | None:
+    """The directory that the output of a union's branch goes to, by the name of its `_tmp.` directory; None: that is
+    none."""
+    match = _BRANCH_OUTPUT.fullmatch(name)
+    return None if match is None else match[1]
+
+
+def at_work_beside(name: str) -> str | None:
+    """The name of the directory in which tasks are at work, beside their output's; None where that is no `_tmp.`."""
+    if not name.startswith(OUTPUT_PREFIX):
+        return None
+    output = name.removeprefix(OUTPUT_PREFIX)
+    for suffix in _MOVED:
+        output = output.removesuffix(suffix)
+    return f"{AT_WORK_PREFIX}{output}"
+
+
+def task_at_work(name: str) -> HiveName | None:
+    """Whose partial file this is: `_tmp.000005_0`; None: nobody knows."""
+    return parse_name(name.removeprefix(OUTPUT_PREFIX)) if name.startswith(OUTPUT_PREFIX) else None
+
+
+def job_id_of(directory: str) -> str:
+    """The id of the job that has left a directory: of its last two names, with `-` for what no id may have."""
+    *_, above, name = ["", *directory.strip("/").split("/")]
+    both = f"{above.lstrip('.')}.{name.removeprefix(OUTPUT_PREFIX).lstrip('.')}".strip(".-")
+    return _NOT_IN_IDS.sub("-", both)[:128].rstrip(".") or "hive"
+
+
+def adopted(layout: JobLayout) -> str:
+    """Where the job commit takes the whole directory, by one rename."""
+    return layout.task_directory("left")
+
+
+def note_of(layout: JobLayout) -> str:
+    """What says of a job which directory it is, and what was in it when the choice was made."""
+    return f"{layout.attempt_directory}/hive.json"
+
+
+def left_alone(layout: JobLayout) -> str:
+    """Says that the job was undone before its directory was taken, which nobody does any more."""
+    return f"{layout.attempt_directory}/left-alone"
+
+
+def own_name(task: int, attempt: int, name: str, copy: int = 0) -> HiveName:
+    """What a file is called that a task attempt of a job of ours has named `name`: its own name, if that is one that
+    Hive would give to a file of this attempt, else one of the task and the attempt, with the extension."""
+    given = parse_name(name)
+    if given is not None and given.attempt == attempt and not copy:
+        return given
+    dot = name.find(".", 1)
+    return HiveName(task, attempt, copy, name[dot:] if dot > 0 else "")

@@ -1,0 +1,166 @@
+"""One attempt a task: the choice, and the manifest that is made of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.duplicates import CHOICE, Asked, AttemptFile, Choice, Duplicates, FoundAttempt
+from lockgate.model.errors import CommitRefused, PluginError
+from lockgate.model.hive_output import HiveTask, adopted
+from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
+from lockgate.protocols.hive.look import FoundFile, Left, look_strictly
+from lockgate.protocols.hive.names import free_names
+from lockgate.protocols.hive.place import Place
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The manifest of each task, encoded, by its id; a digest of the files that were there, and one of these and of the
+    options that the choice was made by."""
+
+    manifests: Mapping[str, bytes]
+    files: str
+    choice: str
+
+
+async def choose(run: JobRun, place: Place) -> Chosen:
+    """Choose an attempt for every task in the directory, without touching anything.
+
+    Raises:
+        ManifestInvalid: what is there is not only tasks' output.
+        CommitRefused: of a task with several attempts none can be chosen; or a file was changed while it was read.
+    """
+    with run.stage("choose_attempts"):
+        left = await look_strictly(run, place)
+        receipts = _receipts(run, left)
+        manifests: dict[str, bytes] = {}
+        choices: dict[str, str] = {}
+        taken = await _targets_by_task(run, place, left, receipts, choices)
+        below = await below_root_of(run, run.layout)
+        source = adopted(run.layout)
+        for task, (attempt, files, targets) in taken.items():
+            why = choices.get(task.task_id)
+            manifest = TaskManifest(
+                run.layout.job_id,
+                run.layout.job_attempt,
+                task.task_id,
+                task.attempt_id(attempt),
+                [
+                    Entry(f"{source}/{file.path}", targets[file.target], file.status.length, file.status.identity)
+                    for file in files
+                ],
+                extra={} if why is None else {CHOICE: f"{task.task_id}: {why}"},
+            )
+            manifests[task.task_id] = encode_manifest(manifest, below)
+        return Chosen(manifests, left.digest(), digest_of_choice(run, left))
+
+
+_Taken = dict[HiveTask, tuple[int, list[FoundFile], Mapping[str, str]]]
+
+
+def digest_of_choice(run: JobRun, left: Left) -> str:
+    """What is another as soon as what the choice is made of is: a finished file, or an option that decides it."""
+    options = run.options
+    decides = [options.duplicates, *sorted(options.duplicate_attempts), options.conflict, options.delete_target_files]
+    return hashlib.sha256("\0".join([left.digest(), *map(str, decides)]).encode()).hexdigest()
+
+
+async def _targets_by_task(
+    run: JobRun, place: Place, left: Left, receipts: frozenset[str], choices: dict[str, str]
+) -> _Taken:
+    chosen: dict[HiveTask, tuple[int, list[FoundFile]]] = {}
+    for task in sorted(left.tasks, key=lambda task: task.name):
+        attempts = left.tasks[task]
+        if len(attempts) == 1:
+            ((attempt, files),) = attempts.items()
+        else:
+            choice = await _choice(run, place, task, attempts, receipts)
+            attempt, files = choice.attempt, attempts[choice.attempt]
+            others = ", ".join(str(each) for each in sorted(attempts) if each != attempt)
+            choices[task.task_id] = f"attempt {attempt}, not {others}: {choice.why}"
+            run.log.info("one attempt is chosen of several", task=task.task_id, choice=choices[task.task_id])
+        chosen[task] = attempt, sorted(files, key=lambda file: file.path)
+    free = await free_names(run, [file.target for _, files in chosen.values() for file in files])
+    return {task: (attempt, files, free) for task, (attempt, files) in chosen.items()}
+
+
+async def _choice(
+    run: JobRun, place: Place, task: HiveTask, attempts: Mapping[int, list[FoundFile]], receipts: frozenset[str]
+) -> Choice:
+    duplicates = Duplicates(
+        task.task_id,
+        [
+            FoundAttempt(
+                number,
+                f"{task.name}_{number}",
+                [
+                    AttemptFile(file.path, file.place, file.status.length, file.status.modified)
+                    for file in sorted(attempts[number], key=lambda file: file.path)
+                ],
+            )
+            for number in sorted(attempts)
+        ],
+        receipts=receipts,
+    )
+    answer = run.hooks.resolve_duplicates(duplicates, run.options)
+    if answer is Asked.CONTENTS:
+        contents = {
+            file.path: await _sha256(run, place, file) for number in sorted(attempts) for file in attempts[number]
+        }
+        seen = Duplicates(duplicates.task_id, duplicates.attempts, contents, receipts)
+        answer = run.hooks.resolve_duplicates(seen, run.options)
+    if not isinstance(answer, Choice) or answer.attempt not in attempts:
+        raise PluginError(
+            f"a plugin's lockgate_resolve_duplicates answers {answer!r} for {task.task_id}, whose attempts are "
+            f"{', '.join(str(number) for number in sorted(attempts))}",
+            where=f"duplicates={run.options.duplicates}",
+            next_step="leave plugins out with plugins_block until it is found, and mend it",
+        )
+    return answer
+
+
+def _receipts(run: JobRun, left: Left) -> frozenset[str]:
+    """The attempts that the options name, as their files are called.
+
+    Raises:
+        CommitRefused: one of them has left nothing: then something is missing, or the name is wrong.
+    """
+    named = frozenset(each.removeprefix("attempt_") for each in run.options.duplicate_attempts)
+    there = {f"{task.name}_{number}" for task, attempts in left.tasks.items() for number in attempts}
+    if missing := sorted(named - there):
+        raise CommitRefused(
+            f"duplicate_attempts names attempts that have left nothing: {', '.join(missing[:5])}",
+            where=f"there are {', '.join(sorted(there)[:5])}{' and more' if len(there) > 5 else ''}",
+            next_step="nothing was moved: check the names; an attempt that succeeded and has left nothing has lost its "
+            "output, and then run the Hive job again",
+        )
+    return named
+
+
+async def _sha256(run: JobRun, place: Place, file: FoundFile) -> str:
+    limit = run.options.manifest_bytes_max
+    (content,) = await place.store.read_files([file.status.path], bytes_max=limit)
+    if content is not None and len(content) > limit:
+        raise CommitRefused(
+            f"two attempts have files of one length, and more than {limit} bytes: too long to be compared",
+            where=str(place.url.child(file.path)),
+            next_step="raise manifest_bytes_max; or see which attempt has succeeded, and name it with "
+            "duplicates=receipts and duplicate_attempts",
+        )
+    if content is None or len(content) != file.status.length:
+        raise changed(place, [file.path])
+    return hashlib.sha256(content).hexdigest()
+
+
+def changed(place: Place, paths: list[str]) -> CommitRefused:
+    """The error where what Hive has left is changed while it is looked at."""
+    return CommitRefused(
+        "what the Hive job has left is changing while it is looked at",
+        where="\n".join(str(place.url.child(path)) for path in paths[:5]),
+        next_step="nothing was moved: see to it that the Hive job is over, with all its task attempts, and give the "
+        "command again",
+    )

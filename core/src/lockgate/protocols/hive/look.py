@@ -1,0 +1,198 @@
+"""What is in the directory that a job of Hive's has left: every file, whose it is, and what is nobody's."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from lockgate.engine.run.concurrency import together
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import Store, list_all
+from lockgate.model.errors import CommitRefused, ManifestInvalid
+from lockgate.model.files import FileStatus
+from lockgate.model.hive_output import (
+    HiveName,
+    HiveTask,
+    at_work_beside,
+    branch_of_output,
+    is_branch,
+    is_partial,
+    is_partition,
+    parse_name,
+    task_at_work,
+)
+from lockgate.model.layout import is_reserved
+from lockgate.model.urls import parent_of
+from lockgate.protocols.hive.place import Place, above_targets
+
+SHOWN_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A finished file: its path below the directory, the one that it would have in the destination, its name."""
+
+    path: str
+    target: str
+    name: HiveName
+    status: FileStatus
+
+    @property
+    def place(self) -> str:
+        """What of the target all attempts have in common: the directory, and which copy it is."""
+        copy = f" (copy {self.name.copy})" if self.name.copy else ""
+        return f"{parent_of(self.target) or '.'}{copy}"
+
+
+@dataclass
+class Left:
+    """All that was found: the files by task and attempt, and what no task has written."""
+
+    tasks: dict[HiveTask, dict[int, list[FoundFile]]] = field(default_factory=dict)
+    strange: list[str] = field(default_factory=list)
+    newest: float = 0.0
+
+    def files(self) -> list[FoundFile]:
+        """Every finished file, in order."""
+        every = [file for task in self.tasks.values() for files in task.values() for file in files]
+        return sorted(every, key=lambda file: file.path)
+
+    def digest(self) -> str:
+        """What is another as soon as a finished file is added, changed or gone."""
+        found = hashlib.sha256()
+        for file in self.files():
+            found.update(f"{file.path}\0{file.status.length}\0{file.status.identity}\0".encode())
+        return found.hexdigest()
+
+
+async def look(run: JobRun, place: Place) -> Left:
+    """All that is there now.
+
+    Raises:
+        StoreError: it cannot be listed.
+    """
+    left = Left()
+    directories = [("", "", "")]
+    while directories:
+        window, directories = (
+            directories[: run.options.files_read_at_once],
+            directories[run.options.files_read_at_once :],
+        )
+        listed = await together(list_all(place.store, _join(place.path, each[0])) for each in window)
+        for (above, target, branch), page in zip(window, listed, strict=True):
+            directories += _sort_in(left, place, page, above, target, branch)
+    return left
+
+
+async def look_strictly(run: JobRun, place: Place) -> Left:
+    """The same, with identities, if all of it is tasks' output.
+
+    Raises:
+        ManifestInvalid: something is no task's, or two files are one attempt's at one place.
+        CommitRefused: a file goes while it is looked at.
+        StoreError: it cannot be listed.
+    """
+    left = await look(run, place)
+    _refuse_strange(place, left)
+    await _identify(place.store, left)
+    return left
+
+
+async def tasks_at_work(run: JobRun, place: Place) -> tuple[set[HiveTask], float]:
+    """The tasks that have partial files beside the directory, where tasks write, and when the newest was changed."""
+    found: set[HiveTask] = set()
+    newest = 0.0
+    beside = at_work_beside(place.name)
+    if beside is None:
+        return found, newest
+    root = _join(parent_of(place.path), beside)
+    async for page in place.store.list_tree(root):
+        for status in page:
+            newest = max(newest, status.modified)
+            name = task_at_work(status.path.rpartition("/")[2])
+            if name is not None:
+                directories = parent_of(status.path)[len(root) + 1 :].split("/")
+                branch = next((each for each in directories if is_branch(each)), above_targets(place).rstrip("/"))
+                found.add(HiveTask(name.number, name.prefix, branch))
+    return found, newest
+
+
+def _join(directory: str, path: str) -> str:
+    return f"{directory}/{path}" if directory and path else directory or path
+
+
+def _sort_in(
+    left: Left, place: Place, page: list[FileStatus], above: str, target: str, branch: str
+) -> list[tuple[str, str, str]]:
+    """Sort one directory's entries in; the directories to look into next, each with its path, that of its files in the
+    destination, and the branch of a union that it is of."""
+    further: list[tuple[str, str, str]] = []
+    names = {status.path.rpartition("/")[2] for status in page}
+    base = above_targets(place).rstrip("/")
+    for status in page:
+        name = status.path.rpartition("/")[2]
+        left.newest = max(left.newest, status.modified)
+        own_branch = branch_of_output(name) if status.is_directory and not above and not base else None
+        if own_branch is not None:
+            further.append((name, own_branch, own_branch))
+        elif is_partial(name) or (not status.is_directory and _is_checksum(name, names)):
+            continue
+        elif status.is_directory:
+            if is_partition(name):
+                further.append((_join(above, name), _join(target, name), branch))
+            elif is_branch(name) and not (branch or base):
+                further.append((_join(above, name), _join(target, name), name))
+            else:
+                left.strange.append(_join(above, name))
+        else:
+            parsed = None if status.is_link else parse_name(name)
+            path = _join(base, _join(target, name))
+            if parsed is None or is_reserved(path):
+                left.strange.append(_join(above, name))
+                continue
+            task = HiveTask(parsed.number, parsed.prefix, branch or base)
+            files = left.tasks.setdefault(task, {}).setdefault(parsed.attempt, [])
+            files.append(FoundFile(_join(above, name), path, parsed, status))
+    return further
+
+
+def _is_checksum(name: str, beside: set[str]) -> bool:
+    """A checksum that Hadoop's local filesystem keeps beside a file (`ChecksumFileSystem`: `.NAME.crc`)."""
+    return name.startswith(".") and name.endswith(".crc") and name[1 : -len(".crc")] in beside
+
+
+def _refuse_strange(place: Place, left: Left) -> None:
+    if left.strange:
+        raise ManifestInvalid(
+            f"{len(left.strange)} names in what Hive has left are not of a task's output",
+            where="\n".join(str(place.url.child(path)) for path in sorted(left.strange)[:SHOWN_MAX]),
+            next_step="nothing was moved: find out who wrote them, and move them away; Hive's files are named as "
+            "000005_1, in directories key=value, and tables with transactions of Hive's own are not committed here",
+        )
+    for attempts in left.tasks.values():
+        for files in attempts.values():
+            seen: dict[str, FoundFile] = {}
+            for file in files:
+                other = seen.setdefault(file.place, file)
+                if other is not file:
+                    raise ManifestInvalid(
+                        "two files in one directory are of one task attempt",
+                        where="\n".join(str(place.url.child(each.path)) for each in (other, file)),
+                        next_step="nothing was moved: find out which of them Hive has written, and move the other away",
+                    )
+
+
+async def _identify(store: Store, left: Left) -> None:
+    """A listing may show less than a look."""
+    for attempts in left.tasks.values():
+        for files in attempts.values():
+            unknown = [at for at, file in enumerate(files) if not file.status.identity]
+            found = await store.stat_files([files[at].status.path for at in unknown]) if unknown else []
+            for at, status in zip(unknown, found, strict=True):
+                if status is None or status.is_directory:
+                    raise CommitRefused(
+                        "a file that Hive has left is gone while it was looked at",
+                        where=str(store.url.child(files[at].status.path)),
+                        next_step="nothing was moved: see to it that the Hive job is over, and give the command again",
+                    )
+                files[at] = FoundFile(files[at].path, files[at].target, files[at].name, status)

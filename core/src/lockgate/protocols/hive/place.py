@@ -1,0 +1,205 @@
+"""Where the directory is that a job of Hive's has left: below the destination, or, where the caller says so, elsewhere
+on the same store.
+
+What is below the destination is found by its name, or by the job's note. A directory elsewhere is only ever touched at
+the word of who gives the command, in the option `hive_directory`: nothing that is written down below a destination
+leads out of it (Contained).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import msgspec
+
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import Store, list_all
+from lockgate.model.errors import JobNotFound, ManifestInvalid, OptionError, PathError
+from lockgate.model.hive_output import OUTPUT_PREFIX, STAGING, adopted, branch_of_output, job_id_of, note_of
+from lockgate.model.undecodable import UNDECODABLE
+from lockgate.model.urls import StoreUrl, check_relative, parse_url
+
+
+@dataclass(frozen=True)
+class Place:
+    """A directory and a store that has it and the destination below its root, at `path` and at `destination` there;
+    that is the destination's own store, with an empty `destination`, where the directory is below it."""
+
+    store: Store
+    path: str
+    destination: str = ""
+
+    @property
+    def url(self) -> StoreUrl:
+        """Its URL."""
+        return self.store.url.child(self.path)
+
+    @property
+    def name(self) -> str:
+        """Its name, without what it is in."""
+        return self.path.rpartition("/")[2]
+
+    def at_destination(self, path: str) -> str:
+        """The path that this store has for one of the destination's."""
+        return f"{self.destination}/{path}" if self.destination else path
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What a job's note says: its directory, below the destination or as a URL; a digest of the files in it; and one of
+    these and of the options that the choice was made by."""
+
+    directory: str
+    files: str
+    choice: str
+
+
+async def read_note(run: JobRun) -> Note | None:
+    """The job's note; None before somebody has begun to commit it.
+
+    Raises:
+        ManifestInvalid: what is there is none.
+    """
+    (content,) = await run.store.read_files([note_of(run.layout)], bytes_max=run.options.manifest_bytes_max)
+    if content is None:
+        return None
+    try:
+        return msgspec.json.decode(content, type=Note)
+    except UNDECODABLE as error:
+        raise ManifestInvalid(
+            f"the note of a job of Hive's is not valid: {error}",
+            where=run.url(note_of(run.layout)),
+            next_step="it was changed, or cut short: delete it, and give the command again",
+        ) from error
+
+
+async def write_note(run: JobRun, place: Place, files: str, choice: str) -> None:
+    """Write down what the job's manifests were made of."""
+    directory = str(place.url) if place.destination else place.path
+    await run.store.write_file(note_of(run.layout), msgspec.json.encode(Note(directory, files, choice)))
+
+
+async def is_adopted(run: JobRun) -> bool:
+    """Whether the directory is in the job's own."""
+    (found,) = await run.store.stat_files([adopted(run.layout)])
+    return found is not None
+
+
+@asynccontextmanager
+async def place_of(run: JobRun) -> AsyncIterator[Place | None]:
+    """Where the job's directory is, or was; None: nobody knows.
+
+    Raises:
+        OptionError: `hive_directory` names what cannot be the job's.
+    """
+    given = _chosen(run)
+    if given is not None and job_id_of(given) == run.layout.job_id:
+        async with _opened(run, given) as place:
+            yield place
+        return
+    note = await read_note(run)
+    if note is not None:
+        if "://" in note.directory:
+            raise OptionError(
+                f"job {run.layout.job_id} is of a directory outside of the destination, which only the one who gives "
+                "the command can name",
+                where=note.directory,
+                next_step=f"give -o hive_directory={note.directory}",
+            )
+        yield Place(run.store, check_relative(note.directory))
+        return
+    found = {job_id_of(path): path for path in await below_destination(run)}
+    yield Place(run.store, found[run.layout.job_id]) if run.layout.job_id in found else None
+
+
+async def needed_place(place: Place | None, run: JobRun) -> Place:
+    """The place.
+
+    Raises:
+        JobNotFound: nobody knows it.
+    """
+    if place is None:
+        raise JobNotFound(
+            f"the directory that job {run.layout.job_id} of Hive's has left is not there",
+            where=run.url(""),
+            next_step="Hive may have ended the job itself; a directory elsewhere is named by -o hive_directory=URL",
+        )
+    return place
+
+
+async def below_destination(run: JobRun) -> list[str]:
+    """The directories of that kind in the staging directories that Hive has made right below the destination."""
+    found: list[str] = []
+    for above in await list_all(run.store, ""):
+        if above.is_directory and above.path.startswith(STAGING):
+            inside = [status.path for status in await list_all(run.store, above.path) if status.is_directory]
+            found += [path for path in inside if path.rpartition("/")[2].startswith(OUTPUT_PREFIX)]
+    return sorted(found)
+
+
+def named_job(run: JobRun) -> str | None:
+    """The id of the job of the directory that the options name; None: they name none."""
+    given = _chosen(run)
+    return None if given is None else job_id_of(given)
+
+
+def above_targets(place: Place) -> str:
+    """What stands before the paths in the directory to make them paths in the destination: where it is of one branch of
+    a union, that one's directory."""
+    branch = branch_of_output(place.name)
+    return "" if branch is None else f"{branch}/"
+
+
+def _chosen(run: JobRun) -> str | None:
+    """The directory that the options name, as a path below the destination where it is there, else as a URL.
+
+    Raises:
+        OptionError: it is not on the destination's store, or the destination is in it.
+    """
+    given = run.options.hive_directory
+    if not given:
+        return None
+    root = run.store.url
+    try:
+        named = parse_url(given) if "://" in given or given.startswith(("/", "file:")) else root.child(_relative(given))
+    except PathError as error:
+        raise OptionError(
+            f"hive_directory: {error.what}", where=f"hive_directory={given}", next_step=error.next_step
+        ) from error
+    if (named.scheme, named.authority) != (root.scheme, root.authority):
+        raise OptionError(
+            "hive_directory is on another store than the destination: no rename leads from one to the other",
+            where=f"hive_directory={given}\ndestination  {root}",
+            next_step="name both by one scheme and host; or copy the directory to the destination's store first",
+        )
+    inside = root.path.rstrip("/") + "/"
+    if inside.startswith(named.path.rstrip("/") + "/"):
+        raise OptionError(
+            "hive_directory is the destination, or above it",
+            where=f"hive_directory={given}\ndestination  {root}",
+            next_step="name the directory that Hive has left, such as …/_tmp.-ext-10000",
+        )
+    return named.path[len(inside) :] if named.path.startswith(inside) else str(named)
+
+
+def _relative(given: str) -> str:
+    return check_relative(given.rstrip("/"))
+
+
+@asynccontextmanager
+async def _opened(run: JobRun, directory: str) -> AsyncIterator[Place]:
+    if "://" not in directory:
+        yield Place(run.store, directory)
+        return
+    named = parse_url(directory)
+    both = [path.strip("/").split("/") for path in (named.path, run.store.url.path)]
+    shared = 0
+    while shared < min(len(path) for path in both) and both[0][shared] == both[1][shared]:
+        shared += 1
+    common = StoreUrl(named.scheme, named.authority, "/" + "/".join(both[0][:shared]))
+    store = await run.open_store(str(common))
+    try:
+        yield Place(store, *("/".join(path[shared:]) for path in both))
+    finally:
+        await store.close()

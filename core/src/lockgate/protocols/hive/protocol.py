@@ -1,0 +1,303 @@
+"""The protocol as the engine asks it: what differs from `manifest`, for a job of Hive's and for one of ours.
+
+A job of ours stages and commits as `manifest` does; only the names of its files are Hive's. A job of Hive's has saved
+no manifests: they are made of what is there when its commit begins, of one attempt a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from lockgate.engine.job.conflicts import meet_directories, resolve
+from lockgate.engine.job.target_names import refuse_names
+from lockgate.engine.manifests.load_manifests import add_manifest, below_root_of, unmatched
+from lockgate.engine.manifests.load_manifests import find_pins as saved_pins
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.run.concurrency import together
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.protocol import TasksElsewhere
+from lockgate.engine.run.spool import DiskSpool
+from lockgate.engine.run.store import list_all
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import OptionError
+from lockgate.model.files import FileStatus
+from lockgate.model.hive_output import PROTOCOL, adopted, job_id_of
+from lockgate.model.layout import (
+    MANIFEST_SUFFIX,
+    OURS,
+    JobLayout,
+    TaskAttempt,
+    found_directory,
+    found_layout,
+    is_staged,
+    is_unfinished,
+)
+from lockgate.model.manifest import decode_manifest
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan, PlanBuilder
+from lockgate.model.receipt import Pin, Receipt
+from lockgate.model.record import CommitRecord, digest_of
+from lockgate.model.undone import Undone
+from lockgate.protocols.hive import adopt
+from lockgate.protocols.hive.choose import Chosen, changed, choose, digest_of_choice
+from lockgate.protocols.hive.look import look, look_strictly, tasks_at_work
+from lockgate.protocols.hive.names import free_names, hives_names
+from lockgate.protocols.hive.place import (
+    below_destination,
+    is_adopted,
+    named_job,
+    needed_place,
+    place_of,
+    read_note,
+    write_note,
+)
+from lockgate.protocols.manifest import ManifestProtocol
+from lockgate.protocols.manifest.inspect_staged import refuse_unless_staged, with_old_summary_set_aside
+
+
+class HiveProtocol(ManifestProtocol):
+    """Chooses one attempt of each task that a job of Hive's has left, and commits by a rename a file."""
+
+    name = PROTOCOL
+    description = "Hive's files, named by task and attempt: one attempt a task is chosen, the job commit renames them"
+    needs: ClassVar[frozenset[Capability]] = ManifestProtocol.needs | {
+        Capability.ATOMIC_DIRECTORY_RENAME,
+        Capability.REAL_DIRECTORIES,
+    }
+    alternative = "leave protocol out: manifest and deferred need no directory that is renamed as one act"
+    leaves_found: ClassVar[bool] = True
+
+    # Task attempts of ours.
+
+    async def commit_task(
+        self,
+        run: JobRun,
+        attempt: TaskAttempt,
+        written: Mapping[str, FileStatus] | None,
+        counters: Mapping[str, int],
+        *,
+        scan: bool = False,
+    ) -> Receipt:
+        """As `manifest`, with names as Hive gives them."""
+        files = dict(written or {})
+        if scan or written is None:
+            files |= await _scanned(run, files)
+        named = self.names(attempt, files)
+        free = await free_names(run, list(named))
+        return await super().commit_task(run, attempt, {free[path]: s for path, s in named.items()}, counters)
+
+    def names(self, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> dict[str, FileStatus]:
+        """What the files of a task attempt are called."""
+        return hives_names(attempt, written)
+
+    # Jobs of Hive's.
+
+    async def jobs_of_others(self, run: JobRun) -> list[JobLayout]:
+        """Those whose commit here has begun; and, for who asks for this protocol, the one that `hive_directory` names,
+        and those of the staging directories right below the destination."""
+        if not self.needs <= run.store.capabilities:
+            return []
+        found = {
+            job_id: found_layout(self.name, job_id)
+            for status in await list_all(run.store, found_directory(self.name))
+            if (job_id := status.path.rpartition("/")[2])
+        }
+        if run.options.protocol == self.name and not run.marker:
+            others = [job_id_of(path) for path in await below_destination(run)]
+            for job_id in [*others, *([named] if (named := named_job(run)) else [])]:
+                found.setdefault(job_id, found_layout(self.name, job_id))
+        return list(found.values())
+
+    async def take_over(self, run: JobRun, *, to_commit: bool) -> None:
+        """The choice is made, and a manifest a task is saved in the job's own directory; for an abort, what Hive has
+        left is taken there, to be deleted with it. A job in its commit is left as it is."""
+        record = await read_record(run)
+        if (record is not None and record.phase is not Phase.REFUSED) or await is_adopted(run):
+            return
+        if not to_commit:
+            await super().set_up_job(run)
+            await adopt.take_to_delete(run)
+            return
+        async with place_of(run) as found:
+            place = await needed_place(found, run)
+            chosen = await choose(run, place)
+            await super().set_up_job(run)
+            await _keep(run, chosen)
+            await write_note(run, place, chosen.files, chosen.choice)
+
+    async def tasks_elsewhere(self, run: JobRun) -> TasksElsewhere:
+        """By the files that are there, finished and partial."""
+        if run.layout.prefix == OURS or await is_adopted(run):
+            return TasksElsewhere()
+        try:
+            async with place_of(run) as place:
+                if place is None:
+                    return TasksElsewhere()
+                left = await look(run, place)
+                at_work, newest = await tasks_at_work(run, place)
+        except OptionError:  # elsewhere, and the caller does not say where
+            return TasksElsewhere()
+        committed = frozenset(task.task_id for task in left.tasks)
+        begun = committed | {task.task_id for task in at_work}
+        return TasksElsewhere(committed, begun, max(left.newest, newest))
+
+    # The job's plan.
+
+    async def find_pins(self, run: JobRun) -> list[Pin]:
+        """Of a job of Hive's, by what is there: as it was chosen, if nothing has changed since."""
+        if run.layout.prefix == OURS:
+            return await super().find_pins(run)
+        chosen = await _chosen_now(run)
+        if chosen is None:
+            return await saved_pins(run)
+        return [_pin(run, task, content) for task, content in sorted(chosen.manifests.items())]
+
+    async def load_plan(self, run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
+        """By the manifests that are saved, or, before the job's commit has begun, would be."""
+        if run.layout.prefix == OURS:
+            return await super().load_plan(run, pins)
+        saved = await run.store.read_files(
+            [run.layout.manifest(pin.task_id) for pin in pins], bytes_max=run.options.manifest_bytes_max
+        )
+        if all(c is not None and pin.digest in ("", digest_of(c)) for pin, c in zip(pins, saved, strict=True)):
+            return await super().load_plan(run, pins)
+        chosen = await _chosen_now(run)
+        builder = PlanBuilder(DiskSpool(run.options.memory_bytes_max), run.options.conflict, run.spool)
+        below = await below_root_of(run, run.layout)
+        run.counters |= {"manifests_loaded": 0, "manifest_bytes": 0}
+        for pin in pins:
+            content = None if chosen is None else chosen.manifests.get(pin.task_id)
+            if content is None or digest_of(content) != pin.digest:
+                raise unmatched(run, pin)
+            path = run.layout.manifest(pin.task_id)
+            add_manifest(run, builder, pin, below, deferred=False, path=path, content=content)
+        return builder.plan()
+
+    async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
+        """As `manifest`; of a job of Hive's, whose files nobody has taken yet, all is looked at once more."""
+        if run.layout.prefix == OURS:
+            return await super().meet(run, plan)
+        if await is_adopted(run):
+            await refuse_unless_staged(run, plan)
+        else:
+            for batch in plan.batches():
+                refuse_names(run, batch)
+            await _refuse_if_changing(run, plan)
+        return await with_old_summary_set_aside(run, await meet_directories(run, await resolve(run, plan, whole=True)))
+
+    # The job's commit, and its undoing.
+
+    async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
+        """Of a job of Hive's the directory is adopted, and looked at once more; then it is `manifest`'s."""
+        if run.layout.prefix != OURS:
+            await adopt.adopt(run)
+            await adopt.refuse_if_changed(run, plan)
+            if not again:
+                await refuse_unless_staged(run, plan)
+        await super().perform(run, plan, aside, again=again)
+
+    async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
+        """As `manifest`; a directory that nobody has taken yet stays Hive's."""
+        if run.layout.prefix == OURS:
+            return await super().undo(run, plan, record)
+        return await adopt.undo(run, plan, record)
+
+    async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:
+        """As `manifest`; and what is still to be taken must be known."""
+        if run.layout.prefix != OURS and phase is Phase.MOVING and not await is_adopted(run):
+            async with place_of(run) as place:
+                await needed_place(place, run)
+        await super().may_go_on(run, plan, phase)
+
+    async def release(self, run: JobRun) -> None:
+        """Where Hive's tasks were at work."""
+        if run.layout.prefix != OURS:
+            await adopt.release(run)
+
+    async def has_performed(self, run: JobRun, plan: CommitPlan) -> bool:
+        """As `manifest`, and only if the directory is adopted: files are moved after that."""
+        if run.layout.prefix != OURS and not await is_adopted(run):
+            return False
+        return await super().has_performed(run, plan)
+
+    async def has_pending(self, run: JobRun, plan: CommitPlan) -> bool:
+        """As `manifest`, or the directory is not adopted."""
+        if run.layout.prefix != OURS and not await is_adopted(run):
+            return True
+        return await super().has_pending(run, plan)
+
+
+async def _scanned(run: JobRun, declared: Mapping[str, FileStatus]) -> dict[str, FileStatus]:
+    """What others left in the attempt's working directory, by its path there."""
+    directory = run.layout.task_directory(run.task_attempt_id)
+    known = {status.path for status in declared.values()}
+    found: dict[str, FileStatus] = {}
+    async for page in run.store.list_tree(directory):
+        for status in page:
+            path = status.path[len(directory) + 1 :]
+            if status.path not in known and not is_unfinished(status.path) and not is_staged(path):
+                found[path] = status
+    return found
+
+
+async def _chosen_now(run: JobRun) -> Chosen | None:
+    """The choice as it is made of what is there; None where it is made already, and saved, of just that."""
+    if await is_adopted(run):
+        return None
+    async with place_of(run) as found:
+        place = await needed_place(found, run)
+        note = await read_note(run)
+        if note is not None and (
+            await _is_held(run) or note.choice == digest_of_choice(run, await look_strictly(run, place))
+        ):
+            return None
+        return await choose(run, place)
+
+
+async def _keep(run: JobRun, chosen: Chosen) -> None:
+    """Save the manifests, and delete those of an earlier choice."""
+    layout = run.layout
+    before = {status.path for status in await list_all(run.store, layout.manifests)}
+    kept = {layout.manifest(task): content for task, content in chosen.manifests.items()}
+    await run.store.delete_files([p for p in sorted(before - set(kept)) if p.endswith(MANIFEST_SUFFIX)])
+    manifests = list(kept.items())
+    for start in range(0, len(manifests), run.options.files_read_at_once):
+        some = manifests[start : start + run.options.files_read_at_once]
+        await together(run.store.write_file(path, content) for path, content in some)
+
+
+def _pin(run: JobRun, task_id: str, content: bytes) -> Pin:
+    manifest = decode_manifest(content, run.layout, run.below, name=run.url(run.layout.manifest(task_id)))
+    return Pin(task_id, manifest.task_attempt_id, digest_of(content), run.layout.job_attempt)
+
+
+async def _refuse_if_changing(run: JobRun, plan: CommitPlan) -> None:
+    """Make sure that the directory holds what was chosen, and that no attempt has finished a file since.
+
+    Raises:
+        CommitRefused: it does not.
+        JobNotFound: it is gone.
+    """
+    async with place_of(run) as found:
+        place = await needed_place(found, run)
+        left = await look_strictly(run, place)
+        note = await read_note(run)
+        there = {f"{adopted(run.layout)}/{file.path}": file.status for file in left.files()}
+        wrong = [
+            entry.source
+            for batch in plan.batches()
+            for entry in batch
+            if (status := there.get(entry.source)) is None
+            or (status.length, status.identity) != (entry.length, entry.identity)
+        ]
+        chosen = {pin.task_id for pin in plan.pins}
+        new = sorted(f.path for t, a in left.tasks.items() if t.task_id not in chosen for fs in a.values() for f in fs)
+        other = note is not None and await _is_held(run) and note.files != left.digest()
+        if wrong or new or other:
+            raise changed(place, [path[len(adopted(run.layout)) + 1 :] for path in wrong] or new or [""])
+
+
+async def _is_held(run: JobRun) -> bool:
+    record = await read_record(run)
+    return record is not None and record.phase is not Phase.REFUSED

@@ -1,0 +1,51 @@
+"""`lockgate plan` and `commit` of what a job of Hive's has left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from command_line import run, run_json
+
+STAGING = ".hive-staging_hive_1"
+JOB = "hive-staging_hive_1.-ext-10000"
+
+
+def leave(root: Path, *paths: str) -> None:
+    for length, path in enumerate(paths, 1):
+        file = root / STAGING / "_tmp.-ext-10000" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * length)
+
+
+def test_plan_shows_each_choice_and_why(tmp_path: Path) -> None:
+    leave(tmp_path, "ds=1/000005_0", "ds=1/000005_1", "000006_0")
+    before = sorted(tmp_path.rglob("*"))
+    chosen = ["-o", "duplicates=newest", "--protocol", "hive"]
+    for command in (["plan", str(tmp_path), JOB], ["commit", "--plan", str(tmp_path), JOB]):
+        status, found = run_json(*command, *chosen)
+        assert status == 0
+        assert found["choices"] == ["task_000005: attempt 1, not 0: its number is the highest"]
+        status, out, _ = run(*command, *chosen)
+        assert status == 0
+        assert "task_000005\tattempt 1, not 0: its number is the highest" in out
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_commit_refuses_what_is_not_decided_and_commits_what_is_named(tmp_path: Path) -> None:
+    leave(tmp_path, "ds=1/000005_0", "ds=1/000005_1")
+    command = ["commit", str(tmp_path), JOB, "--protocol", "hive", "--force"]
+    status, _, err = run(*command)
+    assert status == 1
+    assert "duplicates=receipts" in err
+    status, found = run_json(*command, "-o", "duplicates=receipts", "-o", "duplicate_attempts=000005_0")
+    assert status == 0
+    assert found["jobId"] == JOB
+    assert (tmp_path / "ds=1/000005_0").exists()
+    assert not (tmp_path / "ds=1/000005_1").exists()
+
+
+def test_jobs_lists_what_hive_has_left_for_who_asks_for_hives(tmp_path: Path) -> None:
+    leave(tmp_path, "000006_0")
+    status, found = run_json("jobs", str(tmp_path), "-o", "protocol=hive")
+    assert status == 0
+    assert [job["job_id"] for job in found] == [JOB]
