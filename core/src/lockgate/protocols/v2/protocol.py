@@ -20,7 +20,7 @@ from lockgate.protocols.file_output import attempts, job_directories
 from lockgate.protocols.manifest import ManifestProtocol
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 from lockgate.protocols.v2 import task_commit
-from lockgate.protocols.v2.visible import take_out_all
+from lockgate.protocols.v2.visible import keep_unmoved, saved, take_out_all
 
 POLICIES = ("append", "fail")
 """What can be kept by tasks that write before their job commits: both leave alone what they find."""
@@ -120,9 +120,11 @@ class V2Protocol(ManifestProtocol):
 
     async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
         """The same, once the directories are gone from which attempts could move more."""
+        known = await saved(run)
+        await keep_unmoved(run, known)
         await job_directories.delete_of_job(run)
         await super().discard(run, record)
-        left = await take_out_all(run)
+        left = await take_out_all(run, kept=known)
         await run.store.delete_files([run.layout.file_list])
         return Undone(left=left)
 

@@ -26,10 +26,11 @@ from lockgate.model.errors import CommitFailed, FileExists, FileMissing, Lockgat
 from lockgate.model.files import FileStatus, Rename
 from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, TaskAttempt, is_reserved
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
+from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.model.urls import parent_of
 from lockgate.protocols.file_output.attempts import over, places_of, written_by
-from lockgate.protocols.v2.visible import take_out
+from lockgate.protocols.v2.visible import Saved, keep_unmoved, take_out
 
 
 async def commit_task(
@@ -50,11 +51,14 @@ async def commit_task(
     """
     with run.stage("commit_task"):
         layout, working = run.layout, places_of(run).task_attempt(attempt.task_attempt_id)
-        if await read_marker(run) is None:
-            raise over(run)
         record = await read_record(run)
         if record is not None and record.phase in HOLDS_ITS_PINS:
             raise fenced(run, record)
+        if record is not None and record.phase is not Phase.REFUSED:
+            # Its directories may be there yet, while somebody deletes them.
+            raise over(run)
+        if await read_marker(run) is None:  # after the record, which goes later
+            raise over(run)
         if (done := await _committed_before(run, attempt)) is not None:
             return done
         await _refuse_rivals(run, attempt)
@@ -111,7 +115,11 @@ async def _give_back(
     run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, intent: str, error: LockgateError
 ) -> None:
     try:
-        await take_out(run, [manifest])
+        own = [Saved(manifest, committed=False)]
+        await keep_unmoved(run, own)
+        if not await _is_left_alone(run, attempt):
+            return  # who ends the job, or has aborted the attempt, goes by the intent
+        await take_out(run, own)
         await run.store.delete_files([intent])
     except LockgateError as second:
         raise CommitFailed(
@@ -119,6 +127,16 @@ async def _give_back(
             where=run.url(intent),
             next_step="abort this task attempt, or the job: until then the job cannot commit",
         ) from error
+
+
+async def _is_left_alone(run: JobRun, attempt: TaskAttempt | None = None) -> bool:
+    """Whether nobody has begun to end the job, or to abort the attempt, and so to delete what it has not moved yet."""
+    record = await read_record(run)
+    if (record is not None and record.phase is not Phase.REFUSED) or await read_marker(run) is None:
+        return False
+    if attempt is None:
+        return True
+    return not any(await run.store.stat_files([run.layout.aborted(attempt.task_attempt_id)]))
 
 
 def _refuse_reserved(run: JobRun, files: Mapping[str, FileStatus]) -> None:
@@ -179,11 +197,25 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
     with run.stage("abort_task"):
         await bury(run, attempt)
         working = places_of(run).task_attempt(attempt.task_attempt_id)
+        known = [each for _, each in await _saved_by(run, attempt)]
+        await keep_unmoved(run, known)
+        alone = await _is_left_alone(run)
         # First what it could still move.
         await delete_trees(run, [working])
-        saved = [run.layout.manifest_temporary(attempt.task_attempt_id), run.layout.manifest(attempt.task_id)]
-        contents = await run.store.read_files(saved, bytes_max=run.options.manifest_bytes_max)
-        own = [(p, c) for p, c in zip(saved, contents, strict=True) if c and owner_of(c) == attempt.task_attempt_id]
-        below = await below_root_of(run, run.layout)
-        await take_out(run, [decode_manifest(c, run.layout, below, name=run.url(path)) for path, c in own])
+        if not alone:
+            return  # who ends the job goes by what it has saved
+        own = await _saved_by(run, attempt)
+        await take_out(run, [each for _, each in own], kept=known)
         await run.store.delete_files([path for path, _ in own])
+
+
+async def _saved_by(run: JobRun, attempt: TaskAttempt) -> list[tuple[str, Saved]]:
+    """What an attempt has saved: where, and what."""
+    paths = [run.layout.manifest_temporary(attempt.task_attempt_id), run.layout.manifest(attempt.task_id)]
+    contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+    below = await below_root_of(run, run.layout)
+    return [
+        (path, Saved(decode_manifest(content, run.layout, below, name=run.url(path)), committed=path == paths[1]))
+        for path, content in zip(paths, contents, strict=True)
+        if content and owner_of(content) == attempt.task_attempt_id
+    ]
