@@ -686,6 +686,8 @@ class Judges:
             job.over = True
 
     def _took_over(self, actor: str, job: JobTruth, before: CommitRecord) -> None:
+        if before.holder.user == actor:
+            return
         at_work = self.is_at_work(actor) and self.is_at_work(before.holder.user)
         if at_work and before.phase in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING):
             self.accuse("fenced", f"{actor} took {job.directory} from {before.holder.user}, which is at work")
@@ -1160,7 +1162,9 @@ class Judges:
 
     def _is_taken_out(self, job: JobTruth, source: str, target: str, moved: Stored) -> bool:
         """Whether an undoing has moved what a person wrote between its look and its rename: it must bring it back."""
-        if not isinstance(moved.label, Edited) or job.phase is not Phase.ROLLING_BACK:
+        promises = self.promises.get(job.directory)
+        early = promises is not None and not promises.committed_invisible
+        if not isinstance(moved.label, Edited) or not (early or job.phase is Phase.ROLLING_BACK):
             return False
         self.taken[target] = source
         return True

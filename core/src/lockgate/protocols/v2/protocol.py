@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import ClassVar
 
+from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes, TasksElsewhere
 from lockgate.engine.run.store import OutputFile
@@ -111,7 +112,10 @@ class V2Protocol(ManifestProtocol):
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """What attempts have moved that are not committed is taken out; all else is in place."""
-        await take_out_all(run, {pin.digest for pin in plan.pins})
+        record = await read_record(run)
+        if record is None:
+            raise fenced(run, record)
+        await take_out_all(run, record, {pin.digest for pin in plan.pins})
         await refuse_if_taken_away(run, plan)
 
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
@@ -124,7 +128,7 @@ class V2Protocol(ManifestProtocol):
         await keep_unmoved(run, known)
         await job_directories.delete_of_job(run)
         await super().discard(run, record)
-        left = await take_out_all(run, kept=known)
+        left = await take_out_all(run, record, kept=known)
         await run.store.delete_files([run.layout.file_list])
         return Undone(left=left)
 

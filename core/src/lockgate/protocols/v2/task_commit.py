@@ -22,7 +22,7 @@ from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import no_progress
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CommitFailed, FileExists, FileMissing, LockgateError, ManifestInvalid
+from lockgate.model.errors import CommitFailed, FileExists, FileMissing, JobNotFound, LockgateError, ManifestInvalid
 from lockgate.model.files import FileStatus, Rename
 from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, TaskAttempt, is_reserved
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
@@ -117,10 +117,11 @@ async def _give_back(
     try:
         own = [Saved(manifest, committed=False)]
         await keep_unmoved(run, own)
-        if not await _is_left_alone(run, attempt):
-            return  # who ends the job, or has aborted the attempt, goes by the intent
-        await take_out(run, own)
+        await take_out(run, own, refuse_if_taken_over=lambda: _refuse_if_ended(run, attempt))
+        await _refuse_if_ended(run, attempt)
         await run.store.delete_files([intent])
+    except JobNotFound:
+        return  # who ends the job, or has aborted the attempt, goes by the intent
     except LockgateError as second:
         raise CommitFailed(
             f"the task commit failed ({error.what}), and what it has moved could not be taken out: {second.what}",
@@ -129,14 +130,18 @@ async def _give_back(
         ) from error
 
 
-async def _is_left_alone(run: JobRun, attempt: TaskAttempt | None = None) -> bool:
-    """Whether nobody has begun to end the job, or to abort the attempt, and so to delete what it has not moved yet."""
+async def _refuse_if_ended(run: JobRun, attempt: TaskAttempt | None = None) -> None:
+    """Make sure that nobody has begun to end the job, or to abort the attempt, and so to delete what it has not moved
+    yet, and what was kept of that.
+
+    Raises:
+        JobNotFound: somebody has.
+    """
     record = await read_record(run)
     if (record is not None and record.phase is not Phase.REFUSED) or await read_marker(run) is None:
-        return False
-    if attempt is None:
-        return True
-    return not any(await run.store.stat_files([run.layout.aborted(attempt.task_attempt_id)]))
+        raise over(run)
+    if attempt is not None and any(await run.store.stat_files([run.layout.aborted(attempt.task_attempt_id)])):
+        raise over(run)
 
 
 def _refuse_reserved(run: JobRun, files: Mapping[str, FileStatus]) -> None:
@@ -199,14 +204,18 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
         working = places_of(run).task_attempt(attempt.task_attempt_id)
         known = [each for _, each in await _saved_by(run, attempt)]
         await keep_unmoved(run, known)
-        alone = await _is_left_alone(run)
-        # First what it could still move.
-        await delete_trees(run, [working])
-        if not alone:
-            return  # who ends the job goes by what it has saved
-        own = await _saved_by(run, attempt)
-        await take_out(run, [each for _, each in own], kept=known)
-        await run.store.delete_files([path for path, _ in own])
+        try:
+            await _refuse_if_ended(run)
+            # First what it could still move.
+            await delete_trees(run, [working])
+            own = await _saved_by(run, attempt)
+            await take_out(
+                run, [each for _, each in own], kept=known, refuse_if_taken_over=lambda: _refuse_if_ended(run)
+            )
+            await _refuse_if_ended(run)
+            await run.store.delete_files([path for path, _ in own])
+        except JobNotFound:
+            await delete_trees(run, [working])  # who ends the job goes by what the attempt has saved
 
 
 async def _saved_by(run: JobRun, attempt: TaskAttempt) -> list[tuple[str, Saved]]:

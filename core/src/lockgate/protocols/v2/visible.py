@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
 from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES
-from lockgate.engine.renames.roll_back import return_what_is_not_ours, withdraw
+from lockgate.engine.renames.roll_back import refuse_if_taken_over, return_what_is_not_ours, withdraw
 from lockgate.engine.renames.staged_files import is_unique
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
@@ -18,7 +18,7 @@ from lockgate.model.errors import CommitFailed, FileMissing
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Unknown
 from lockgate.model.layout import MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX, ordinal_in
 from lockgate.model.manifest import TaskManifest, decode_manifest
-from lockgate.model.record import digest_of
+from lockgate.model.record import CommitRecord, digest_of
 from lockgate.protocols.file_output.attempts import places_of
 
 BATCH = 1_000
@@ -110,14 +110,21 @@ async def _make(run: JobRun, manifest: TaskManifest, directory: str) -> bool:
     return True
 
 
-async def take_out(run: JobRun, attempts: Sequence[Saved], *, kept: Collection[Saved] | None = None) -> list[str]:
+async def take_out(
+    run: JobRun,
+    attempts: Sequence[Saved],
+    *,
+    kept: Collection[Saved] | None = None,
+    refuse_if_taken_over: Callable[[], Awaitable[None]] | None = None,
+) -> list[str]:
     """Take the files of these attempts out of the destination, each only if it is the one that was moved there; the
     answer: where something else stands. They are renamed into the job's own directory first, so that a file which
     somebody has put there since is found out and brought back.
 
     `kept`: those of which `keep_unmoved` was asked before their working directories were deleted. Of an attempt that
     was cut off, and has saved what it would move only after that, nobody knows what it has moved: its files stay where
-    others could be taken for them.
+    others could be taken for them. `refuse_if_taken_over` is asked between the look at the files and their renames:
+    what stands there since somebody else has ended the job is another version than the one that was looked at.
 
     Raises:
         CommitFailed: one could not be moved.
@@ -137,7 +144,7 @@ async def take_out(run: JobRun, attempts: Sequence[Saved], *, kept: Collection[S
         if not files or not await _make(run, manifest, place):
             continue
         for start in range(0, len(files), BATCH):
-            left += await withdraw(run, files[start : start + BATCH])
+            left += await withdraw(run, files[start : start + BATCH], refuse_if_taken_over)
             left += await return_what_is_not_ours(run, files[start : start + BATCH])
         await delete_trees(run, [place])
     return left
@@ -163,7 +170,16 @@ async def _unmoved_of(run: JobRun, manifest: TaskManifest) -> set[int]:
 
 
 async def take_out_all(
-    run: JobRun, but: Collection[str] = (), *, kept: Collection[Saved] | None = None
+    run: JobRun, record: CommitRecord, but: Collection[str] = (), *, kept: Collection[Saved] | None = None
 ) -> list[str]:
-    """The same, of all that the job's task attempts have saved."""
-    return await take_out(run, await saved(run, but), kept=kept)
+    """The same, of all that the job's task attempts have saved, for who holds this version of its record.
+
+    Raises:
+        CommitFenced: somebody else holds the job by now.
+    """
+    return await take_out(
+        run,
+        await saved(run, but),
+        kept=kept,
+        refuse_if_taken_over=lambda: refuse_if_taken_over(run, record),
+    )
