@@ -5,6 +5,7 @@ What it promises, and how, is in the documentation; the public names are these.
 
 from typing import get_type_hints
 
+from lockgate.api.advice import advise
 from lockgate.api.destination import forget_transactions
 from lockgate.api.job import Job, TaskAttempt
 from lockgate.api.jobs import abort, collect_garbage, commit, doctor, jobs, plan, recover, verify
@@ -33,6 +34,7 @@ __all__ = [
     "__version__",
     "abort",
     "abort_uploads",
+    "advise",
     "collect_garbage",
     "commit",
     "doctor",
