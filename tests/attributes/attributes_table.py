@@ -1,9 +1,10 @@
 """The table of attributes, by experiment: shown, replayed, and written into the docs.
 
-    python tests/attributes/attributes_table.py                                  every protocol, on simulated stores
-    python tests/attributes/attributes_table.py --real                           and on real ones
-    python tests/attributes/attributes_table.py --show v2 "task commit atomic"   one experiment, and its history; also with --real
-    python tests/attributes/attributes_table.py --write-docs                     docs/protocols.md, by all of them
+    python tests/attributes/attributes_table.py                 every protocol, on simulated stores
+    python tests/attributes/attributes_table.py --real          and on real ones
+    python tests/attributes/attributes_table.py --show v2 "task commit atomic"
+                                                                one experiment, and its history; also with --real
+    python tests/attributes/attributes_table.py --write-docs    docs/protocols.md, by all of them
 
 The protocols are those that the installed plugins offer.
 """
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "simulation"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from experiments import EXPERIMENTS, Finding, decide
-from lab import Lab, told
+from lab import Lab
 from lockgate.engine.run.protocol import Protocol
 from lockgate.plugins.registry import PluginRegistry
 from paper import CELLS, DIFFERENCES
@@ -61,12 +62,9 @@ def real_places() -> Iterator[list[Place]]:
 
 
 def place_for(protocol: Protocol, places: Iterable[Place]) -> Place | None:
-    """The first that has what the protocol needs, and where it sets up jobs: some only commit those of others."""
-    for place in places:
-        if place.carries(protocol):
-            trial = Lab(protocol, place).trial()
-            return place if place.run(told(trial.driver())) is None else None
-    return None
+    """The first that has what the protocol needs; None where it sets up no jobs."""
+    carrying = (place for place in places if place.carries(protocol))
+    return None if protocol.commits_others_only else next(carrying, None)
 
 
 def try_all(chosen: Iterable[Protocol], places: list[Place]) -> dict[str, Tried]:

@@ -1,5 +1,5 @@
-"""What stands beside the tests is imported by its own name: `experiments`, `places`, `paper`, `attributes_table`; and what the
-simulation is made of, from beside that."""
+"""What stands beside the tests is imported by its own name: `experiments`, `places`, `paper`, `attributes_table`; and
+what the simulation is made of, from beside that."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ async def decide(each: Experiment, lab: Lab) -> Finding:
 async def _shown(trial: Trial, what: str) -> Finding:
     trial.note(f"=> {what}")
     await trial.close()
-    return Finding(False, what, tuple(trial.history))
+    return Finding(False, what.replace(JOB, "J"), tuple(line.replace(JOB, "J") for line in trial.history))
 
 
 async def _fine(trial: Trial) -> None:
@@ -112,8 +112,7 @@ async def task_abort_cheap(lab: Lab) -> Finding:
         await _fine(trial)
     few, many = asked
     if many > few:
-        trial.note(f"=> {few} requests for 2 files, {many} for 12")
-        return Finding(False, f"{few} requests for 2 files, {many} for 12", tuple(trial.history))
+        return await _shown(trial, f"{few} requests for 2 files, {many} for 12")
     return Finding(True, f"{few} requests")
 
 
@@ -450,6 +449,5 @@ async def job_commit_in_constant_requests(lab: Lab) -> Finding:
     data = "; O(data): the driver moves it" if moved[2] - moved[1] > 12 * 5_000 else ""
     if asked[1] - asked[0] >= 10 or data:
         what = f"O(files){data}: {asked[0]} requests for 2 files, {asked[1]} for 12"
-        trial.note(f"=> {what}")
-        return Finding(False, what, tuple(trial.history))
+        return await _shown(trial, what)
     return Finding(True, f"O(1): {asked[0]} requests for 2 files, {asked[1]} for 12")

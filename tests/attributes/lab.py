@@ -187,8 +187,8 @@ class Trial:
 
     async def close(self) -> None:
         """Close what was opened."""
-        for store in self.stores:
-            await store.close()
+        while self.stores:
+            await self.stores.pop().close()
 
     def note(self, what: str) -> None:
         """Add to the history."""

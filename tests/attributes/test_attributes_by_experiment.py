@@ -6,17 +6,6 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from experiments import EXPERIMENTS, decide
-from lab import Lab
-from lockgate.engine.run.job_run import JobRun
-from lockgate.engine.run.store import OutputFile
-from lockgate.model.errors import FileChanged
-from lockgate.model.layout import TaskAttempt
-from lockgate.model.phases import Phase
-from lockgate.model.plan import CommitPlan
-from lockgate.model.receipt import Receipt
-from lockgate.protocols.manifest import ManifestProtocol
-from places import Simulated
 from attributes_table import (
     DOCS,
     Tried,
@@ -29,6 +18,17 @@ from attributes_table import (
     unexplained,
     updated,
 )
+from experiments import EXPERIMENTS, decide
+from lab import Lab
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import OutputFile
+from lockgate.model.errors import FileChanged
+from lockgate.model.layout import TaskAttempt
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+from lockgate.model.receipt import Receipt
+from lockgate.protocols.manifest import ManifestProtocol
+from places import Simulated
 
 BY_NAME = {each.name: each for each in EXPERIMENTS}
 

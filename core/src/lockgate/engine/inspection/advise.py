@@ -23,11 +23,12 @@ from lockgate.model.prediction import (
     predict_seconds,
 )
 
-Verdict = Literal["safe", "unsafe", "refused"]
+Verdict = Literal["safe", "unsafe", "others' jobs", "refused"]
 
 VERDICT_MEANING: Mapping[Verdict, str] = {
     "safe": "the store has what it needs, and it promises that nothing is lost",
     "unsafe": "it asks for accept_unsafe=true, since it may lose what is said; never advised",
+    "others' jobs": "it begins none, and commits what tasks of another program have committed",
     "refused": "the store lacks what it needs",
 }
 
@@ -118,7 +119,7 @@ def advise(
 
     def rank(choice: Choice) -> tuple[object, ...]:
         slower = choice.job_seconds > quickest * ABOUT_EQUAL
-        order = ("safe", "unsafe", "refused").index(choice.verdict)
+        order = list(VERDICT_MEANING).index(choice.verdict)
         return order, len(choice.lacks), bool(choice.bytes_copied), slower, choice.protocol != usual, choice.job_seconds
 
     choices.sort(key=rank)
@@ -140,9 +141,10 @@ def _choice(
 ) -> Choice:
     promised = dataclasses.asdict(protocol.attributes)
     missing = sorted(need for need in needs if need not in capabilities)
-    verdict: Verdict = "refused" if missing else "unsafe" if protocol.unsafe else "safe"
+    verdict: Verdict = "unsafe" if protocol.unsafe else "others' jobs" if protocol.commits_others_only else "safe"
     why = protocol.unsafe
     if missing:
+        verdict = "refused"
         why = "the store lacks " + ", ".join(
             f"{need} ({'claimed, and does not hold' if need in broken else MEANING[need]})" for need in missing
         )

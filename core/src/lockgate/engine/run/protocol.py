@@ -100,6 +100,9 @@ class Protocol(ABC):
     record that says `committed`, as of every job that leaves none; `publish` and `revoke` are not called, and
     `conclude` leaves the `_SUCCESS`."""
 
+    commits_others_only: ClassVar[bool] = False
+    """Whether it only commits what tasks of another program have committed, and `set_up_job` refuses."""
+
     # A job and its task attempts.
 
     @abstractmethod
