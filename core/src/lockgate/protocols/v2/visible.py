@@ -134,7 +134,9 @@ async def take_out(
     for each in attempts:
         manifest = each.manifest
         place = f"{run.layout.at_attempt(manifest.job_attempt).withdrawn}/{manifest.task_attempt_id}"
-        unmoved = set() if each.committed else await _unmoved_of(run, manifest)
+        # Also of one that has committed: where another's equal file stood at a target, it took its own, which was kept from
+        # it, for moved.
+        unmoved = set() if Capability.UNIQUE_IDENTITY in run.store.capabilities else await _unmoved_of(run, manifest)
         knows = each.committed or kept is None or each in kept
         files = [
             (entry, f"{place}/_{number}")
