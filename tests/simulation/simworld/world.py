@@ -625,6 +625,7 @@ class World:
             store = run.store
             assert isinstance(store, SimulatedStore)
             told = (store.shows_identities and not self._is_robbed(run.layout)) or not self._has_begun(run.layout)
+            told = told and run.protocol.attributes.task_commit_repeatable
             if told and not isinstance(error.__cause__, StoreError | OutcomeUnknown):
                 self.judges.accuse("repeatable", f"{name.task_attempt_id} committed again: {error.what}")
             raise

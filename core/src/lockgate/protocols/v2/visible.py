@@ -16,7 +16,7 @@ from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed, FileMissing
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Unknown
-from lockgate.model.layout import MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX, ordinal_in
+from lockgate.model.layout import MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX, JobLayout, ordinal_in
 from lockgate.model.manifest import TaskManifest, decode_manifest
 from lockgate.model.record import CommitRecord, digest_of
 from lockgate.protocols.file_output.attempts import places_of
@@ -41,21 +41,31 @@ async def saved(run: JobRun, but: Collection[str] = ()) -> list[Saved]:
     """
     found: list[Saved] = []
     for layout in await every_attempt(run):
-        paths: list[str] = []
-        async for page in run.store.list_directory(layout.manifests):
-            endings = (MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX)
-            paths += [status.path for status in page if status.path.endswith(endings)]
         below = await below_root_of(run, layout)
-        window = run.options.files_read_at_once
-        for start in range(0, len(paths), window):
-            some = paths[start : start + window]
-            contents = await run.store.read_files(some, bytes_max=run.options.manifest_bytes_max)
-            found += [
-                Saved(decode_manifest(content, layout, below, name=run.url(path)), path.endswith(MANIFEST_SUFFIX))
-                for path, content in zip(some, contents, strict=True)
-                if content is not None and digest_of(content) not in but
-            ]
+        for _ in range(TRIES):
+            contents = await _contents_of(run, layout)
+            if all(content is not None for content in contents.values()):
+                break  # else one was renamed between the listing and the reading: it has committed meanwhile
+        found += [
+            Saved(decode_manifest(content, layout, below, name=run.url(path)), path.endswith(MANIFEST_SUFFIX))
+            for path, content in contents.items()
+            if content is not None and digest_of(content) not in but
+        ]
     return found
+
+
+async def _contents_of(run: JobRun, layout: JobLayout) -> dict[str, bytes | None]:
+    paths: list[str] = []
+    async for page in run.store.list_directory(layout.manifests):
+        endings = (MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX)
+        paths += [status.path for status in page if status.path.endswith(endings)]
+    window = run.options.files_read_at_once
+    contents: dict[str, bytes | None] = {}
+    for start in range(0, len(paths), window):
+        some = paths[start : start + window]
+        read = await run.store.read_files(some, bytes_max=run.options.manifest_bytes_max)
+        contents |= dict(zip(some, read, strict=True))
+    return contents
 
 
 async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> None:
@@ -134,8 +144,8 @@ async def take_out(
     for each in attempts:
         manifest = each.manifest
         place = f"{run.layout.at_attempt(manifest.job_attempt).withdrawn}/{manifest.task_attempt_id}"
-        # Also of one that has committed: where another's equal file stood at a target, it took its own, which was kept from
-        # it, for moved.
+        # Also of one that has committed: where another's equal file stood at a target, it took its own, which was
+        # kept from it, for moved.
         unmoved = set() if Capability.UNIQUE_IDENTITY in run.store.capabilities else await _unmoved_of(run, manifest)
         knows = each.committed or kept is None or each in kept
         files = [
