@@ -8,6 +8,7 @@ Files = dict[str, str]
 
 OLD: Files = {"p=0/a": "old a", "p=0/b": "old b", "p=1/a": "old a of 1", "at the root": "old"}
 WITH_NEW_NAMES: Files = {"p=0/n": "new n", "p=0/m": "new m", "p=2/q=1/n": "new n of 2"}
+WITH_NEW_FILES: Files = {"p=0/n": "new n", "p=0/m": "new m", "p=1/n": "new n of 1", "n": "new n at the root"}
 WITH_OLD_NAMES: Files = {"p=0/a": "new a", "p=0/b": "new b", "p=2/q=1/a": "new a of 2"}
 
 
@@ -76,4 +77,6 @@ KINDS = [
     _kind("replace, in a transaction", WITH_OLD_NAMES, conflict="replace", txn_id="once"),
     _kind("append, in a transaction", WITH_NEW_NAMES, txn_id="once"),
     _kind("replace, old names, by v1", WITH_OLD_NAMES, conflict="replace", protocol="v1"),
+    # In partitions that are there: directories that its tasks have made stay when a job is undone.
+    _kind("append, new names, by v2", WITH_NEW_FILES, protocol="v2", accept_unsafe="true"),
 ]

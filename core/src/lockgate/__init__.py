@@ -5,6 +5,7 @@ What it promises, and how, is in the documentation; the public names are these.
 
 from typing import get_type_hints
 
+from lockgate.api.advice import advise
 from lockgate.api.destination import forget_transactions
 from lockgate.api.files import files
 from lockgate.api.job import Job, TaskAttempt
@@ -34,6 +35,7 @@ __all__ = [
     "__version__",
     "abort",
     "abort_uploads",
+    "advise",
     "collect_garbage",
     "commit",
     "doctor",

@@ -7,7 +7,7 @@ from command_line import run
 from lockgate import Job
 from lockgate.errors import PathError, UsageError
 
-COMMANDS = ["jobs", "plan", "commit", "abort", "recover", "gc", "verify", "doctor"]
+COMMANDS = ["jobs", "plan", "commit", "abort", "recover", "gc", "verify", "doctor", "advise"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -175,7 +175,9 @@ def test_a_shell_completes_commands_jobs_and_options(table) -> None:
     assert _completions("show", str(table.root)[:-1]) == [f"{table.root}/"]
 
 
-@pytest.mark.parametrize("command", ["jobs", "plan", "commit", "abort", "recover", "gc", "verify", "doctor", "show"])
+@pytest.mark.parametrize(
+    "command", ["jobs", "plan", "commit", "abort", "recover", "gc", "verify", "doctor", "advise", "show"]
+)
 @pytest.mark.parametrize("value", ["alive_seconds=soon", "nothing=1", "conflict", "requests_in_flight=-1"])
 def test_every_command_refuses_a_bad_option(tmp_path, command, value) -> None:
     job = ["job"] if command in ("plan", "commit", "abort") else []

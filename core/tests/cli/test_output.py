@@ -13,7 +13,20 @@ from command_line import crashed, run, run_json
 from lockgate.cli.main import app
 from typer.testing import CliRunner
 
-COMMANDS = ["plugins", "show", "jobs", "plan", "commit", "abort", "recover", "gc", "verify", "files", "doctor"]
+COMMANDS = [
+    "plugins",
+    "show",
+    "jobs",
+    "plan",
+    "commit",
+    "abort",
+    "recover",
+    "gc",
+    "verify",
+    "files",
+    "doctor",
+    "advise",
+]
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 
 
@@ -91,7 +104,7 @@ def test_nothing_there_is_no_row(table) -> None:
     assert run_json("jobs", str(table.root)) == (0, [])
 
 
-@pytest.mark.parametrize("command", ["plugins", "jobs", "show", "plan", "gc", "verify", "files", "doctor"])
+@pytest.mark.parametrize("command", ["plugins", "jobs", "show", "plan", "gc", "verify", "files", "doctor", "advise"])
 def test_nothing_printed_is_python(table, command) -> None:
     table.write({"p=1/old": b"1"}, txn_id="t-1")
     running = table.job()

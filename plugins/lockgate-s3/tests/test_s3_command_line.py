@@ -50,3 +50,16 @@ def test_show_tells_a_destination_without_success_from_nothing(bucket) -> None:
     status, text = run(bucket, "show", bucket.url("nowhere"))
     assert status != 0
     assert "there is nothing of that name, and nothing below it" in text
+
+
+def test_advice_is_to_complete_uploads_where_nothing_can_be_renamed(bucket) -> None:
+    status, text = run(bucket, "advise", bucket.url("t"), "--files", "5000", "--json")
+    assert status == 0, text
+    found = json.loads(text)
+    assert found["take"] == "deferred"
+    listed = {each["protocol"]: each for each in found["protocols"]}
+    assert listed["deferred"]["job_operations"]["complete uploads"] == 5_000
+    assert listed["magic"]["verdict"] == "others' jobs"
+    for name in ("manifest", "v1", "v2"):
+        assert listed[name]["verdict"] == "refused"
+        assert "rename" in listed[name]["why"]

@@ -18,7 +18,7 @@ from lockgate.model.errors import (
     OutcomeUnknown,
 )
 from lockgate.model.files import Refusal
-from lockgate.model.layout import REPLACED, JobLayout
+from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, REPLACED, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
@@ -200,6 +200,9 @@ def why_finishable(judges: Judges, layout: JobLayout) -> str:
             return ""
         waiting = not record.marks_success or layout.summary_temporary(record.summary_nonce) in disk.files
         return "its summary waits" if waiting or job.committed else ""
+    cut_short = any(path.endswith(MANIFEST_TEMPORARY_SUFFIX) for path in disk.below(layout.manifests))
+    if cut_short and job.protocol is not None and not job.protocol.attributes.task_commit_atomic:
+        return ""  # until somebody aborts that attempt
     manifests = _manifests(judges, layout)
     pinned = [manifests.get(pin.digest) for pin in record.pins]
     if any(manifest is None for manifest in pinned):

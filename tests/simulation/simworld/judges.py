@@ -22,6 +22,11 @@ replaces it that has seen that very version; nobody commits over a file of the j
 gone, and with `validate_output` somebody looks; and who is told that a job is undone is told which of its files stay,
 being changed.
 
+What a protocol does not promise, by its `Attributes`, is not asked of its jobs. Where committed work is visible before
+its job commits, a task attempt may show its own files, once it has saved which; they may be taken out again until they
+are pinned; and where a partition is not held through, an attempt that has looked at its job before that was claimed may
+leave files that nobody takes out.
+
 What they do not check: times, counters, and what is logged.
 """
 
@@ -33,7 +38,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
-from lockgate.engine.run.protocol import Protocol
+from lockgate.engine.run.protocol import Attributes, Protocol
 from lockgate.model.layout import (
     BOOKKEEPING,
     JOBS,
@@ -152,6 +157,7 @@ class JobTruth:
     """Those that it sets aside whole."""
     holders: set[str] = field(default_factory=set)
     """The actors that have held its record."""
+    claimed_at: float = 0.0
     committed: bool = False
     committed_at: float = 0.0
     over: bool = False
@@ -246,6 +252,12 @@ class Judges:
         stay until gc finds them old, and what is pending in the end is not judged."""
         self.protocols: Mapping[str, Protocol] = {}
         """What a record's name of a protocol stands for."""
+        self.promises: Mapping[str, Attributes] = {}
+        """What each job's protocol promises, by the job's id."""
+        self.looked_at_record: Callable[[str, str], float] = _at_no_time
+        """When an actor has looked last at the record of a job of that id."""
+        self.strays: dict[str, Written] = {}
+        """What attempts that were cut off have left, of protocols that do not hold through that."""
         self.id_of_run: dict[str, str] = {}
         self.doomed: dict[str, tuple[Stored, set[str]]] = {}
         """What committed jobs are to delete yet, and which: of protocols that replace after their commit point."""
@@ -652,6 +664,7 @@ class Judges:
         if before is not None and actor in self.unforced and before.holder.nonce != record.holder.nonce:
             self._took_over(actor, job, before)
         job.sequence, job.record = record.sequence, record
+        job.claimed_at = job.claimed_at or self.disk.clock()
         if record.phase is Phase.ROLLING_BACK and not job.undone_since:
             job.undone_since = self.changes
         self.happened(record.phase.value, "")
@@ -673,6 +686,8 @@ class Judges:
             job.over = True
 
     def _took_over(self, actor: str, job: JobTruth, before: CommitRecord) -> None:
+        if before.holder.user == actor:
+            return
         at_work = self.is_at_work(actor) and self.is_at_work(before.holder.user)
         if at_work and before.phase in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING):
             self.accuse("fenced", f"{actor} took {job.directory} from {before.holder.user}, which is at work")
@@ -734,6 +749,8 @@ class Judges:
         if self._is_brought_back(source, target, moved) or self._comes_back_along(actor, source, target):
             return
         job = self.truth(source)
+        if job is None and self._shows_early(actor, target, moved):
+            return
         if job is None:
             self.accuse("contained", f"{actor} renamed {source} to {target}")
             return
@@ -747,6 +764,35 @@ class Judges:
                 self.came_back_late.add(target)
             return
         self._shows(actor, job, target, moved)
+
+    def _shows_early(self, actor: str, target: str, moved: Stored) -> bool:
+        """A task attempt shows a file of its own before its job commits, if the job's protocol says that they do."""
+        label, own = moved.label, self.attempts.get(actor)
+        promises = self.promises.get(self.id_of_run[label.run]) if isinstance(label, Written) else None
+        if promises is None or promises.committed_invisible or not isinstance(label, Written):
+            return False
+        job_id = self.id_of_run[label.run]
+        job = self.jobs.get(job_id)
+        self.appeared[target] = self.changes
+        self.happened("appears", target)
+        if own is None or (own[0], own[2]) != (label.run, label.attempt):
+            self.accuse("exclusive", f"{actor} made {target} visible, of {label.attempt} of {label.run}")
+        elif promises.uncommitted_invisible and not any(label in saved for saved in self.saved.values()):
+            self.accuse("abortable", f"{actor} made {target} visible, and has not saved that it would")
+        elif job is not None and job.record is not None and not job.robbed:
+            knew = self.looked_at_record(actor, job_id) > job.claimed_at
+            if promises.holds_through_partition or (knew and job.phase is not Phase.REFUSED):
+                self.accuse("continuity", f"{actor} added {target} in phase {job.phase} of {job_id}")
+            self.strays[target] = label
+        return True
+
+    def _may_take_out_early(self, job: JobTruth, source: str, moved: Stored) -> bool:
+        """Whether a file that a task attempt has shown early may be taken out: unless it is committed with its job."""
+        label, promises = moved.label, self.promises.get(job.directory)
+        if promises is None or promises.committed_invisible or not isinstance(label, Written):
+            return False
+        counts = job.committed or (job.pinned and job.phase is not Phase.ROLLING_BACK and not job.robbed)
+        return self.id_of_run[label.run] == job.directory and not (counts and job.owns(source, moved))
 
     def _shows(self, actor: str, job: JobTruth, target: str, moved: Stored) -> None:
         """A job's own file has become visible."""
@@ -776,6 +822,9 @@ class Judges:
         self.by_people.pop(source, None)
         job = self.truth(target)
         if job is not None and "withdrawn/" in target and self._is_taken_out(job, source, target, moved):
+            return
+        if job is not None and "withdrawn/" in target and self._may_take_out_early(job, source, moved):
+            self._check_mark(f"{actor} took out {source}")
             return
         if job is not None and "withdrawn/" in target:
             in_order = job.phase is Phase.ROLLING_BACK or (job.robbed and not job.committed)
@@ -1113,7 +1162,9 @@ class Judges:
 
     def _is_taken_out(self, job: JobTruth, source: str, target: str, moved: Stored) -> bool:
         """Whether an undoing has moved what a person wrote between its look and its rename: it must bring it back."""
-        if not isinstance(moved.label, Edited) or job.phase is not Phase.ROLLING_BACK:
+        promises = self.promises.get(job.directory)
+        early = promises is not None and not promises.committed_invisible
+        if not isinstance(moved.label, Edited) or not (early or job.phase is Phase.ROLLING_BACK):
             return False
         self.taken[target] = source
         return True
@@ -1141,13 +1192,26 @@ class Judges:
         found = self.visible.get(path)
         if path in self.came_back_late and found is not None:
             return True
+        if found is not None and found.label == self.strays.get(path, ""):
+            return True
         robbed = [job for job in (*self.ended, *self.jobs.values()) if job.robbed and not job.committed]
+        if path not in self.expected and found is not None and self._was_shown_early_by_one_that_is_lost(found):
+            return True
         if found is not None and not any(job.owns(path, found) for job in robbed):
             return False
         if path not in self.expected:
             return found is not None
         aside = self.withheld().get(path)
         return aside is not None and aside.robbed
+
+    def _was_shown_early_by_one_that_is_lost(self, stored: Stored) -> bool:
+        """Whether a task attempt has shown a file before its job committed, of which another committer has deleted what
+        says so, with the job's directory."""
+        label = stored.label
+        job_id = self.id_of_run[label.run] if isinstance(label, Written) else ""
+        if job_id not in self.promises or self.promises[job_id].committed_invisible:
+            return False
+        return any(job.directory == job_id and job.robbed for job in (*self.ended, *self.jobs.values()))
 
     def _is_of_another_that_committed(self, job_id: str) -> bool:
         """Where the record is the commit point, `_SUCCESS` comes after it: of jobs that did not meet, another's may
@@ -1260,6 +1324,10 @@ def is_internal(path: str) -> bool:
 
 def _nobody(name: str) -> bool:
     return False
+
+
+def _at_no_time(actor: str, job_id: str) -> float:
+    return 0.0
 
 
 def _nothing_happens(moment: str, path: str) -> None:

@@ -185,6 +185,8 @@ class World:
         self.judges.stop = self._halt
         self.judges.is_at_work = self._is_at_work
         self.judges.protocols = PROTOCOLS
+        self.judges.promises = {job.job_id: PROTOCOLS[job.options.protocol].attributes for job in scenario.jobs}
+        self.judges.looked_at_record = self._looked_at
         profile = profile_of(scenario.store)
         self.judges.lists_uploads = Capability.LISTED_UPLOADS in profile.capabilities
         self.judges.names_tell = not profile.keeps_versions
@@ -457,7 +459,7 @@ class World:
             _raise_mistake(error)
             self.tell(actor, f"commit: {type(error).__name__}: {error.what}")
             if self.scenario.judges_finishing:
-                judge_commit_error(judges, actor, began, self._looked_at(actor, job.layout), job.job_id, error)
+                judge_commit_error(judges, actor, began, self._looked_at(actor.name, job.job_id), job.job_id, error)
             definite = isinstance(error, CommitFailed | CommitRefused)
             if definite and judges.committers.get(job.job_id) == actor.name and not job.commits_twice:
                 judges.accuse("told right", f"{actor.name} committed and was told {type(error).__name__}: {error.what}")
@@ -510,9 +512,10 @@ class World:
         records = [each[0] for each in requests if each[2] == "create" and each[3] == layout.commit_record(0)]
         return bool(records) and min(records) > looked
 
-    def _looked_at(self, actor: Actor, layout: JobLayout) -> float:
+    def _looked_at(self, actor: str, job_id: str) -> float:
         """When an actor has looked last which versions a job's record has."""
-        looks = [each[0] for each in self.ether.trace if each[1:4] == (actor.name, "list", layout.job_directory)]
+        directory = JobLayout(job_id).job_directory
+        looks = [each[0] for each in self.ether.trace if each[1:4] == (actor, "list", directory)]
         return EPOCH + max(looks, default=0.0)
 
     def _start_attempt(self, job: JobPlan, plan: AttemptPlan) -> None:
@@ -630,6 +633,7 @@ class World:
             store = run.store
             assert isinstance(store, SimulatedStore)
             told = (store.shows_identities and not self._is_robbed(run.layout)) or not self._has_begun(run.layout)
+            told = told and run.protocol.attributes.task_commit_repeatable
             if told and not isinstance(error.__cause__, StoreError | OutcomeUnknown):
                 self.judges.accuse("repeatable", f"{name.task_attempt_id} committed again: {error.what}")
             raise

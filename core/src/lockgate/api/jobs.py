@@ -268,16 +268,26 @@ def doctor(url: Location, options: JobOptions | None = None) -> list[Probe]:
     async def work() -> list[Probe]:
         chosen = options or JobOptions.resolve(environment=os.environ)
         # Some of what is tried is to be refused; a service that answers it with its own failure is not waited for.
-        run = await _run(url, chosen.replace(patience_seconds=min(chosen.patience_seconds, DOCTOR_PATIENCE)))
-        missing = await missing_levels(run) if Capability.REAL_DIRECTORIES in run.store.capabilities else []
-        try:
-            return await probe_store(run)
-        finally:
-            for store, name in missing:
-                await store.delete_empty_directories([name])
-                await store.close()
+        return await probed(
+            await _run(url, chosen.replace(patience_seconds=min(chosen.patience_seconds, DOCTOR_PATIENCE)))
+        )
 
     return IO_LOOP.run(work())
+
+
+async def probed(run: JobRun) -> list[Probe]:
+    """What `doctor` finds. Directories above the destination that were not there are made, and deleted at the end.
+
+    Raises:
+        StoreError: the store cannot be reached or written.
+    """
+    missing = await missing_levels(run) if Capability.REAL_DIRECTORIES in run.store.capabilities else []
+    try:
+        return await probe_store(run)
+    finally:
+        for store, name in missing:
+            await store.delete_empty_directories([name])
+            await store.close()
 
 
 async def _refuse_if_at_work(run: JobRun, *, harm: str) -> None:

@@ -13,6 +13,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from lockgate.api import jobs as api
+from lockgate.api.advice import advise as advise_on
 from lockgate.api.destination import is_there, looking_run
 from lockgate.api.files import files as files_of
 from lockgate.api.job_runs import registry_of
@@ -24,6 +25,7 @@ from lockgate.api.termination import print_notes
 from lockgate.api.uploads import abort_uploads
 from lockgate.api.uploads import uploads as uploads_of
 from lockgate.cli import tables
+from lockgate.cli.advice_table import advice_answer
 from lockgate.cli.completion import complete_job, complete_option, complete_path
 from lockgate.cli.terminal import Answer, print_answer, print_error, progress_bars
 from lockgate.model.durations import seconds_of
@@ -469,6 +471,42 @@ def doctor(url: Url, json: Json = False, option: Options = None, verbose: Verbos
 
     Directories of the destination that were not there are made, and deleted at the end."""
     _answer(json, verbose, option, lambda options: tables.probes_answer(api.doctor(url, options), url))
+
+
+@app.command()
+def advise(
+    url: Url,
+    files: Annotated[int, typer.Option(help="Files that the job will write.", min=1)] = 1000,
+    total: Annotated[int, typer.Option("--bytes", help="Bytes in all of them.", min=0)] = 0,
+    tasks: Annotated[int, typer.Option(help="Tasks that write them.", min=1)] = 100,
+    directories: Annotated[int, typer.Option(help="Directories that they are in.", min=0)] = 1,
+    latency: Annotated[
+        float | None,
+        typer.Option(help="Milliseconds one store operation takes; measured there if not given.", min=0.0),
+    ] = None,
+    rate: Annotated[float, typer.Option(help="Operations a second that the store allows; 0: no limit.", min=0.0)] = 0.0,
+    json: Json = False,
+    option: Options = None,
+    verbose: Verbose = False,
+) -> None:
+    """Say which protocols are safe there, what each would cost, and which to take.
+
+    The store is tried out, as by doctor; a protocol that asks for accept_unsafe is listed and never advised."""
+
+    def work(options: JobOptions) -> Answer:
+        found = advise_on(
+            url,
+            files=files,
+            bytes=total,
+            tasks=tasks,
+            directories=directories,
+            latency=latency,
+            rate=rate,
+            options=options,
+        )
+        return advice_answer(found)
+
+    _answer(json, verbose, option, work)
 
 
 def main() -> None:

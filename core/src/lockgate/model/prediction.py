@@ -23,28 +23,56 @@ class Operations:
     in_series: bool = False
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a job commit has to do, in numbers: of a plan, or of a job that is only thought of."""
+
+    tasks: int
+    files: int
+    directories: int = 0
+    missing_directories: int = 0
+    replaced: int = 0
+    """Files that are set aside by themselves, or deleted afterwards."""
+    replaced_directories: int = 0
+    """Directories that are set aside whole."""
+    beneath: int = 0
+    """Files in whose place files of the same names come, and which stay beneath."""
+
+
 def predict_operations(
     plan: CommitPlan, options: JobOptions, capabilities: AbstractSet[Capability]
 ) -> list[Operations]:
     """The operations that committing `plan` takes from here, retries left out."""
-    if plan.in_place:
-        return _of_files_in_place(plan, options)
-    if completes_uploads(plan):
-        return _of_uploads(plan, options, capabilities)
-    real = Capability.REAL_DIRECTORIES in capabilities
-    renames = plan.files + len(plan.set_aside)
-    bulk = BULK if Capability.BULK_RENAME in capabilities else 1
     whole = plan.whole
-    alone = sum(aside.path not in whole for aside in plan.set_aside) if whole else len(plan.set_aside)
-    deletes = 1 if Capability.CONSTANT_TIME_DIRECTORY_DELETE in capabilities else plan.files + 2 * len(plan.pins)
+    work = Work(
+        tasks=len(plan.pins),
+        files=plan.files,
+        directories=len(plan.directories),
+        missing_directories=len(plan.missing_directories),
+        replaced=sum(aside.path not in whole for aside in plan.set_aside) if whole else len(plan.set_aside),
+        replaced_directories=len(plan.aside_directories),
+        beneath=sum(bool(aside.version) for aside in plan.set_aside),
+    )
+    if plan.in_place:
+        return operations_in_place(work, options)
+    if completes_uploads(plan):
+        return operations_of_uploads(work, options, capabilities)
+    return operations_of_renames(work, options, capabilities)
+
+
+def operations_of_renames(work: Work, options: JobOptions, capabilities: AbstractSet[Capability]) -> list[Operations]:
+    """Those of a job commit that renames its files."""
+    real = Capability.REAL_DIRECTORIES in capabilities
+    bulk = BULK if Capability.BULK_RENAME in capabilities else 1
+    deletes = 1 if Capability.CONSTANT_TIME_DIRECTORY_DELETE in capabilities else work.files + 2 * work.tasks
     rows = [
-        Operations("read manifests", len(plan.pins)),
-        Operations("probe directories", len(plan.directories) if real else 0),
-        Operations("make directories", len(plan.missing_directories) if real else 0),
-        Operations("set directories aside", len(plan.aside_directories)),
-        Operations("set files aside", math.ceil(alone / bulk)),
-        Operations("rename files", math.ceil((renames - len(plan.set_aside)) / bulk)),
-        Operations("check files", plan.files if options.validate_output else 0),
+        Operations("read manifests", work.tasks),
+        Operations("probe directories", work.directories if real else 0),
+        Operations("make directories", work.missing_directories if real else 0),
+        Operations("set directories aside", work.replaced_directories),
+        Operations("set files aside", math.ceil(work.replaced / bulk)),
+        Operations("rename files", math.ceil(work.files / bulk)),
+        Operations("check files", work.files if options.validate_output else 0),
         Operations("write commit record", 5, in_series=True),
         Operations("write and publish the summary", 2 if options.mark_success else 0, in_series=True),
         Operations("clean up", 0 if options.cleanup_skip else deletes),
@@ -52,14 +80,15 @@ def predict_operations(
     return [row for row in rows if row.count]
 
 
-def _of_files_in_place(plan: CommitPlan, options: JobOptions) -> list[Operations]:
-    """Each file is looked at before the commit, and in it. What the protocol deletes of other attempts is not known."""
+def operations_in_place(work: Work, options: JobOptions) -> list[Operations]:
+    """Those of a job commit whose files are in place: each is looked at before the commit, and in it. What the protocol
+    deletes of other attempts is not known."""
     rows = [
-        Operations("read manifests", len(plan.pins)),
-        Operations("look at files in place", 2 * plan.files),
+        Operations("read manifests", work.tasks),
+        Operations("look at files in place", 2 * work.files),
         Operations("write commit record", 5, in_series=True),
         Operations("write and publish the summary", 2 if options.mark_success else 0, in_series=True),
-        Operations("clean up", 0 if options.cleanup_skip else 2 * len(plan.pins)),
+        Operations("clean up", 0 if options.cleanup_skip else 2 * work.tasks),
     ]
     return [row for row in rows if row.count]
 
@@ -69,18 +98,18 @@ def completes_uploads(plan: CommitPlan) -> bool:
     return any(entry.upload for entry in next(iter(plan.batches(1)), ()))
 
 
-def _of_uploads(plan: CommitPlan, options: JobOptions, capabilities: AbstractSet[Capability]) -> list[Operations]:
+def operations_of_uploads(work: Work, options: JobOptions, capabilities: AbstractSet[Capability]) -> list[Operations]:
+    """Those of a job commit that completes its uploads."""
     bulk = BULK if Capability.BULK_DELETE in capabilities else 1
-    beneath = sum(bool(aside.version) for aside in plan.set_aside)
     rows = [
-        Operations("read manifests", len(plan.pins)),
-        Operations("look at versions that files of the same names replace", beneath),
-        Operations("complete uploads", plan.files),
-        Operations("check files", plan.files if options.validate_output else 0),
+        Operations("read manifests", work.tasks),
+        Operations("look at versions that files of the same names replace", work.beneath),
+        Operations("complete uploads", work.files),
+        Operations("check files", work.files if options.validate_output else 0),
         Operations("write commit record", 5, in_series=True),
-        Operations("delete replaced files", len(plan.set_aside) - beneath),  # one by one, each only if it is unchanged
+        Operations("delete replaced files", work.replaced - work.beneath),  # one by one, each only if it is unchanged
         Operations("write and publish the summary", 2 if options.mark_success else 0, in_series=True),
-        Operations("clean up", 0 if options.cleanup_skip else math.ceil(2 * len(plan.pins) / bulk)),
+        Operations("clean up", 0 if options.cleanup_skip else math.ceil(2 * work.tasks / bulk)),
     ]
     return [row for row in rows if row.count]
 

@@ -330,12 +330,9 @@ class PluginRegistry:
         self.check_choices(options)
         store = self.open_store(url, options)
         protocol = self.protocol(self.settled(store, options).protocol)
-        needs = protocol.needs
-        if not WEAKENING & store.capabilities and Capability.RENAME_WITHOUT_REPLACE in needs:
-            needs = needs | {Capability.ATOMIC_RENAME}
         require(
             store.capabilities,
-            needs,
+            needs_on(protocol, store.capabilities),
             purpose=f"the {protocol.name} protocol",
             store=str(store.url),
             alternative=store.alternative or protocol.alternative,
@@ -448,6 +445,14 @@ def is_named(name: str, names: Iterable[str]) -> bool:
 def registry_for(allow: tuple[str, ...], block: tuple[str, ...]) -> PluginRegistry:
     """The registry of this choice of plugins, made once a process."""
     return PluginRegistry(allow, block)
+
+
+def needs_on(protocol: Protocol, capabilities: Collection[Capability]) -> frozenset[Capability]:
+    """What a protocol needs of a store with these capabilities: renames are atomic, or the store says how they are
+    weaker."""
+    if not WEAKENING.intersection(capabilities) and Capability.RENAME_WITHOUT_REPLACE in protocol.needs:
+        return protocol.needs | {Capability.ATOMIC_RENAME}
+    return protocol.needs
 
 
 def _refuse_unknown(option: str, chosen: Sequence[str], known: set[str]) -> None:

@@ -3,35 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.layout import MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX
+from lockgate.model.layout import MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX, JobLayout
 from lockgate.model.manifest import TaskManifest, decode_manifest
 from lockgate.model.record import digest_of
 
+READ_TRIES = 8
+"""How often what is renamed between a listing and the reading is looked for anew."""
 
-async def saved(run: JobRun, but: Collection[str] = ()) -> list[TaskManifest]:
+
+@dataclass(frozen=True)
+class Saved:
+    """What one task attempt has saved. `committed`: all of its files were moved; else it was to move them."""
+
+    manifest: TaskManifest
+    committed: bool
+
+
+async def saved(run: JobRun, but: Collection[str] = ()) -> list[Saved]:
     """What every attempt at every task has committed, or begun to, in all attempts at the job; without those whose
     manifests have these digests.
 
     Raises:
         ManifestInvalid: one cannot be read.
     """
-    found: list[TaskManifest] = []
+    found: list[Saved] = []
     for layout in await every_attempt(run):
-        paths: list[str] = []
-        async for page in run.store.list_directory(layout.manifests):
-            endings = (MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX)
-            paths += [status.path for status in page if status.path.endswith(endings)]
         below = await below_root_of(run, layout)
-        window = run.options.files_read_at_once
-        for start in range(0, len(paths), window):
-            some = paths[start : start + window]
-            contents = await run.store.read_files(some, bytes_max=run.options.manifest_bytes_max)
-            found += [
-                decode_manifest(content, layout, below, name=run.url(path))
-                for path, content in zip(some, contents, strict=True)
-                if content is not None and digest_of(content) not in but
-            ]
+        for _ in range(READ_TRIES):
+            contents = await _contents_of(run, layout)
+            if all(content is not None for content in contents.values()):
+                break  # else one was renamed between the listing and the reading: it has committed meanwhile
+        found += [
+            Saved(decode_manifest(content, layout, below, name=run.url(path)), path.endswith(MANIFEST_SUFFIX))
+            for path, content in contents.items()
+            if content is not None and digest_of(content) not in but
+        ]
     return found
+
+
+async def _contents_of(run: JobRun, layout: JobLayout) -> dict[str, bytes | None]:
+    paths: list[str] = []
+    async for page in run.store.list_directory(layout.manifests):
+        endings = (MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX)
+        paths += [status.path for status in page if status.path.endswith(endings)]
+    window = run.options.files_read_at_once
+    contents: dict[str, bytes | None] = {}
+    for start in range(0, len(paths), window):
+        some = paths[start : start + window]
+        read = await run.store.read_files(some, bytes_max=run.options.manifest_bytes_max)
+        contents |= dict(zip(some, read, strict=True))
+    return contents

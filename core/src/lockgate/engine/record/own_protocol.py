@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import LockgateError, OptionError, StoreError
 from lockgate.model.layout import FOUND_PROTOCOL, OURS
@@ -28,12 +28,16 @@ async def _by_marker(run: JobRun) -> str | None:
     if run.layout.prefix != OURS:
         return run.layout.found_protocol
     try:
-        marker = await read_marker(run)
+        # The driver of a further attempt may have died before it could write its own: then an earlier one's says it.
+        for attempt in range(run.layout.job_attempt, -1, -1):
+            marker = await read_marker_of(run, run.layout.at_attempt(attempt))
+            if marker is not None:
+                return marker.options.get("protocol", FOUND_PROTOCOL)
     except StoreError:
         raise
     except LockgateError:  # damaged: then whoever ends the job says which
         return None
-    return None if marker is None else marker.options.get("protocol", FOUND_PROTOCOL)
+    return None
 
 
 def by_protocol(run: JobRun, name: str) -> JobRun:

@@ -119,7 +119,7 @@ async def _stayed_of(run: JobRun, files: Sequence[SetAside]) -> set[str]:
     }
 
 
-async def _refuse_if_taken_over(run: JobRun, record: CommitRecord) -> None:
+async def refuse_if_taken_over(run: JobRun, record: CommitRecord) -> None:
     """Make sure that nobody has ended this rollback meanwhile, and deleted what says which files were never moved.
 
     Raises:
@@ -233,7 +233,7 @@ async def _take_out(run: JobRun, plan: CommitPlan, record: CommitRecord, *, unmo
         moved = [(start + index, entry) for index, entry in enumerate(batch) if start + index not in unmoved]
         places = [(entry, run.layout.withdrawn_file(number)) for number, entry in moved]
         pending = [place for place, (number, _) in zip(places, moved, strict=True) if number not in out]
-        left += await withdraw(run, pending, lambda: _refuse_if_taken_over(run, record))
+        left += await withdraw(run, pending, lambda: refuse_if_taken_over(run, record))
         left += await return_what_is_not_ours(run, places)
         progress(len(batch))
         start += len(batch)

@@ -103,6 +103,8 @@ class Protocol(ABC):
 
     leaves_found: ClassVar[bool] = False
     """Whether what another program has left is never garbage before somebody has begun to commit it here."""
+    commits_others_only: ClassVar[bool] = False
+    """Whether it only commits what tasks of another program have committed, and `set_up_job` refuses."""
 
     # A job and its task attempts.
 

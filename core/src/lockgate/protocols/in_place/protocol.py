@@ -131,7 +131,7 @@ class InPlaceProtocol(Protocol):
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """What attempts have saved that are not committed is taken out; all else is in place."""
         pinned = {pin.digest for pin in plan.pins}
-        left = await take_out_of(run, await saved(run, pinned), plan)
+        left = await take_out_of(run, [each.manifest for each in await saved(run, pinned)], plan)
         if left:
             run.log.warning("files of attempts that are not committed, and that somebody has changed, stay", left=left)
         await refuse_if_taken_away(run, plan)
@@ -187,7 +187,7 @@ class InPlaceProtocol(Protocol):
         Raises:
             CommitFailed, StoreError: a file could not be taken out.
         """
-        return await take_out_of(run, await saved(run))
+        return await take_out_of(run, [each.manifest for each in await saved(run)])
 
     async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:
         """What was committed is in place."""

@@ -97,7 +97,7 @@ async def take_out_all(run: JobRun) -> list[str]:
     if await is_committed_by_any_sign(run):
         return []
     marked = await paths_marked(run)
-    manifests = await saved(run)
+    manifests = [each.manifest for each in await saved(run)]
     left: list[str] = []
     for manifest in manifests:
         left += await take_out(run, manifest.files)

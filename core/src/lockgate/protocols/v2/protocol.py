@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import ClassVar
 
+from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes, TasksElsewhere
 from lockgate.engine.run.store import OutputFile
@@ -20,7 +22,7 @@ from lockgate.protocols.file_output import attempts, job_directories
 from lockgate.protocols.manifest import ManifestProtocol
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 from lockgate.protocols.v2 import task_commit
-from lockgate.protocols.v2.visible import take_out_all
+from lockgate.protocols.v2.visible import keep_unmoved, take_out_all
 
 POLICIES = ("append", "fail")
 """What can be kept by tasks that write before their job commits: both leave alone what they find."""
@@ -111,7 +113,10 @@ class V2Protocol(ManifestProtocol):
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """What attempts have moved that are not committed is taken out; all else is in place."""
-        await take_out_all(run, {pin.digest for pin in plan.pins})
+        record = await read_record(run)
+        if record is None:
+            raise fenced(run, record)
+        await take_out_all(run, record, {pin.digest for pin in plan.pins})
         await refuse_if_taken_away(run, plan)
 
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
@@ -120,9 +125,11 @@ class V2Protocol(ManifestProtocol):
 
     async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
         """The same, once the directories are gone from which attempts could move more."""
+        known = await saved(run)
+        await keep_unmoved(run, known)
         await job_directories.delete_of_job(run)
         await super().discard(run, record)
-        left = await take_out_all(run)
+        left = await take_out_all(run, record, kept=known)
         await run.store.delete_files([run.layout.file_list])
         return Undone(left=left)
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, owner_of
 from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.manifests.saved_manifests import Saved
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.renames.rename_files import rename_all
@@ -22,14 +23,15 @@ from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import no_progress
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CommitFailed, FileExists, FileMissing, LockgateError, ManifestInvalid
+from lockgate.model.errors import CommitFailed, FileExists, FileMissing, JobNotFound, LockgateError, ManifestInvalid
 from lockgate.model.files import FileStatus, Rename
 from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, TaskAttempt, is_reserved
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
+from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.model.urls import parent_of
 from lockgate.protocols.file_output.attempts import over, places_of, written_by
-from lockgate.protocols.v2.visible import take_out
+from lockgate.protocols.v2.visible import keep_unmoved, take_out
 
 
 async def commit_task(
@@ -50,11 +52,14 @@ async def commit_task(
     """
     with run.stage("commit_task"):
         layout, working = run.layout, places_of(run).task_attempt(attempt.task_attempt_id)
-        if await read_marker(run) is None:
-            raise over(run)
         record = await read_record(run)
         if record is not None and record.phase in HOLDS_ITS_PINS:
             raise fenced(run, record)
+        if record is not None and record.phase is not Phase.REFUSED:
+            # Its directories may be there yet, while somebody deletes them.
+            raise over(run)
+        if await read_marker(run) is None:  # after the record, which goes later
+            raise over(run)
         if (done := await _committed_before(run, attempt)) is not None:
             return done
         await _refuse_rivals(run, attempt)
@@ -111,14 +116,33 @@ async def _give_back(
     run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, intent: str, error: LockgateError
 ) -> None:
     try:
-        await take_out(run, [manifest])
+        own = [Saved(manifest, committed=False)]
+        await keep_unmoved(run, own)
+        await take_out(run, own, refuse_if_taken_over=lambda: _refuse_if_ended(run, attempt))
+        await _refuse_if_ended(run, attempt)
         await run.store.delete_files([intent])
+    except JobNotFound:
+        return  # who ends the job, or has aborted the attempt, goes by the intent
     except LockgateError as second:
         raise CommitFailed(
             f"the task commit failed ({error.what}), and what it has moved could not be taken out: {second.what}",
             where=run.url(intent),
             next_step="abort this task attempt, or the job: until then the job cannot commit",
         ) from error
+
+
+async def _refuse_if_ended(run: JobRun, attempt: TaskAttempt | None = None) -> None:
+    """Make sure that nobody has begun to end the job, or to abort the attempt, and so to delete what it has not moved
+    yet, and what was kept of that.
+
+    Raises:
+        JobNotFound: somebody has.
+    """
+    record = await read_record(run)
+    if (record is not None and record.phase is not Phase.REFUSED) or await read_marker(run) is None:
+        raise over(run)
+    if attempt is not None and any(await run.store.stat_files([run.layout.aborted(attempt.task_attempt_id)])):
+        raise over(run)
 
 
 def _refuse_reserved(run: JobRun, files: Mapping[str, FileStatus]) -> None:
@@ -179,11 +203,29 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
     with run.stage("abort_task"):
         await bury(run, attempt)
         working = places_of(run).task_attempt(attempt.task_attempt_id)
-        # First what it could still move.
-        await delete_trees(run, [working])
-        saved = [run.layout.manifest_temporary(attempt.task_attempt_id), run.layout.manifest(attempt.task_id)]
-        contents = await run.store.read_files(saved, bytes_max=run.options.manifest_bytes_max)
-        own = [(p, c) for p, c in zip(saved, contents, strict=True) if c and owner_of(c) == attempt.task_attempt_id]
-        below = await below_root_of(run, run.layout)
-        await take_out(run, [decode_manifest(c, run.layout, below, name=run.url(path)) for path, c in own])
-        await run.store.delete_files([path for path, _ in own])
+        known = [each for _, each in await _saved_by(run, attempt)]
+        await keep_unmoved(run, known)
+        try:
+            await _refuse_if_ended(run)
+            # First what it could still move.
+            await delete_trees(run, [working])
+            own = await _saved_by(run, attempt)
+            await take_out(
+                run, [each for _, each in own], kept=known, refuse_if_taken_over=lambda: _refuse_if_ended(run)
+            )
+            await _refuse_if_ended(run)
+            await run.store.delete_files([path for path, _ in own])
+        except JobNotFound:
+            await delete_trees(run, [working])  # who ends the job goes by what the attempt has saved
+
+
+async def _saved_by(run: JobRun, attempt: TaskAttempt) -> list[tuple[str, Saved]]:
+    """What an attempt has saved: where, and what."""
+    paths = [run.layout.manifest_temporary(attempt.task_attempt_id), run.layout.manifest(attempt.task_id)]
+    contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+    below = await below_root_of(run, run.layout)
+    return [
+        (path, Saved(decode_manifest(content, run.layout, below, name=run.url(path)), committed=path == paths[1]))
+        for path, content in zip(paths, contents, strict=True)
+        if content and owner_of(content) == attempt.task_attempt_id
+    ]

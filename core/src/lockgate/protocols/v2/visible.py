@@ -2,46 +2,151 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from lockgate.engine.manifests.saved_manifests import saved
-from lockgate.engine.renames.roll_back import return_what_is_not_ours, withdraw
+from lockgate.engine.manifests.saved_manifests import Saved, saved
+from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES
+from lockgate.engine.renames.roll_back import refuse_if_taken_over, return_what_is_not_ours, withdraw
+from lockgate.engine.renames.staged_files import is_unique
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import FileMissing
+from lockgate.model.errors import CommitFailed, FileMissing
+from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Unknown
+from lockgate.model.layout import ordinal_in
 from lockgate.model.manifest import TaskManifest
+from lockgate.model.record import CommitRecord
+from lockgate.protocols.file_output.attempts import places_of
 
 BATCH = 1_000
 
 
-async def take_out(run: JobRun, manifests: Sequence[TaskManifest]) -> list[str]:
-    """Take the files of these manifests out of the destination, each only if it is the one that was moved there; the
+async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> None:
+    """Move the files that these attempts have not moved yet, and which another file could be taken for, out of their
+    reach, to where they say of themselves that they were never in the destination. Called before anything deletes
+    their working directories: once a staged file is gone, nobody can tell whether it was moved, or only another file of
+    its content stands where it was to be.
+
+    Raises:
+        CommitFailed: one could not be moved.
+    """
+    for each in attempts:
+        if each.committed:
+            continue
+        kept = _unmoved(run, each.manifest)
+        working = places_of(run, each.manifest.job_attempt).task_attempt(each.manifest.task_attempt_id)
+        waiting = [
+            Rename(f"{working}/{entry.target}", f"{kept}/_{number}", entry.length, entry.identity)
+            for number, entry in enumerate(each.manifest.files)
+            if not is_unique(run, entry)
+        ]
+        for attempt in range(TRIES):
+            found = await run.store.stat_files([rename.source for rename in waiting])
+            waiting = [rename for rename, status in zip(waiting, found, strict=True) if status is not None]
+            if not waiting:
+                break
+            if attempt:
+                await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
+            if not await _make(run, each.manifest, kept):
+                break
+            await run.store.rename_files(waiting)
+        else:
+            raise CommitFailed(
+                "a file that a task attempt has not moved yet cannot be kept from it",
+                where=run.url(waiting[0].source),
+                next_step="abort the task attempt, or the job, once the store allows it",
+            )
+
+
+def _unmoved(run: JobRun, manifest: TaskManifest) -> str:
+    return f"{run.layout.at_attempt(manifest.job_attempt).unmoved}/{manifest.task_attempt_id}"
+
+
+async def _make(run: JobRun, manifest: TaskManifest, directory: str) -> bool:
+    """False: the job is over."""
+    if Capability.REAL_DIRECTORIES in run.store.capabilities:
+        layout = run.layout.at_attempt(manifest.job_attempt)
+        try:
+            await run.store.make_directories([directory], within=layout.attempt_directory)
+        except FileMissing:
+            return False
+    return True
+
+
+async def take_out(
+    run: JobRun,
+    attempts: Sequence[Saved],
+    *,
+    kept: Collection[Saved] | None = None,
+    refuse_if_taken_over: Callable[[], Awaitable[None]] | None = None,
+) -> list[str]:
+    """Take the files of these attempts out of the destination, each only if it is the one that was moved there; the
     answer: where something else stands. They are renamed into the job's own directory first, so that a file which
     somebody has put there since is found out and brought back.
+
+    `kept`: those of which `keep_unmoved` was asked before their working directories were deleted. Of an attempt that
+    was cut off, and has saved what it would move only after that, nobody knows what it has moved: its files stay where
+    others could be taken for them. `refuse_if_taken_over` is asked between the look at the files and their renames:
+    what stands there since somebody else has ended the job is another version than the one that was looked at.
 
     Raises:
         CommitFailed: one could not be moved.
     """
     left: list[str] = []
-    for manifest in manifests:
-        layout = run.layout.at_attempt(manifest.job_attempt)
-        place = f"{layout.withdrawn}/{manifest.task_attempt_id}"
-        files = [(entry, f"{place}/_{number}") for number, entry in enumerate(manifest.files)]
-        if not files:
+    await keep_unmoved(run, attempts)
+    for each in attempts:
+        manifest = each.manifest
+        place = f"{run.layout.at_attempt(manifest.job_attempt).withdrawn}/{manifest.task_attempt_id}"
+        # Also of one that has committed: where another's equal file stood at a target, it took its own, which was
+        # kept from it, for moved.
+        unmoved = set() if Capability.UNIQUE_IDENTITY in run.store.capabilities else await _unmoved_of(run, manifest)
+        knows = each.committed or kept is None or each in kept
+        files = [
+            (entry, f"{place}/_{number}")
+            for number, entry in enumerate(manifest.files)
+            if number not in unmoved and (knows or is_unique(run, entry))
+        ]
+        if not files or not await _make(run, manifest, place):
             continue
-        if Capability.REAL_DIRECTORIES in run.store.capabilities:
-            try:
-                await run.store.make_directories([place], within=layout.attempt_directory)
-            except FileMissing:  # the job is over
-                continue
         for start in range(0, len(files), BATCH):
-            left += await withdraw(run, files[start : start + BATCH])
+            left += await withdraw(run, files[start : start + BATCH], refuse_if_taken_over)
             left += await return_what_is_not_ours(run, files[start : start + BATCH])
         await delete_trees(run, [place])
     return left
 
 
-async def take_out_all(run: JobRun, but: Collection[str] = ()) -> list[str]:
-    """The same, of all that the job's task attempts have saved."""
-    return await take_out(run, await saved(run, but))
+async def _unmoved_of(run: JobRun, manifest: TaskManifest) -> set[int]:
+    """The numbers of the files of an attempt that were never in the destination. Where a rename is a copy and a
+    deletion, what was kept from it may have been copied all the same: then the copy's own proof says so."""
+    found = await list_all(run.store, _unmoved(run, manifest))
+    numbers = {number for status in found if (number := ordinal_in(status.path)) is not None}
+    if not numbers or Capability.RENAME_BY_COPY not in run.store.capabilities:
+        return numbers
+    working = places_of(run, manifest.job_attempt).task_attempt(manifest.task_attempt_id)
+    entries = [(number, manifest.files[number]) for number in sorted(numbers)]
+    targets = await run.store.stat_files([entry.target for _, entry in entries])
+    for (number, entry), target in zip(entries, targets, strict=True):
+        source = FileStatus(f"{working}/{entry.target}", entry.length, entry.identity)
+        rename = Rename(source.path, entry.target, entry.length, entry.identity)
+        outcome = run.hooks.recover_rename(run.store, rename, Unknown(), source, target)
+        if target is not None and isinstance(outcome, NotRenamed) and outcome.reason is not Refusal.TARGET_EXISTS:
+            numbers.discard(number)
+    return numbers
+
+
+async def take_out_all(
+    run: JobRun, record: CommitRecord, but: Collection[str] = (), *, kept: Collection[Saved] | None = None
+) -> list[str]:
+    """The same, of all that the job's task attempts have saved, for who holds this version of its record.
+
+    Raises:
+        CommitFenced: somebody else holds the job by now.
+    """
+    return await take_out(
+        run,
+        await saved(run, but),
+        kept=kept,
+        refuse_if_taken_over=lambda: refuse_if_taken_over(run, record),
+    )

@@ -1,0 +1,110 @@
+"""`lockgate advise` in Python: which protocol to take at a destination, and why."""
+
+from __future__ import annotations
+
+import os
+import statistics
+
+from lockgate.api.destination import refuse_file
+from lockgate.api.io_loop import IO_LOOP
+from lockgate.api.job_runs import job_run, registry_of
+from lockgate.api.jobs import DOCTOR_PATIENCE, probed
+from lockgate.api.location import Location, absolute
+from lockgate.engine.inspection.advise import Advice, JobSize, Pace
+from lockgate.engine.inspection.advise import advise as advise_on
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.capabilities import Capability
+from lockgate.model.errors import UsageError
+from lockgate.model.layout import JobLayout, probe_directory
+from lockgate.model.options import JobOptions
+from lockgate.plugins.registry import needs_on
+
+LOOKS = 5
+"""Requests by which the latency is measured."""
+
+
+def advise(
+    url: Location,
+    *,
+    files: int = 1000,
+    bytes: int = 0,  # as the option of the command is called
+    tasks: int = 100,
+    directories: int = 1,
+    latency: float | None = None,
+    rate: float = 0.0,
+    options: JobOptions | None = None,
+) -> Advice:
+    """Which protocols are safe at a URL, what each would cost there for a job of so many files, bytes, tasks and
+    directories, and the one to take. The store is tried out as by `doctor`. `latency` is in milliseconds, and measured
+    where it is not given; `rate` is in operations a second, 0 for no limit.
+
+    Raises:
+        UsageError: a number that is none, or below what makes sense; no plugin serves the URL.
+        StoreError: the store cannot be reached or written.
+    """
+    size = JobSize(
+        _whole("files", files, 1),
+        _whole("bytes", bytes, 0),
+        _whole("tasks", tasks, 1),
+        _whole("directories", directories, 0),
+    )
+    if latency is not None:
+        _number("latency", latency)
+    _number("rate", rate)
+
+    async def work() -> Advice:
+        chosen = JobOptions.resolve(environment=os.environ) if options is None else options
+        registry = registry_of(chosen)
+        # No protocol is chosen yet, so that the store is not checked against one.
+        store = registry.open_store(absolute(url), chosen)
+        patience = min(chosen.patience_seconds, DOCTOR_PATIENCE)
+        run = job_run(store, chosen.replace(patience_seconds=patience), JobLayout("no-job"))
+        await refuse_file(run)
+        probes = await probed(run)
+        broken = {probe.name for probe in probes if probe.verdict == "broken claim"}
+        holds = frozenset(each for each in store.capabilities if each.value not in broken)
+        protocols = list(registry.protocols().values())
+        seconds = await _latency(run) if latency is None else latency / 1000
+        return advise_on(
+            str(store.url),
+            protocols,
+            {each.name: needs_on(each, store.capabilities) for each in protocols},
+            holds,
+            broken & set(Capability),
+            usual=registry.settled(store, JobOptions(protocol="auto")).protocol,
+            size=size,
+            pace=Pace(seconds, rate, chosen.requests_in_flight),
+            measured=latency is None,
+            options=chosen,
+        )
+
+    return IO_LOOP.run(work())
+
+
+async def _latency(run: JobRun) -> float:
+    """Seconds that a small request takes, the median of several."""
+    taken = []
+    for _ in range(LOOKS):
+        began = run.runtime.tick()
+        await run.store.stat_files([probe_directory(run.runtime.nonce())])
+        taken.append(run.runtime.tick() - began)
+    return statistics.median(taken)
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise UsageError(
+            f"{name} is a whole number from {least} on, not {value!r}",
+            where=f"{name}={value!r}",
+            next_step="say how large the job is that you think of: lockgate.advise(url, files=10_000, tasks=200)",
+        )
+    return value
+
+
+def _number(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise UsageError(
+            f"{name} is a number that is not negative, not {value!r}",
+            where=f"{name}={value!r}",
+            next_step="latency is in milliseconds an operation, rate in operations a second",
+        )

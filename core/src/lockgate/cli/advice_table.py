@@ -1,0 +1,83 @@
+"""`lockgate advise`, for people and for programs."""
+
+from __future__ import annotations
+
+from lockgate.cli.tables import size
+from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
+from lockgate.engine.inspection.advise import VERDICT_MEANING, Advice, Choice, duration
+from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
+
+
+def advice_answer(advice: Advice) -> Answer:
+    """The protocols in the order in which they come into question; a problem where none is safe."""
+    columns = (
+        "protocol",
+        "verdict",
+        "operations",
+        "a task commits in",
+        "the job commits in",
+        "copied",
+        "why, and what it lacks",
+    )
+    table = Rows(f"Advice for {advice.url}", columns, [_row(each) for each in advice.choices], prose=True)
+    pace = advice.pace
+    measured = " (measured)" if advice.measured else ""
+    limit = f", {pace.rate:g} operations a second" if pace.rate else ""
+    basis = (
+        f"For {advice.size.files:,} files ({size(advice.size.bytes)}) of {advice.size.tasks:,} tasks in "
+        f"{advice.size.directories:,} directories, at {pace.latency * 1000:.3g} ms an operation{measured}, up to "
+        f"{pace.in_flight} in flight{limit}; times are lower bounds."
+    )
+    verdicts = {each.verdict for each in advice.choices}
+    lacking = {name for each in advice.choices for name in each.lacks}
+    legend = [f"{each}: {meaning}" for each, meaning in VERDICT_MEANING.items() if each in verdicts]
+    legend += [f"{name}: {meaning}" for name, meaning in ATTRIBUTE_MEANING.items() if name in lacking]
+    return Answer(_document(advice), [table], [basis, advice.reason], DONE if advice.take else PROBLEM, legend)
+
+
+def _row(choice: Choice) -> tuple[str, ...]:
+    lacks = f"does not promise {', '.join(choice.lacks)}" if choice.lacks else ""
+    why = "; ".join(each for each in (choice.why, lacks) if each)
+    if choice.verdict == "refused":
+        return choice.protocol, choice.verdict, "", "", "", "", why
+    return (
+        choice.protocol,
+        choice.verdict,
+        f"{choice.operations:,}",
+        duration(choice.task_seconds),
+        duration(choice.job_seconds),
+        size(choice.bytes_copied) if choice.bytes_copied else "nothing",
+        why,
+    )
+
+
+def _document(advice: Advice) -> dict[str, object]:
+    return {
+        "url": advice.url,
+        "take": advice.take,
+        "reason": advice.reason,
+        "files": advice.size.files,
+        "bytes": advice.size.bytes,
+        "tasks": advice.size.tasks,
+        "directories": advice.size.directories,
+        "latency_ms": round(advice.pace.latency * 1000, 3),
+        "latency_measured": advice.measured,
+        "rate": advice.pace.rate,
+        "in_flight": advice.pace.in_flight,
+        "broken_claims": list(advice.broken),
+        "protocols": [
+            {
+                "protocol": each.protocol,
+                "verdict": each.verdict,
+                "why": each.why,
+                "promises": list(each.promises),
+                "lacks": list(each.lacks),
+                "task_operations": {row.kind: row.count for row in each.task_operations},
+                "job_operations": {row.kind: row.count for row in each.job_operations},
+                "task_seconds": round(each.task_seconds, 3),
+                "job_seconds": round(each.job_seconds, 3),
+                "bytes_copied": each.bytes_copied,
+            }
+            for each in advice.choices
+        ],
+    }

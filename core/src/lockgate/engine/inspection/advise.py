@@ -1,0 +1,237 @@
+"""Which protocols are safe on a store, what each would cost there, and which one to take.
+
+Nothing here knows a protocol by its name: what it needs, what it promises, and what it may lose are what it says of
+itself; where its files become visible follows from that. The costs are those of `lockgate plan`, of a job that is only
+thought of, with what its tasks' commits take beside them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lockgate.engine.run.protocol import Protocol
+from lockgate.model.capabilities import MEANING, Capability
+from lockgate.model.options import JobOptions
+from lockgate.model.prediction import (
+    Operations,
+    Work,
+    operations_in_place,
+    operations_of_renames,
+    operations_of_uploads,
+    predict_seconds,
+)
+
+Verdict = Literal["safe", "unsafe", "others' jobs", "refused"]
+
+VERDICT_MEANING: Mapping[Verdict, str] = {
+    "safe": "the store has what it needs, and it promises that nothing is lost",
+    "unsafe": "it asks for accept_unsafe=true, since it may lose what is said; never advised",
+    "others' jobs": "it begins none, and commits what tasks of another program have committed",
+    "refused": "the store lacks what it needs",
+}
+
+ABOUT_EQUAL = 1.1
+"""Times that differ by less are the same for all that a prediction can know."""
+
+
+@dataclass(frozen=True)
+class JobSize:
+    """The job that is thought of."""
+
+    files: int = 1000
+    bytes: int = 0
+    tasks: int = 100
+    directories: int = 1
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a store allows: seconds an operation, operations a second (0: no limit), operations at once."""
+
+    latency: float
+    rate: float
+    in_flight: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One protocol: whether it can be taken on this store, and what it would cost."""
+
+    protocol: str
+    verdict: Verdict
+    why: str
+    """What the store lacks, or what a job may lose; empty where it is safe."""
+    promises: tuple[str, ...]
+    lacks: tuple[str, ...]
+    """The names of the attributes that it promises, and that it does not."""
+    task_operations: tuple[Operations, ...] = ()
+    """Of all task commits together."""
+    job_operations: tuple[Operations, ...] = ()
+    task_seconds: float = 0.0
+    """Of one task's commit; they run beside one another."""
+    job_seconds: float = 0.0
+    bytes_copied: int = 0
+    """What the store must copy to commit: 0 where a rename moves no bytes."""
+
+    @property
+    def operations(self) -> int:
+        """All that the job's commit takes, its tasks' commits included."""
+        return sum(row.count for row in (*self.task_operations, *self.job_operations))
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The protocols in the order in which they come into question, and the one to take, with the reason; empty where
+    none is safe."""
+
+    url: str
+    size: JobSize
+    pace: Pace
+    measured: bool
+    """Whether the latency is what this process has measured there."""
+    choices: tuple[Choice, ...]
+    take: str
+    reason: str
+    broken: tuple[str, ...] = field(default=())
+    """What the store's plugin claims, and does not hold there."""
+
+
+def advise(
+    url: str,
+    protocols: Sequence[Protocol],
+    needs: Mapping[str, Collection[Capability]],
+    capabilities: frozenset[Capability],
+    broken: Collection[str],
+    *,
+    usual: str,
+    size: JobSize,
+    pace: Pace,
+    measured: bool,
+    options: JobOptions,
+) -> Advice:
+    """Advise on a store that has these capabilities. `needs`: what each protocol needs there, by its name; `broken`:
+    what was claimed, and tried, and does not hold; `usual`: the protocol that `auto` stands for there."""
+    choices = [_choice(each, needs[each.name], capabilities, broken, size, pace, options) for each in protocols]
+    safe = [each for each in choices if each.verdict == "safe"]
+    quickest = min((each.job_seconds for each in safe), default=0.0)
+
+    def rank(choice: Choice) -> tuple[object, ...]:
+        slower = choice.job_seconds > quickest * ABOUT_EQUAL
+        order = list(VERDICT_MEANING).index(choice.verdict)
+        return order, len(choice.lacks), bool(choice.bytes_copied), slower, choice.protocol != usual, choice.job_seconds
+
+    choices.sort(key=rank)
+    take = choices[0] if choices and choices[0].verdict == "safe" else None
+    reason = _no_reason(choices, broken) if take is None else _reason(take, safe, size, usual)
+    return Advice(
+        url, size, pace, measured, tuple(choices), "" if take is None else take.protocol, reason, tuple(sorted(broken))
+    )
+
+
+def _choice(
+    protocol: Protocol,
+    needs: Collection[Capability],
+    capabilities: frozenset[Capability],
+    broken: Collection[str],
+    size: JobSize,
+    pace: Pace,
+    options: JobOptions,
+) -> Choice:
+    promised = dataclasses.asdict(protocol.attributes)
+    missing = sorted(need for need in needs if need not in capabilities)
+    verdict: Verdict = "unsafe" if protocol.unsafe else "others' jobs" if protocol.commits_others_only else "safe"
+    why = protocol.unsafe
+    if missing:
+        verdict = "refused"
+        why = "the store lacks " + ", ".join(
+            f"{need} ({'claimed, and does not hold' if need in broken else MEANING[need]})" for need in missing
+        )
+    at_tasks, at_job, copied = _operations(protocol, needs, capabilities, size, options)
+    return Choice(
+        protocol.name,
+        verdict,
+        why,
+        tuple(name for name, value in promised.items() if value),
+        tuple(name for name, value in promised.items() if not value),
+        () if missing else tuple(at_tasks),
+        () if missing else tuple(at_job),
+        0.0 if missing else _seconds_of_one_task(at_tasks, size.tasks, pace),
+        0.0 if missing else _seconds(at_job, pace),
+        0 if missing else copied,
+    )
+
+
+def _operations(
+    protocol: Protocol,
+    needs: Collection[Capability],
+    capabilities: frozenset[Capability],
+    size: JobSize,
+    options: JobOptions,
+) -> tuple[list[Operations], list[Operations], int]:
+    """Of all task commits, and of the job commit; and the bytes that are copied. Files become visible by renames, by
+    uploads that are completed, or as they are written, and at the job commit or before it: what a protocol needs and
+    promises says which."""
+    defers = Capability.DEFERRED_UPLOAD in needs
+    renames = Capability.RENAME_WITHOUT_REPLACE in needs and not defers
+    early = not protocol.attributes.committed_invisible
+    direct = not protocol.attributes.uncommitted_invisible
+    at_tasks = [Operations("save manifests", 2 * size.tasks, in_series=True)]
+    if Capability.ATOMIC_DIRECTORY_RENAME in needs:
+        at_tasks.append(Operations("rename directories of tasks", size.tasks, in_series=True))
+    if early and not direct:
+        at_tasks.append(Operations("complete uploads" if defers else "rename files", size.files))
+    work = Work(
+        tasks=size.tasks,
+        files=size.files,
+        directories=size.directories,
+        missing_directories=size.directories,
+    )
+    if early:
+        at_job = operations_in_place(work, options)
+    elif renames:
+        at_job = operations_of_renames(work, options, capabilities)
+    else:
+        at_job = operations_of_uploads(work, options, capabilities)
+    if Capability.ATOMIC_DIRECTORY_RENAME in needs:
+        at_job.insert(1, Operations("rename directories of tasks", size.tasks))
+    copies = renames and not direct and Capability.RENAME_BY_COPY in capabilities
+    return at_tasks, at_job, size.bytes if copies else 0
+
+
+def _seconds(operations: Sequence[Operations], pace: Pace) -> float:
+    return predict_seconds(list(operations), latency=pace.latency, rate=pace.rate, in_flight=pace.in_flight)
+
+
+def _seconds_of_one_task(operations: Sequence[Operations], tasks: int, pace: Pace) -> float:
+    return _seconds([Operations(row.kind, max(1, row.count // tasks), row.in_series) for row in operations], pace)
+
+
+def _reason(take: Choice, safe: Sequence[Choice], size: JobSize, usual: str) -> str:
+    others = [each for each in safe if each is not take]
+    cost = f"its job commit takes {duration(take.job_seconds)} at least for {size.files:,} files"
+    if not others:
+        return f"Take {take.protocol}: it is the only one that is safe here; {cost}."
+    if all(len(each.lacks) > len(take.lacks) for each in others):
+        return f"Take {take.protocol}: of those that are safe here it promises most; {cost}."
+    if take.protocol == usual:
+        return (
+            f"Take {take.protocol}, as protocol=auto does here: none that is safe promises more, and none is quicker "
+            f"by much; {cost}."
+        )
+    return f"Take {take.protocol}: none that is safe here promises more, and none is quicker by much; {cost}."
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people."""
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.2g} ms"
+
+
+def _no_reason(choices: Sequence[Choice], broken: Collection[str]) -> str:
+    if broken:
+        return f"Take none: what the store's plugin claims does not hold here: {', '.join(sorted(broken))}."
+    if any(each.verdict == "unsafe" for each in choices):
+        return "Take none unless you can do without what they may lose: no protocol is safe here."
+    return "Take none: this store lacks what every protocol needs."

@@ -1,0 +1,143 @@
+"""`lockgate advise`: what is safe at a destination, what it would cost, and what to take."""
+
+from __future__ import annotations
+
+import lockgate
+import pytest
+from command_line import run, run_json
+from lockgate.errors import UsageError
+from lockgate.model.options import JobOptions
+from lockgate.model.prediction import predict_operations
+from lockgate.plugin import Attributes, Capability, Protocol
+from lockgate.plugins.registry import registry_for
+
+
+def by_name(document: dict) -> dict[str, dict]:
+    return {each["protocol"]: each for each in document["protocols"]}
+
+
+def test_it_advises_a_protocol_that_is_safe_and_says_why(tmp_path) -> None:
+    status, found = run_json("advise", str(tmp_path / "new"), "--files", "20000", "--latency", "20")
+    assert status == 0
+    taken = by_name(found)[found["take"]]
+    assert taken["verdict"] == "safe"
+    assert taken["lacks"] == []
+    assert found["reason"].startswith(f"Take {found['take']}")
+    assert found["reason"].count(". ") == 0
+    assert taken["job_operations"]["rename files"] == 20_000
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_protocol_that_is_offered_is_listed_with_what_it_promises(tmp_path) -> None:
+    _, found = run_json("advise", str(tmp_path))
+    offered = registry_for((), ()).protocols()
+    assert by_name(found).keys() == offered.keys()
+    for name, listed in by_name(found).items():
+        promised = vars(offered[name].attributes)
+        assert set(listed["promises"]) == {each for each, value in promised.items() if value}
+        assert set(listed["lacks"]) == {each for each, value in promised.items() if not value}
+
+
+def test_an_unsafe_protocol_is_listed_with_what_it_may_lose_and_never_taken(tmp_path) -> None:
+    _, found = run_json("advise", str(tmp_path), "-o", "accept_unsafe=true")
+    unsafe = [each for each in found["protocols"] if each["verdict"] == "unsafe"]
+    assert unsafe
+    for each in unsafe:
+        assert each["why"] == registry_for((), ()).protocol(each["protocol"]).unsafe
+        assert each["protocol"] != found["take"]
+    # Whatever it would cost: one that moves its files in its tasks has the quicker job commit.
+    assert min(each["job_seconds"] for each in unsafe) <= by_name(found)[found["take"]]["job_seconds"]
+
+
+def test_a_protocol_that_the_store_cannot_carry_is_refused_by_what_it_lacks(tmp_path) -> None:
+    _, found = run_json("advise", str(tmp_path))
+    deferred = by_name(found)["deferred"]
+    assert deferred["verdict"] == "refused"
+    assert "deferred-upload" in deferred["why"]
+    assert deferred["job_operations"] == {}
+
+
+def test_what_it_predicts_is_what_plan_predicts(table) -> None:
+    job = table.job()
+    receipts = [table.task(job, {f"p={task}/{number}": b"1" for number in range(3)}, task=task) for task in range(4)]
+    assert len(receipts) == 4
+    made = lockgate.plan(table.root, job.job_id)
+    planned = predict_operations(
+        made, JobOptions(), registry_for((), ()).open_store(str(job.url), JobOptions()).capabilities
+    )
+    advice = lockgate.advise(table.root, files=12, tasks=4, directories=4)
+    (manifest,) = [each for each in advice.choices if each.protocol == "manifest"]
+    assert {row.kind: row.count for row in manifest.job_operations} == {row.kind: row.count for row in planned}
+
+
+def test_a_store_whose_claims_do_not_hold_carries_nothing_that_needs_them(tmp_path, monkeypatch) -> None:
+    from lockgate.stores.local import LocalStore
+
+    async def replaces(self, path, content):
+        return await self.write_file(path, content)
+
+    monkeypatch.setattr(LocalStore, "create_file", replaces)
+    status, out, _ = run("advise", str(tmp_path))
+    assert status == 1
+    assert "claimed, and does not hold" in out
+    advice = lockgate.advise(tmp_path)
+    assert (advice.take, advice.broken) == ("", ("create-if-absent",))
+    assert "does not hold here: create-if-absent" in advice.reason
+
+
+def test_a_protocol_of_a_plugin_is_advised_by_what_it_says_of_itself(tmp_path) -> None:
+    class Careless(type(registry_for((), ()).protocol("manifest"))):
+        name = "careless"
+        needs = frozenset({Capability.CREATE_IF_ABSENT})
+        attributes = Attributes(*[False] * 6)
+
+    class Plugin:
+        @staticmethod
+        @lockgate.plugin.hookimpl
+        def lockgate_protocols() -> list[Protocol]:
+            return [Careless()]
+
+    registry = registry_for((), ())
+    registry.register(Plugin, "careless")
+    try:
+        advice = lockgate.advise(tmp_path)
+    finally:
+        registry.unregister(Plugin)
+    assert advice.take != "careless"
+    (careless,) = [each for each in advice.choices if each.protocol == "careless"]
+    assert len(careless.lacks) == 6
+    assert "rename files" not in {row.kind for row in (*careless.task_operations, *careless.job_operations)}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--files", "0"], "files"),
+        (["--files", "many"], "files"),
+        (["--tasks", "-1"], "tasks"),
+        (["--bytes", "-1"], "bytes"),
+        (["--latency", "-3"], "latency"),
+        (["--rate", "soon"], "rate"),
+    ],
+)
+def test_a_number_that_is_none_is_refused(tmp_path, given, told) -> None:
+    status, out, err = run("advise", str(tmp_path), *given)
+    assert (status, out) == (2, "")
+    assert told in err
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"files": 0}, {"files": "10"}, {"files": True}, {"bytes": -1}, {"latency": "fast"}, {"rate": float("inf")}],
+)
+def test_a_number_that_is_none_is_refused_in_python(tmp_path, given) -> None:
+    (name,) = given
+    with pytest.raises(UsageError, match=f"^{name} is a"):
+        lockgate.advise(tmp_path, **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scheme_that_nobody_serves_is_told_as_everywhere() -> None:
+    status, _, err = run("advise", "nowhere://bucket/events")
+    assert status == 2
+    assert "no plugin serves nowhere:// URLs" in err

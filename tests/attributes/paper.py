@@ -1,0 +1,108 @@
+"""What the paper says of each protocol (`zero-rename-committer.tex`), and why our cells differ from it where they do.
+
+Its cells: the table of section "Related Work" (Direct, Stocator, S3A, EMR); the table of the two algorithms in section
+"Hadoop's FileOutputCommitter", which its source holds and does not print; and sentences, each named here.
+"""
+
+from __future__ import annotations
+
+YES, NO = True, False
+
+_ROWS = (
+    "speculation safe",
+    "recoverable after the driver died",
+    "task abortable",
+    "job abortable",
+    "uncommitted work unseen",
+    "committed work unseen",
+    "task commit atomic",
+    "job commit atomic",
+    "holds through a partition",
+)
+
+
+def _column(cells: str) -> dict[str, bool]:
+    return {row: cell == "y" for row, cell in zip(_ROWS, cells, strict=True)}
+
+
+CELLS: dict[str, dict[str, bool]] = {
+    # "Observable" in the paper's rows is the opposite of "unseen" in ours.
+    "direct": {
+        **_column("nnnynnyyn"),
+        # "which is both atomic and repeatable, therefore their job commit operations are both fast and safe".
+        "job commit repeatable": YES,
+        "job commit in constant requests": YES,
+    },
+    "stocator": {
+        **_column("ynyynnyyn"),
+        # "Stocator's task commit operation becomes a no-op, thus trivially repeatable."
+        "task commit repeatable": YES,
+        "job commit repeatable": YES,
+    },
+    # The S3A committers: uploads that the job commit completes, as ours.
+    "deferred": _column("ynyyyyyny"),
+    "emrfs": {
+        **_column("yyyyynnyn"),
+        # "The job commit operation simply becomes one of writing the _SUCCESS file".
+        "job commit in constant requests": YES,
+    },
+    "v1": {
+        "speculation safe": YES,
+        "recoverable after the driver died": YES,
+        "job abortable": YES,
+        "committed work unseen": YES,
+        "task commit atomic": YES,
+        "task commit repeatable": YES,
+        "job commit atomic": NO,
+        # "isCommitJobRepeatable: false".
+        "job commit repeatable": NO,
+        # "job commit is an O(tasks), with the time for each task's merge being a function of the number of files".
+        "job commit in constant requests": NO,
+    },
+    "v2": {
+        "speculation safe": YES,
+        "recoverable after the driver died": NO,
+        # "Delete output directory".
+        "job abortable": NO,
+        "committed work unseen": NO,
+        "task commit atomic": NO,
+        "task commit repeatable": NO,
+        "job commit atomic": YES,
+        "job commit repeatable": YES,
+        # "the time to commit a job is barely measurable".
+        "job commit in constant requests": YES,
+    },
+}
+"""By the name of our protocol, and the row."""
+
+_RECORD = (
+    "the paper's means that a further attempt at the job takes over what tasks have committed, and its committers keep "
+    "nothing by which to go on. Ours keep a commit record: which attempts count is written down before anything "
+    "becomes visible, and whoever comes goes on from there, or back."
+)
+_FENCE = (
+    "in the paper's there is nothing that a second driver could be in the way of. Ours is fenced: the record says that "
+    "another driver holds the job, and only `lockgate recover`, or its own driver's end, says that it is dead."
+)
+_LISTED = (
+    "ours reads the manifests of the tasks that its receipts name, and makes sure that their files are there before it "
+    "says that they are: the paper's takes on trust what it finds."
+)
+
+DIFFERENCES: dict[tuple[str, str], str] = {
+    ("v2", "recoverable after the driver died"): _RECORD,
+    ("v2", "job abortable"): (
+        "Hadoop's v2 saves nothing of what its tasks have moved, so that only the whole directory can be deleted. Ours "
+        "saves an intent before a task's first file moves, and takes out what it names, each file by its identity."
+    ),
+    ("v2", "job commit repeatable"): _FENCE,
+    ("v2", "job commit in constant requests"): _LISTED,
+    ("deferred", "recoverable after the driver died"): _RECORD,
+    ("direct", "recoverable after the driver died"): _RECORD,
+    ("direct", "job commit repeatable"): _FENCE,
+    ("direct", "job commit in constant requests"): _LISTED,
+    ("stocator", "recoverable after the driver died"): _RECORD,
+    ("stocator", "job commit repeatable"): _FENCE,
+    ("emrfs", "job commit in constant requests"): _LISTED,
+}
+"""Why a cell of ours is not the paper's, where one is not."""
