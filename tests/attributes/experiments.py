@@ -202,7 +202,7 @@ async def task_commit_repeatable(lab: Lab) -> Finding:
         trial = lab.trial()
         driver = await trial.driver()
         first = await trial.attempt(0, 0, TWO).write()
-        second = await trial.attempt(0, 1, MORE).write()
+        second = await trial.attempt(0, 1, (*TWO, OTHER)).write()
         receipts = [await first.commit()]
         if (refusal := await told(first.commit())) is not None:
             return await _shown(trial, f"the same commit again is refused: {told_as(refusal)}")

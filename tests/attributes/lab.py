@@ -240,6 +240,8 @@ class Attempt:
             named = f"{path}.{tag}" if protocol.needs_tags(self.run) else path
             if directory := parent_of(named):
                 await protocol.set_up_directory(self.run, directory)
+            if protocol.announces_files:
+                await protocol.announce_file(self.run, named)
             self.written[named] = await self.trial.lab.place.write(
                 functools.partial(self._write, named, content.encode(), nonce)
             )

@@ -103,6 +103,24 @@ DIFFERENCES: dict[tuple[str, str], str] = {
     ("direct", "job commit in constant requests"): _LISTED,
     ("stocator", "recoverable after the driver died"): _RECORD,
     ("stocator", "job commit repeatable"): _FENCE,
+    ("direct", "task abortable"): (
+        "an attempt that lives to abort deletes what it has written, each file by its identity; only one that dies "
+        "leaves its files."
+    ),
+    ("direct", "job abortable"): (
+        "the paper's abort deletes the whole output directory, which may hold other jobs' files. Ours takes out what "
+        "the job's task attempts have saved; what an attempt has written that had not come to its commit is not known "
+        "to be the job's, and stays."
+    ),
+    ("direct", "task commit atomic"): (
+        "the paper's is no operation at all. Ours asks what is found once another attempt has committed in the place "
+        "of one that died: the dead one's files are there beside it."
+    ),
+    ("emrfs", "holds through a partition"): (
+        "in the paper's an attempt that was cut off may complete its uploads when its job has committed without it. "
+        "Ours writes down its intent first and then looks whether the job is claimed, and the driver looks for intents "
+        "once it is."
+    ),
     ("emrfs", "job commit in constant requests"): _LISTED,
 }
 """Why a cell of ours is not the paper's, where one is not."""

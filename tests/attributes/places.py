@@ -14,7 +14,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-import botocore.session
 from lockgate.api.outside import real_runtime
 from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.runtime import Runtime
@@ -24,7 +23,7 @@ from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl
 from lockgate.plugins.registry import needs_on, registry_for
 from lockgate.stores.local import LocalStore
-from lockgate_lab.servers import MotoServer
+from lockgate_lab.servers import VersityGateway
 from simworld.disk import Disk, Pending, Stored
 from simworld.event_loop import SimulatedLoop, simulated_loop
 from simworld.faults import NoFaults
@@ -178,23 +177,16 @@ class LocalDisk(Real):
 
 
 class S3(Real):
-    """A bucket of moto's server, which is not Amazon's."""
+    """A bucket of versitygw's, which is not Amazon's."""
 
-    name = "S3 (moto)"
+    name = "S3 (versitygw)"
     is_slow = True
     step = 9
 
     def __init__(self) -> None:
-        self._server = MotoServer()
+        self._server = VersityGateway()
         self._server.start()
-        client = botocore.session.Session().create_client(
-            "s3",
-            region_name="us-east-1",
-            endpoint_url=self._server.url,
-            aws_access_key_id=self._server.access_key,
-            aws_secret_access_key=self._server.secret_key,
-        )
-        client.create_bucket(Bucket="attributes")
+        self._server.make_bucket("attributes")
         given = {"endpoint_url": self._server.url, "key": self._server.access_key, "secret": self._server.secret_key}
         self._options = JobOptions(store=given)
 

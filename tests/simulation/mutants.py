@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from lockgate.engine import commit_once
-from lockgate.engine.job import cleanup, job_commit
+from lockgate.engine.job import cleanup, job_commit, plan_claimed
 from lockgate.engine.record import lost_versions, replaced_lists, summaries
 from lockgate.engine.record.record_log import RecordLog
 from lockgate.engine.recovery import recover
@@ -220,7 +220,7 @@ def a_lost_answer_counts_as_renamed() -> Iterator[None]:
 def the_set_aside_list_is_written_after_the_move() -> Iterator[None]:
     """What is set aside is written down when it has been moved already."""
 
-    async def move(run: Any, log: Any, plan: Any) -> Any:
+    async def move(run: Any, log: Any, plan: Any, parts: Any) -> Any:
         if plan.set_aside and Capability.REAL_DIRECTORIES in run.store.capabilities:
             await run.store.make_directories([run.layout.replaced_files(log.nonce)])
         await log.advance(
@@ -332,7 +332,7 @@ def a_rollback_leaves_the_sources() -> Iterator[None]:
 )
 def jobs_that_meet_do_not_see_each_other() -> Iterator[None]:
     """Nobody announces what it touches, so two jobs replace one partition at once."""
-    with patch.object(job_commit, "take_ground", _nothing):
+    with patch.object(plan_claimed, "take_ground", _nothing):
         yield
 
 
@@ -368,7 +368,7 @@ def the_old_success_goes_last() -> Iterator[None]:
     "exclusive",
     "undoable",
     shape=_killed_between_two_files,
-    histories_max=20_000,
+    histories_max=40_000,
 )
 def cleanup_deletes_the_record_in_any_order() -> Iterator[None]:
     """Cut short, cleanup leaves a record that says `moving` of a job that is committed. (This engine had it.)"""
@@ -380,6 +380,7 @@ def cleanup_deletes_the_record_in_any_order() -> Iterator[None]:
 
     with (
         patch.object(cleanup, "_contents", contents),
+        patch.object(job_commit, "_note_if_possible", _false),
         patch.object(recover, "is_remainder", _false),
         patch.object(lost_versions, "is_known_committed", _false),
     ):

@@ -318,7 +318,7 @@ def a_lost_answer_counts_as_completed() -> Iterator[None]:
         outcomes = await run.store.complete_uploads(uploads, progress)
         return [Completed() if isinstance(outcome, Unknown) else outcome for outcome in outcomes]
 
-    with patch.object(job_commit, "_complete", once):
+    with patch.object(job_commit, "complete_some", once):
         yield
 
 
@@ -339,7 +339,7 @@ def an_undoing_takes_nothing_out() -> Iterator[None]:
     "cleaned up",
     features=ON_A_BUCKET,
     shape=_undone_while_its_driver_sleeps,
-    histories_max=1_000,
+    histories_max=3_000,
 )
 def an_undoing_leaves_the_uploads() -> Iterator[None]:
     """What is not completed yet is not given up, so a driver that slept completes it after the rollback."""
@@ -366,7 +366,7 @@ def the_path_of_a_task_tells_what_counts() -> Iterator[None]:
             for path in paths:
                 yield layout, await undo._read(run, layout, [path])
 
-    with patch.object(undo, "_saved_by", saved_by):
+    with patch.object(undo, "saved_by", saved_by):
         yield
 
 

@@ -47,7 +47,7 @@ def a_mover_does_not_look_at_the_record() -> Iterator[None]:
         yield
 
 
-@mutant("complete", shape=_with_movers)
+@mutant("complete", "new-first", shape=_with_movers)
 def the_driver_does_not_wait_for_its_movers() -> Iterator[None]:
     """The driver goes on to publish before all shares have been moved."""
 

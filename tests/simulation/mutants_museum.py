@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from lockgate.engine.job import cleanup, job_commit
+from lockgate.engine.job import cleanup, plan_claimed
 from lockgate.engine.job.setup import setup_job
 from lockgate.engine.manifests import load_manifests
 from lockgate.engine.renames import move_files
@@ -54,7 +54,7 @@ async def _setup_over_another(run: Any) -> None:
 )
 def two_jobs_share_an_id() -> Iterator[None]:
     """Two jobs begun in one second get one id, and so one directory, and each commits the other's output."""
-    with patch.object(world, "setup_job", _setup_over_another), patch.object(job_commit, "check_marker", _nothing):
+    with patch.object(world, "setup_job", _setup_over_another), patch.object(plan_claimed, "check_marker", _nothing):
         yield
 
 
@@ -91,7 +91,7 @@ def an_earlier_run_is_committed_again() -> Iterator[None]:
     with (
         patch.object(world.World, "_give_up", _nothing),
         patch.object(world, "setup_job", _setup_over_another),
-        patch.object(job_commit, "check_marker", _nothing),
+        patch.object(plan_claimed, "check_marker", _nothing),
     ):
         yield
 

@@ -94,6 +94,8 @@ WAKE_BY = 20_000.0
 PROTOCOLS: dict[str, Protocol] = {each.name: each for each in (MANIFEST, DeferredProtocol())}
 """The protocols that jobs here may have."""
 
+USUAL = frozenset(PROTOCOLS)
+
 
 def by_protocol(scenario: Scenario, protocol: Protocol) -> Scenario:
     """The same scenario, its jobs by another protocol that commits by renames; the judges are those of such protocols.
@@ -106,8 +108,12 @@ def by_protocol(scenario: Scenario, protocol: Protocol) -> Scenario:
 class PlainHooks:
     """The engine's hooks, answered by the built-in plugins without a plugin manager."""
 
+    used: frozenset[str] = frozenset()
+    """The protocols of the history that is played, besides those that every history knows: what others have made known
+    before must change nothing of it."""
+
     def protocols(self) -> Mapping[str, Protocol]:
-        return PROTOCOLS
+        return {name: protocol for name, protocol in PROTOCOLS.items() if name in USUAL or name in self.used}
 
     def protocol(self, name: str) -> Protocol:
         return PROTOCOLS[name]
@@ -777,6 +783,7 @@ class World:
 
     def play(self) -> History:
         """Run the history to its end and judge it."""
+        HOOKS.used = frozenset(job.options.protocol for job in self.scenario.jobs)
         for job in self.scenario.jobs:
             self.markers[job.run] = self.markers.get(job.again_of) or f"{self.random.getrandbits(64):016x}"
         shared = {job.options.txn_id for job in self.scenario.jobs if job.options.txn_id}

@@ -21,7 +21,7 @@ class DirectProtocol(InPlaceProtocol):
         "at that task can write the same names: speculation must be off"
     )
     attributes: ClassVar[Attributes] = Attributes(
-        task_commit_atomic=True,
+        task_commit_atomic=False,
         task_commit_repeatable=False,
         uncommitted_invisible=False,
         committed_invisible=False,
