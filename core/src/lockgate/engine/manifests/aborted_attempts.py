@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.concurrency import both
@@ -11,6 +12,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import CommitFenced, FileMissing
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
+from lockgate.model.record import CommitRecord
 from lockgate.model.undecodable import UNDECODABLE
 
 HOLDS_ITS_PINS = frozenset({Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK})
@@ -43,16 +45,32 @@ async def bury(run: JobRun, attempt: TaskAttempt) -> None:
 
 async def _refuse_if_pinned(run: JobRun, attempt: TaskAttempt) -> None:
     record = await read_record(run)
-    if record is None or record.phase not in HOLDS_ITS_PINS:
-        return
-    ours = (pin for pin in record.pins if pin.job_attempt == run.layout.job_attempt and pin.task_id == attempt.task_id)
-    if any(pin.task_attempt_id in ("", attempt.task_attempt_id) for pin in ours):
+    if record is not None and record.phase in HOLDS_ITS_PINS and is_pinned(run, record, attempt):
         raise CommitFenced(
             f"{attempt.task_attempt_id} is part of a job commit, and cannot be aborted: job {record.job_id} is held by "
             f"{record.holder}, in phase {record.phase.value}",
             where=run.url(run.layout.task_directory(attempt.task_attempt_id)),
             next_step="nothing of the attempt was deleted; it ends with its job",
         )
+
+
+def is_pinned(run: JobRun, record: CommitRecord, attempt: TaskAttempt) -> bool:
+    """Whether that job commit counts this attempt: by its receipt, or since it has found its manifest."""
+    return any(
+        pin.job_attempt == run.layout.job_attempt
+        and pin.task_id == attempt.task_id
+        and pin.task_attempt_id in ("", attempt.task_attempt_id)
+        for pin in record.pins
+    )
+
+
+async def may_count(run: JobRun, attempt: TaskAttempt) -> bool:
+    """Whether the job has committed with this attempt, or may have: then nothing that it wrote is to be taken out.
+    Asked by protocols whose files are in place before the job commits."""
+    record = await read_record(run)
+    if record is None:
+        return await read_marker(run) is None and await is_committed_by_any_sign(run)
+    return record.phase is Phase.COMMITTED and is_pinned(run, record, attempt)
 
 
 class _Owner(msgspec.Struct):

@@ -13,9 +13,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, owner_of
+from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, is_pinned, may_count, owner_of
 from lockgate.engine.manifests.load_manifests import below_root_of
-from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
@@ -25,7 +24,6 @@ from lockgate.model.layout import TaskAttempt
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
 from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
-from lockgate.model.record import CommitRecord
 from lockgate.protocols.in_place.visible import take_out
 
 RETRY_SECONDS = 0.1
@@ -95,20 +93,10 @@ async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, entries: Sequen
     record = await read_record(run)
     if record is None or record.phase not in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK):
         return
-    if _pins(run, record, attempt):
+    if is_pinned(run, record, attempt):
         return
     await take_out(run, entries)
     raise fenced(run, record)
-
-
-def _pins(run: JobRun, record: CommitRecord, attempt: TaskAttempt) -> bool:
-    """Whether that commit counts this attempt: by its receipt, or since it has found its manifest."""
-    return any(
-        pin.job_attempt == run.layout.job_attempt
-        and pin.task_id == attempt.task_id
-        and pin.task_attempt_id in ("", attempt.task_attempt_id)
-        for pin in record.pins
-    )
 
 
 async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
@@ -183,12 +171,7 @@ async def give_up(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry]) -
     """
     if not entries:
         return
-    record = await read_record(run)
-    if record is None:
-        counts = await read_marker(run) is None and await is_committed_by_any_sign(run)
-    else:
-        counts = record.phase is Phase.COMMITTED and _pins(run, record, attempt)
-    if counts:
+    if await may_count(run, attempt):
         run.log.warning("the job has committed: files that this attempt wrote, and may be part of it, are left")
         return
     left = await take_out(run, entries)

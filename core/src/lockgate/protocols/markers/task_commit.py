@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lockgate.engine.manifests.aborted_attempts import bury
+from lockgate.engine.manifests.aborted_attempts import bury, may_count
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
@@ -96,6 +96,9 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
     """
     with run.stage("abort_task"):
         await bury(run, attempt)
+        if await may_count(run, attempt):
+            run.log.warning("the job has committed: files that this attempt wrote, and may be part of it, are left")
+            return
         files = [Entry("", path, status.length, status.identity) for path, status in (written or {}).items()]
         own = run.layout.manifest_temporary(attempt.task_attempt_id)
         (content,) = await run.store.read_files([own], bytes_max=run.options.manifest_bytes_max)

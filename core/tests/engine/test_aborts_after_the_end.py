@@ -1,0 +1,37 @@
+"""Complete: a task attempt that is aborted once its job has committed takes nothing of it out, by whatever protocol."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from lockgate import Job
+from lockgate.model.capabilities import Capability
+from lockgate.plugins.registry import PluginRegistry
+
+PROTOCOLS = {
+    name: protocol
+    for name, protocol in PluginRegistry().protocols().items()
+    if Capability.DEFERRED_UPLOAD not in protocol.needs and not protocol.commits_others_only
+}
+
+
+@pytest.mark.parametrize("cleanup_skip", [True, False], ids=["its directory left", "over"])
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_complete_whoever_aborts_an_attempt_after_its_job_has_committed(
+    name: str, cleanup_skip: bool, tmp_path: Path
+) -> None:
+    job = Job(tmp_path / "table", protocol=name, accept_unsafe=True, cleanup_skip=cleanup_skip)
+    job.setup()
+    attempt = job.task_attempt(task=0, attempt=0)
+    attempt.setup()
+    with attempt.open(f"p=1/f-{attempt.tag}") as file:
+        file.write(b"counts")
+    receipt = attempt.commit()
+    elsewhere = pickle.loads(pickle.dumps(attempt))
+    job.commit([receipt])
+    for each in (attempt, elsewhere):
+        each.abort()
+    seen = [path for path in (tmp_path / "table").rglob("*") if path.is_file() and "_lockgate" not in path.parts]
+    assert b"counts" in [path.read_bytes() for path in seen if "_temporary" not in path.parts]
