@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lockgate.engine.record.ended_jobs import has_ended, note_end
 from lockgate.engine.record.own_protocol import by_protocol
 from lockgate.engine.record.replaced_lists import let_go_of_replaced, still_set_aside
+from lockgate.engine.renames.emptied_directories import delete_directories_emptied_before
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError
@@ -33,6 +34,8 @@ async def end_without_record(run: JobRun, kept: list[KeptList], *, undo: bool | 
     if not undo:
         await note_end(run)
     undone = await restore(run, kept) if undo else None
+    if not undo:
+        await delete_directories_emptied_before(run)
     await let_go_of_replaced(run, committed=True)
     return undone
 

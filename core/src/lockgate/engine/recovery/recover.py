@@ -31,6 +31,7 @@ from lockgate.engine.record.signs_of_life import refuse_if_at_work
 from lockgate.engine.record.summaries import published_summary, read_summary
 from lockgate.engine.record.transactions import claim_transaction, saved_for_outcome
 from lockgate.engine.recovery.end_without_record import end_without_record, restore
+from lockgate.engine.renames.emptied_directories import delete_directories_emptied_before
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
@@ -216,8 +217,10 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
     if found is None:
         await conclude(run, None, log.now)
         await end_parts(run, log.now)
+        await delete_directories_emptied_before(run)
         await clean_up(run, committed=True)
         return Recovery("finished", phase)
+    await delete_directories_emptied_before(run)
     return Recovery("finished", phase, await wind_up(run, found, log.now))
 
 
@@ -380,6 +383,8 @@ async def _end_remainder(run: JobRun, record: CommitRecord, *, undo: bool | None
     # Our own cleanup deletes the marker after what was set aside, another committer what it finds.
     kept = [] if committed else await kept_lists(run, run.layout.job_id)
     recovery = await _from_lists(run, kept, undo=undo) if kept else _ended_already(run, record)
+    if committed:
+        await delete_directories_emptied_before(run)
     await clean_up(run, committed=committed)
     return recovery
 
