@@ -5,9 +5,9 @@
 What is measured: a job of 2,000 files in 20 tasks and 20 directories, by each protocol that the store has what it needs
 for. The files are written without latency, and are not timed where a protocol stages them; then, with the latency, one
 task commit after another (requests and seconds of one), and the job commit (requests a file, seconds, 64 requests in
-flight at most). `seen before` is what share of the files a reader who lists the destination sees before the job commits:
-nothing, or all. On the local disk requests are none, and are left out. Requests are counted by the server, or by the
-proxy before it.
+flight at most). `seen before` is what share of the files a reader who lists the destination sees before the job
+commits: nothing, or all. On the local disk requests are none, and are left out. Requests are counted by the server, or
+by the proxy before it.
 
 Not a goal: that one of them wins. They promise different things, which `docs/protocols.md` says.
 """
@@ -15,6 +15,7 @@ Not a goal: that one of them wins. They promise different things, which `docs/pr
 from __future__ import annotations
 
 import argparse
+import asyncio
 import concurrent.futures
 import contextlib
 import json
@@ -29,11 +30,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import pyarrow.fs as pafs
 from bench_remote_store import S3, Azure
 from lockgate import Job, JobOptions, Receipt
 from lockgate.errors import CapabilityMissing
-from lockgate.plugins.registry import PluginRegistry
+from lockgate.plugins.registry import PluginRegistry, registry_for
 
 TASKS = 20
 DIRECTORIES = 20
@@ -131,22 +131,14 @@ def measure(place: Any, protocol: str, files: int, latency_ms: float) -> dict[st
 
 
 def files_seen(place: Any, name: str) -> int:
-    """How many files a reader sees who lists the destination and passes by what begins with `_` or `.`, as Spark does."""
-    if place.name == "local":
-        paths = [each.path for each in pafs.LocalFileSystem().get_file_info(pafs.FileSelector(place.url(name), recursive=True))
-                 if each.is_file]  # fmt: skip
-        below = [Path(path).relative_to(place.url(name)).parts for path in paths]
-    else:
-        from lockgate.plugins.registry import registry_for
-
-        store = registry_for((), ()).open_store(place.url(name), JobOptions(store=place.store()))
-        below = [tuple(path.split("/")) for path in listed(store)]
+    """How many files a reader sees who lists the destination and passes by what begins with `_` or `.`, as Spark's."""
+    store = registry_for((), ()).open_store(place.url(name), JobOptions(store=place.store()))
+    below = (path.split("/") for path in listed(store))
     return sum(not any(part.startswith(("_", ".")) for part in parts) for parts in below)
 
 
 def listed(store: Any) -> list[str]:
     """The paths of all files in a store's root."""
-    import asyncio
 
     async def work() -> list[str]:
         try:
@@ -183,8 +175,8 @@ def main() -> None:
                     asked = "" if place.name == "local" else f"{row['task_requests']:.1f}"
                     each = "" if place.name == "local" else f"{row['requests_per_file']:.2f}"
                     print(
-                        f"| {place.name} | {protocol} | {row['task_commit_ms']:.1f} | {asked} | {row['seen_before']:.0%} "
-                        f"| {row['job_commit_s']:.2f} | {each} |",
+                        f"| {place.name} | {protocol} | {row['task_commit_ms']:.1f} | {asked} "
+                        f"| {row['seen_before']:.0%} | {row['job_commit_s']:.2f} | {each} |",
                         flush=True,
                     )
     if given.json:

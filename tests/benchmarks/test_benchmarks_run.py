@@ -139,3 +139,12 @@ def test_markers_by_a_timeline_server_take_fewer_requests_than_direct_ones(tmp_p
     assert direct["files_of_markers"] == 200
     assert 2 <= batched["files_of_markers"] <= 21
     assert batched["store_requests"] < direct["store_requests"]
+
+
+def test_all_protocols_at_one_job_are_measured(tmp_path: Path) -> None:
+    rows = run("bench_protocols.py", tmp_path / "f.json", "--latency-ms", "1", "--directory", str(tmp_path))
+    assert {row["store"] for row in rows} == {"local", "abfs", "s3"}
+    assert {"manifest", "v1", "v2", "deferred", "direct", "emrfs", "stocator", "markers", "hive"} == {
+        row["protocol"] for row in rows
+    }
+    assert all(row["seen_before"] in (0, 1) and row["job_commit_s"] > 0 for row in rows)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from kill_tree import kill_tree
 from lockgate.api.jobs import collect_garbage
+from lockgate.model.options import JobOptions
 from lockgate.spark.native_session import PYTHON_SETTING
 from plugin_site import site_with
 
@@ -120,6 +121,8 @@ def test_abortable_a_task_that_fails_leaves_every_place_as_it_was(at: Places, mo
         at.spark.conf.unset(OVERWRITE_MODE)
     assert at.files() == before
     assert at.counts() == {1: 10, 2: 10, 3: 10, 4: 10}
+    # A task that is killed while it writes down its location, after the abort, brings a directory back.
+    collect_garbage(at.table, options=JobOptions(alive_seconds=0.0))
     assert at.left_over() == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -138,6 +139,22 @@ def test_resumable_a_driver_killed_anywhere_leaves_all_locations_to_one_end(
         ends.append(found)
     assert ends[0] == "not begun"
     assert {"finished", "undone" if undo else "finished"} <= set(ends)
+
+
+@pytest.mark.parametrize("gone", ["JOB/commit*", "JOB"], ids=["its record", "its directory"])
+def test_undoable_a_part_whose_record_somebody_has_deleted_is_restored_by_its_list(tables: Tables, gone: str) -> None:
+    for calls in range(42, 57, 7):  # what `one` replaces is set aside, and the commit point is ahead
+        at = fill(tables, calls)
+        job, receipts = prepare(at, on_failure="leave")
+        with pytest.raises(LockgateError):
+            asyncio.run(commit_once(faulty(job, dies_after(calls)), receipts))
+        jobs_of_one = at["one"].root / "_lockgate" / "jobs"
+        assert list(jobs_of_one.glob(gone.replace("JOB", job.job_id))), calls
+        for path in jobs_of_one.glob(gone.replace("JOB", job.job_id)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        assert recover(at["table"].root, job.job_id, undo=True, force=True)[job.job_id].outcome == "undone"
+        assert read(at) == OLD, calls
+        assert left_over(at) == []
 
 
 def test_resumable_a_recoverer_killed_anywhere_is_followed_by_another(tables: Tables) -> None:

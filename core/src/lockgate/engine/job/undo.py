@@ -10,7 +10,7 @@ from lockgate.engine.record.lost_versions import catch_up
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import RecordLog, has_predecessor, read_record
 from lockgate.engine.record.recorded_options import as_recorded
-from lockgate.engine.record.replaced_lists import read_replaced
+from lockgate.engine.record.replaced_lists import kept_lists, read_replaced
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
@@ -100,8 +100,8 @@ async def _undo_part(run: JobRun, url: str) -> Undone:
         if record is None or await has_predecessor(part, record):
             try:
                 undone = await _undo_with_record(part, record)
-            except JobNotFound:  # nothing of it is there
-                return Undone()
+            except JobNotFound:  # nothing of it is there, but for what somebody has left who deleted its directory
+                undone = await _restore(part)
         else:
             undone = Undone()  # what a driver has created that woke up when its part was over
         await clean_up_if_possible(part)
@@ -112,7 +112,7 @@ async def _undo_with_record(part: JobRun, record: CommitRecord | None) -> Undone
     log = RecordLog(part)
     if record is None or record.phase is Phase.REFUSED:
         claimed = await log.claim(Phase.ROLLING_BACK, record, reason="the whole is undone", part_of=part.part_of)
-        undone = await part.protocol.discard(part, claimed)
+        undone = await part.protocol.discard(part, claimed) + await _restore(part)
         await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
         return undone
     if record.phase is Phase.ROLLED_BACK:
@@ -126,3 +126,11 @@ async def _undo_with_record(part: JobRun, record: CommitRecord | None) -> Undone
             next_step="this cannot be: somebody has changed records; look at the files of both before you delete any",
         )
     return await log.while_renewing(roll_back(as_owner, log, reason="the whole is undone"))
+
+
+async def _restore(part: JobRun) -> Undone:
+    """Of a part whose record somebody has deleted: bring back what its lists name, by these alone."""
+    undone = Undone()
+    for kept in reversed(await kept_lists(part, part.layout.job_id)):
+        undone += await part.protocol.restore(part, [kept])
+    return undone
