@@ -157,6 +157,42 @@ def test_undoable_a_part_whose_record_somebody_has_deleted_is_restored_by_its_li
         assert left_over(at) == []
 
 
+def _dead_after_the_commit_point(tables: Tables, number: int) -> tuple[dict[str, Any], Job]:
+    """A job whose driver died once `_SUCCESS` was there, before it had said in its parts that they have committed."""
+    at = fill(tables, number)
+    job, receipts = prepare(at)
+    with pytest.raises(Stop):
+        asyncio.run(commit_once(faulty(job, dies_after(60)), receipts))
+    job._show_life_no_more()
+    assert (at["table"].root / "_SUCCESS").exists()
+    assert read(at) == NEW
+    return at, job
+
+
+def test_resumable_a_part_whose_newest_records_somebody_has_deleted_is_finished_with_the_whole(tables: Tables) -> None:
+    for number, keep in enumerate((1, 2)):
+        at, job = _dead_after_the_commit_point(tables, number)
+        versions = sorted((at["one"].root / "_lockgate" / "jobs" / job.job_id).glob("commit*"))
+        first = [path for path in versions if path.name == "commit.json"]
+        for path in [path for path in versions if path not in first][keep - 1 :]:
+            path.unlink()
+        assert recover(at["table"].root, job.job_id, force=True)[job.job_id].outcome == "finished"
+        assert read(at) == NEW
+        assert left_over(at) == []
+
+
+@pytest.mark.parametrize("gone", ["JOB/commit*", "JOB"], ids=["its record", "its directory"])
+def test_fenced_a_part_of_a_committed_job_is_never_undone(tables: Tables, gone: str) -> None:
+    at, job = _dead_after_the_commit_point(tables, 0)
+    for path in (at["one"].root / "_lockgate" / "jobs").glob(gone.replace("JOB", job.job_id)):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(CommitFenced, match="is a part of the job"):
+        recover(at["one"].root, job.job_id, undo=True, force=True)
+    assert recover(at["table"].root, job.job_id, force=True)[job.job_id].outcome == "finished"
+    assert read(at) == NEW
+    assert left_over(at) == []
+
+
 def test_resumable_a_recoverer_killed_anywhere_is_followed_by_another(tables: Tables) -> None:
     """Both ways, from a job that died when its first location had its new file, and the table had none yet."""
     for undo in (False, True):

@@ -64,7 +64,7 @@ class ReplacedFiles(Struct, frozen=True):
     """What a job commit replaces. A file waits under its place in `files`, counted from 0; `replacing_digest` is the
     SHA-256 of the list of new files, `made_directories` are the directories that the commit makes, deepest first;
     `protocol` is the one that brings the files back. `directories` are set aside whole, each under its place here; the
-    files in them are in `files` like all others, and wait inside."""
+    files in them are in `files` like all others, and wait inside. `part_of` as in the commit record."""
 
     job_id: str
     job_attempt: int
@@ -77,6 +77,7 @@ class ReplacedFiles(Struct, frozen=True):
     type: str = REPLACED_TYPE
     protocol: str = FOUND_PROTOCOL
     directories: tuple[str, ...] = ()
+    part_of: str = ""
 
 
 class _Undivided(Struct, frozen=True):
@@ -93,6 +94,7 @@ class _Undivided(Struct, frozen=True):
     type: str = REPLACED_TYPE
     protocol: str = FOUND_PROTOCOL
     directories: tuple[str, ...] = ()
+    part_of: str = ""
 
 
 _decoder = msgspec.json.Decoder(_Undivided)
@@ -154,6 +156,7 @@ def decode_replaced(content: bytes, *, name: str, spools: Spools = list) -> Repl
         found.type,
         found.protocol,
         found.directories,
+        found.part_of,
     )
 
 

@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, list_jobs
 from lockgate.engine.job.conflicts import is_hidden, list_visible
 from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
+from lockgate.engine.manifests.saved_manifests import saved_contents
 from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, success_content
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.errors import LockgateError, PathError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX, SUCCESS, WINNERS, JobLayout
+from lockgate.model.layout import SUCCESS, WINNERS, JobLayout
 from lockgate.model.manifest import peek_manifest
 from lockgate.model.phases import Phase
 from lockgate.model.spooled import windows
@@ -159,17 +160,13 @@ async def _saved_by(run: JobRun, layout: JobLayout, doubts: list[str]) -> set[st
     targets: set[str] = set()
     for each in await every_attempt(dataclasses.replace(run, layout=layout)):
         below = await below_root_of(run, each)
-        ends = (MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX)
-        paths = [s.path for s in await list_all(run.store, each.manifests) if s.path.endswith(ends)]
-        for some in windows(paths, run.options.files_read_at_once):
-            contents = await run.store.read_files(some, bytes_max=run.options.manifest_bytes_max)
-            for path, content in zip(some, contents, strict=True):
-                if content is None:
-                    continue
-                try:
-                    targets |= {below.relative(entry.target) for entry in peek_manifest(content, name=path).files}
-                except (LockgateError, PathError) as error:
-                    doubts.append(f"a manifest of job {layout.job_id} cannot be read: {error.what}")
+        for path, content in (await saved_contents(run, each)).items():
+            if content is None:
+                continue
+            try:
+                targets |= {below.relative(entry.target) for entry in peek_manifest(content, name=path).files}
+            except (LockgateError, PathError) as error:
+                doubts.append(f"a manifest of job {layout.job_id} cannot be read: {error.what}")
     return targets
 
 

@@ -14,7 +14,7 @@ from lockgate.engine.job.locations import PARTS_AT_ONCE, part_at
 from lockgate.engine.job.plan_claimed import begin_moving, check_claimed, plan_claimed
 from lockgate.engine.job.undo import delete_unpinned_parts, recorded_plan
 from lockgate.engine.record.ended_jobs import why_over
-from lockgate.engine.record.lost_versions import catch_up
+from lockgate.engine.record.lost_versions import catch_up, reach_committed
 from lockgate.engine.record.record_log import RecordLog, fenced, read_record
 from lockgate.engine.record.recorded_options import options_for_record
 from lockgate.engine.run.concurrency import both, together
@@ -161,11 +161,12 @@ async def _finish(run: JobRun, location: RecordedLocation) -> None:
     async with part_at(run, location.url, location.policy) as part:
         for left in reversed(range(FINISH_TRIES)):
             record = await read_record(part)
-            if record is None:
-                return  # somebody else has finished it
-            if record.phase is Phase.COMMITTED:
-                break
-            if record.phase is not Phase.PUBLISHING or not record.part_of:
+            if record is None and await read_record(run) is None:
+                return  # somebody else has finished the whole
+            if record is None or record.phase is Phase.COMMITTED:
+                break  # else this part is finished, or somebody has deleted its record: its lists still tell of it
+            # Behind `publishing` it is where somebody has deleted its newest versions.
+            if record.phase not in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING) or not record.part_of:
                 raise OutcomeUnknown(
                     f"job {run.layout.job_id} is committed, and its part in this location is {record.phase.value}",
                     where=part.url(part.layout.job_directory),
@@ -174,8 +175,7 @@ async def _finish(run: JobRun, location: RecordedLocation) -> None:
                 )
             log = RecordLog(part)
             try:
-                await log.take_over(record)
-                await log.advance(Phase.COMMITTED)
+                await reach_committed(log, await log.take_over(record))
                 break
             except CommitFenced:
                 if not left:

@@ -20,7 +20,7 @@ there: so whoever ends a job whose driver died before its commit knows where to 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from lockgate.engine.record.ended_jobs import is_known_committed
@@ -34,6 +34,7 @@ from lockgate.model.layout import JobLayout, location_digest
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, digest_of
+from lockgate.model.replaced import KeptList
 from lockgate.model.urls import parse_url
 
 PARTS_AT_ONCE = 8
@@ -181,12 +182,28 @@ async def wants_undo_of_part(run: JobRun, record: CommitRecord, undo: bool | Non
         CommitFenced: it is not gone.
         UsageError: the part would be undone, and the whole has committed.
     """
-    if run.part_of or not record.part_of or record.phase in (Phase.COMMITTED, Phase.ROLLED_BACK):
+    if record.phase in (Phase.COMMITTED, Phase.ROLLED_BACK):
         return undo
-    alone = await refuse_part(run, record)
+    return await _as_the_whole(run, record.part_of, undo)
+
+
+async def wants_undo_by_lists(run: JobRun, kept: Sequence[KeptList], undo: bool | None) -> bool | None:
+    """The same, where somebody has deleted the part's record: its lists say whose part it is.
+
+    Raises:
+        CommitFenced: the job that it is a part of is not gone.
+        UsageError: the part would be undone, and the whole has committed.
+    """
+    return await _as_the_whole(run, next((each.replaced.part_of for each in kept), ""), undo)
+
+
+async def _as_the_whole(run: JobRun, part_of: str, undo: bool | None) -> bool | None:
+    if run.part_of or not part_of:
+        return undo
+    alone = await _is_left_alone(run, part_of)
     if not alone and undo:
         raise UsageError(
-            f"job {run.layout.job_id} is a part of a job at {record.part_of} that has committed",
+            f"job {run.layout.job_id} is a part of a job at {part_of} that has committed",
             where=run.url(run.layout.job_directory),
             next_step=command("recover", run.store.url, run.layout.job_id, "--finish"),
         )

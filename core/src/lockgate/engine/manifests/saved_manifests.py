@@ -34,7 +34,7 @@ async def saved(run: JobRun, but: Collection[str] = ()) -> list[Saved]:
     for layout in await every_attempt(run):
         below = await below_root_of(run, layout)
         for _ in range(READ_TRIES):
-            contents = await _contents_of(run, layout)
+            contents = await saved_contents(run, layout)
             if all(content is not None for content in contents.values()):
                 break  # else one was renamed between the listing and the reading: it has committed meanwhile
         found += [
@@ -45,7 +45,12 @@ async def saved(run: JobRun, but: Collection[str] = ()) -> list[Saved]:
     return found
 
 
-async def _contents_of(run: JobRun, layout: JobLayout) -> dict[str, bytes | None]:
+async def saved_contents(run: JobRun, layout: JobLayout) -> dict[str, bytes | None]:
+    """What the manifests of one job attempt hold, those not yet committed too, by their paths; None: gone since listed.
+
+    Raises:
+        LockgateError: the store does not answer.
+    """
     paths: list[str] = []
     async for page in run.store.list_directory(layout.manifests):
         endings = (MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX)

@@ -33,16 +33,17 @@ async def catch_up(run: JobRun, log: RecordLog, record: CommitRecord) -> CommitR
         plan = await _readable_plan(run, record)
         # An id that was used before, against the rules, has its old `_SUCCESS`; then the files are still staged.
         if plan is None or not await run.protocol.has_pending(run, plan):
-            return await _committed(log, record)
+            return await reach_committed(log, record)
     if record.phase is Phase.CLAIMED:
         record = await _moving(run, log, record)
     if record.phase is not Phase.CLAIMED and await is_known_committed(run):
         # No driver comes so far whose job was over when it looked: so it is this commit that is known.
-        return await _committed(log, record)
+        return await reach_committed(log, record)
     return record
 
 
-async def _committed(log: RecordLog, record: CommitRecord) -> CommitRecord:
+async def reach_committed(log: RecordLog, record: CommitRecord) -> CommitRecord:
+    """Take a record that `log` holds, and whose job is known to have committed, to where it says so."""
     if record.phase is Phase.CLAIMED:
         await log.advance(Phase.MOVING)
     if record.phase is not Phase.PUBLISHING:

@@ -68,6 +68,7 @@ async def write_replaced(run: JobRun, plan: CommitPlan, nonce: str) -> str:
             run.runtime.wall(),
             protocol=run.options.protocol,
             directories=tuple(plan.aside_directories),
+            part_of=run.part_of,
         )
     )
     await store.write_file(layout.replaced_list(nonce), content)

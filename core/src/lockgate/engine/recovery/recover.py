@@ -17,7 +17,7 @@ from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.commit_parts import go_on_with_parts
 from lockgate.engine.job.job_abort import abort_job
 from lockgate.engine.job.job_commit import commit_from_claim, conclude, end_parts, finish_from, record_commit, wind_up
-from lockgate.engine.job.locations import wants_undo_of_part
+from lockgate.engine.job.locations import wants_undo_by_lists, wants_undo_of_part
 from lockgate.engine.job.reports import tell_undone
 from lockgate.engine.job.undo import recorded_plan, roll_back
 from lockgate.engine.record.ended_jobs import NOTHING_ASIDE, committed_summary, has_ended, remember_last
@@ -317,6 +317,7 @@ async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Rec
     kept = await kept_lists(run, run.layout.job_id)
     if not kept:
         return Recovery("nothing", None)
+    undo = await wants_undo_by_lists(run, kept, undo)
     if undo is not None and not force and await read_marker(run) is not None:
         state = await job_state(run, run.layout)
         harm = "it may move more files once the job is ended without its record"
