@@ -128,7 +128,9 @@ def _pytest(session: nox.Session, *arguments: str, workers: int = 0, share: str 
     """Run tests; workers share them by file in the order given, so that a file's servers start once, or as `share`
     says."""
     parallel = ("-n", str(workers), "--dist", share, "--no-loadscope-reorder") if workers else ()
-    session.run("python", "-m", "pytest", "-q", *parallel, *arguments, *session.posargs)
+    session.run(
+        "python", "-m", "pytest", "-q", "--durations=40", "--durations-min=5", *parallel, *arguments, *session.posargs
+    )
 
 
 @nox.session

@@ -14,7 +14,6 @@ from lockgate.api.io_loop import IO_LOOP
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.marker_server import MarkerServer
 from lockgate.model.errors import PluginError
-from lockgate.protocols.markers import MarkersProtocol
 
 if TYPE_CHECKING:
     from lockgate.api.timeline_service import TimelineService
@@ -39,7 +38,7 @@ class JobTimeline:
             StoreError: it cannot listen at the address that the options give.
         """
         options = run.options
-        if not asks_for_server(run) or options.markers_server or self._service is not None:
+        if not run.protocol.asks_for_marker_server(run) or options.markers_server or self._service is not None:
             return
         if not stays or run.store.name in WITHOUT:
             run.log.warning("markers are direct: no timeline server can be had here", store=run.store.name)
@@ -51,11 +50,13 @@ class JobTimeline:
 
     def client(self, run: JobRun) -> MarkerServer | None:
         """The server, for a task attempt's use; None: markers are direct."""
-        given = run.options.markers_server if asks_for_server(run) and run.store.name not in WITHOUT else ""
-        address = given or self.address
-        if not address or not run.task_attempt_id:
+        if not run.task_attempt_id:
             return None
-        client: MarkerServer = _module("timeline_client").TimelineClient(run, address, is_ours=not given)
+        asks = run.protocol.asks_for_marker_server(run) and run.store.name not in WITHOUT
+        address = (run.options.markers_server if asks else "") or self.address
+        if not address:
+            return None
+        client: MarkerServer = _module("timeline_client").TimelineClient(run, address, is_ours=address == self.address)
         return client
 
     @contextlib.contextmanager
@@ -80,11 +81,6 @@ class JobTimeline:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"address": self.address, "_service": None}
-
-
-def asks_for_server(run: JobRun) -> bool:
-    """Whether a job is to have its markers made by a timeline server."""
-    return run.options.protocol == MarkersProtocol.name and run.options.markers_type == "timeline_server_based"
 
 
 def _stop_later(loop: asyncio.AbstractEventLoop, service: TimelineService) -> None:

@@ -143,6 +143,11 @@ class Protocol(ABC):
             StoreError: it cannot be said: the file must not be opened.
         """
 
+    def asks_for_marker_server(self, run: JobRun) -> bool:
+        """Whether the driver is to start a `MarkerServer` for the job, which task attempts announce their files to. The
+        default asks for none."""
+        return False
+
     @abstractmethod
     def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
         """Open the file of a task attempt that will be at `path` of the destination. `ordinal` counts the attempt's

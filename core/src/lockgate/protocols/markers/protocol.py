@@ -97,6 +97,10 @@ class MarkersProtocol(DeferredProtocol):
         """There is none; this is where it would be."""
         return run.url(run.layout.task_directory(run.task_attempt_id))
 
+    def asks_for_marker_server(self, run: JobRun) -> bool:
+        """As the option `markers_type` says."""
+        return run.options.markers_type == "timeline_server_based"
+
     async def announce_file(self, run: JobRun, path: str) -> None:
         """A marker."""
         await announce.announce_file(run, path)
