@@ -1,6 +1,7 @@
 """A job on Azure beside its peers: Lockgate, and Hadoop's committers through Hadoop's own ABFS connector.
 
     python tests/benchmarks/bench_abfs_peers.py [--quick] [--json FILE] [--files 2000] [--latencies 20,60] [--rounds 3]
+        [--without v1,bare]
 
 What is measured: a job of 2,000 files in 200 tasks and 20 directories, stage by stage: its setup, the commit of its
 tasks, four at once, and the job commit. Of each stage the requests that the server counted, the seconds, and the CPU
@@ -75,6 +76,8 @@ class Committer(Protocol):
     name: str
     share: int
     """The part of the shape's tasks that it gets: one in so many."""
+    container: str
+    """Where it writes."""
 
     def cpu_seconds(self) -> float:
         """CPU seconds of its process until now."""
@@ -102,7 +105,7 @@ class Lockgate:
         if in_flight:
             self.options = self.options.replace(requests_in_flight=in_flight)
         self.name = f"Lockgate, {in_flight} in flight" if in_flight else "Lockgate, defaults"
-        self._container = container
+        self.container = container
 
     def cpu_seconds(self) -> float:
         """This process's."""
@@ -110,7 +113,7 @@ class Lockgate:
 
     def setup(self, place: str) -> None:
         """Set a job up."""
-        url = f"abfss://{self._container}@devstoreaccount1.dfs.core.windows.net/{place}"
+        url = f"abfss://{self.container}@devstoreaccount1.dfs.core.windows.net/{place}"
         job_id, nonce = str(uuid.uuid4()), uuid.uuid4().hex
         self._job = Job(url, self.options, job_id=job_id, nonce=nonce)
         self._job.setup()
@@ -158,7 +161,7 @@ class Hadoop:
 
     def __init__(self, jvm: AbfsJvm, container: str, name: str, settings: Mapping[str, str], *, share: int = 1) -> None:
         self.name, self.share = name, share
-        self._jvm, self._container, self._settings = jvm, container, settings
+        self._jvm, self.container, self._settings = jvm, container, settings
         self._job_id = ""
 
     def cpu_seconds(self) -> float:
@@ -168,7 +171,7 @@ class Hadoop:
     def setup(self, place: str) -> None:
         """Set a job up."""
         self._job_id = str(uuid.uuid4())
-        url = f"abfs://{self._container}@devstoreaccount1.dfs.core.windows.net/{place}"
+        url = f"abfs://{self.container}@devstoreaccount1.dfs.core.windows.net/{place}"
         self._jvm.setup_job(url, self._job_id, self._settings)
 
     def write(self, shape: Shape) -> None:
@@ -260,6 +263,10 @@ def machine() -> str:
     )
 
 
+CONTAINERS = ("ours", "equal", "manifest", "bare", "v1")
+"""One for each committer: Hadoop keeps a connector, with its settings, by container."""
+
+
 def make_container(endpoint: str, name: str) -> None:
     """Make a container in the emulator."""
     asked = urllib.request.Request(
@@ -276,9 +283,15 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=2000, help="of a job; ten of each task")
     parser.add_argument("--latencies", default="20,60", help="milliseconds, with commas")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--without", default="", help="committers to leave out, with commas, of: " + ", ".join(CONTAINERS)
+    )
     parser.add_argument("--threads", type=int, default=32, help="Hadoop's, and ours where they are to be equal")
     arguments = parser.parse_args()
     latencies = [float(each) for each in arguments.latencies.split(",")]
+    without = {each for each in arguments.without.split(",") if each}
+    if unknown := sorted(without - set(CONTAINERS)):
+        parser.error(f"--without names no committer: {', '.join(unknown)}; they are {', '.join(CONTAINERS)}")
     if arguments.quick:
         arguments.files, arguments.rounds, latencies = 40, 1, [5.0]
     shape = Shape(tasks=max(1, arguments.files // Shape.files))
@@ -290,16 +303,16 @@ def main() -> None:
         jvm = opened.enter_context(AbfsJvm(work, hadoop_configuration(server.url)))
         store = {"connection_string": str(server.announcement["connection_string"])}
         threads = {THREADS: str(arguments.threads)}
-        # A container each: Hadoop keeps a connector, with its settings, by container.
-        committers: list[Committer] = [
+        every: list[Committer] = [
             Lockgate("ours", store, None),
             Lockgate("equal", store, arguments.threads),
             Hadoop(jvm, "manifest", "Hadoop manifest", {**MANIFEST, **threads}),
             Hadoop(jvm, "bare", "Hadoop manifest, not resilient", {**NOT_RESILIENT, **threads}),
             Hadoop(jvm, "v1", "Hadoop v1", V1, share=V1_SHARE),
         ]
-        for container in ("ours", "equal", "manifest", "bare", "v1"):
-            make_container(str(server.announcement["endpoint"]), container)
+        committers = [each for each in every if each.container not in without]
+        for each in committers:
+            make_container(str(server.announcement["endpoint"]), each.container)
         if not arguments.quick:
             for committer in committers:
                 measure(server.lab, committer, replace(shape, latency_ms=0), "warm")
