@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 
+import pytest
 from lockgate.engine.run.logs import get_log
 
 
@@ -36,3 +37,20 @@ def test_secrets_are_redacted_in_values_and_by_name(caplog) -> None:
     assert "c2VjcmV0" not in caplog.text
     assert "abc.def" not in caplog.text
     assert "sig=<redacted>" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"markers_type": "timeline_server_based"}, "markers_type"),
+        ({"staging_directory": "/somewhere"}, "staging_directory"),
+        ({"protocol": "stocator", "accept_unsafe": True, "duplicates": "newest"}, "duplicates"),
+        ({"protocol": "stocator", "accept_unsafe": True, "delete_losers": False}, ""),
+        ({}, ""),
+    ],
+)
+def test_whoever_gives_an_option_of_another_protocol_is_told_that_it_has_no_effect(table, caplog, given, told) -> None:
+    with caplog.at_level(logging.WARNING, logger="lockgate"):
+        table.job(**given).setup()
+    assert ("has no effect" in caplog.text) == bool(told)
+    assert told in caplog.text

@@ -33,6 +33,7 @@ from lockgate.model.errors import (
 )
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename
 from lockgate.model.layout import BOOKKEEPING, JOBS, SUCCESS
+from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 
 
@@ -53,6 +54,7 @@ async def setup_job(run: JobRun) -> None:
         DestinationConflict: the policy `fail` and the destination holds data; or it is a table of another format.
     """
     with run.stage("setup_job"):
+        _tell_options_without_effect(run)
         try:
             await refuse_early(run)
         except DestinationConflict:
@@ -71,6 +73,20 @@ async def setup_job(run: JobRun) -> None:
             raise refusal
         if error is not None:
             raise error
+
+
+def _tell_options_without_effect(run: JobRun) -> None:
+    """Not refused: a session's settings are for jobs of all protocols."""
+    usual = JobOptions()
+    others = frozenset[str]().union(*(each.own_options for each in run.hooks.protocols().values()))
+    for name in sorted(others - run.protocol.own_options):
+        if getattr(run.options, name) != getattr(usual, name):
+            run.log.warning(
+                "an option has no effect with this protocol",
+                option=name,
+                protocol=run.protocol.name,
+                protocols=sorted(e.name for e in run.hooks.protocols().values() if name in e.own_options),
+            )
 
 
 async def _refusal(run: JobRun) -> LockgateError | None:

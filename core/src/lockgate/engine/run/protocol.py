@@ -96,6 +96,9 @@ class Protocol(ABC):
     unsafe: ClassVar[str] = ""
     """What a job may lose by this protocol, in one line: then it is refused unless the option `accept_unsafe` says that
     this is known, and the job's summary says it. Empty: nothing."""
+    own_options: ClassVar[frozenset[str]] = frozenset()
+    """The job options that mean something to it, and not to every protocol. Who gives one to a job of another protocol
+    is told that it has no effect."""
     commits_by_success: ClassVar[bool] = True
     """Whether the commit point of a job that leaves a `_SUCCESS` is that: `publish`. Else it is the version of the
     record that says `committed`, as of every job that leaves none; `publish` and `revoke` are not called, and

@@ -66,6 +66,7 @@ class HiveProtocol(ManifestProtocol):
         Capability.REAL_DIRECTORIES,
     }
     alternative = "leave protocol out: manifest and deferred need no directory that is renamed as one act"
+    own_options: ClassVar[frozenset[str]] = frozenset({"hive_directory", "duplicates", "duplicate_attempts"})
     leaves_found: ClassVar[bool] = True
 
     # Task attempts of ours.

@@ -52,6 +52,17 @@ class MarkersProtocol(DeferredProtocol):
         "cut off may add files after its job has ended"
     )
     announces_files: ClassVar[bool] = True
+    own_options: ClassVar[frozenset[str]] = frozenset(
+        {
+            "markers_type",
+            "markers_operation",
+            "markers_batch_interval_ms",
+            "markers_batch_threads",
+            "markers_address",
+            "markers_server",
+            "early_conflicts",
+        }
+    )
     attributes: ClassVar[Attributes] = Attributes(
         task_commit_atomic=True,
         task_commit_repeatable=True,

@@ -35,6 +35,7 @@ class StocatorProtocol(InPlaceProtocol):
         "who lists the destination sees files of task attempts that have not committed, and never may, until the job "
         "ends; a task attempt that is cut off may add files after that: lockgate.files(url) leaves them out"
     )
+    own_options: ClassVar[frozenset[str]] = frozenset({"delete_losers"})
     attributes: ClassVar[Attributes] = Attributes(
         task_commit_atomic=True,
         task_commit_repeatable=True,
