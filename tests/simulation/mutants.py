@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -58,6 +59,8 @@ class Mutant:
     """What every one of its histories has."""
     mended: str = ""
     """The fault of this engine, once mended, that it brings back."""
+    near: int = 0
+    """A seed from which on it was caught at once when it was looked for last: those are tried first."""
 
     @property
     def what(self) -> str:
@@ -66,6 +69,9 @@ class Mutant:
 
 
 MUTANTS: list[Mutant] = []
+
+NEAR = 20
+"""So many seeds are tried from where a mutant was caught last."""
 
 
 def mutant(
@@ -76,13 +82,14 @@ def mutant(
     shape: Callable[[Scenario], Scenario] = _as_it_is,
     features: tuple[Feature, ...] = (),
     mended: str = "",
+    near: int = 0,
 ) -> Callable[[Callable[[], Iterator[None]]], Callable[[], Iterator[None]]]:
     """Enter a mutant into the list."""
 
     def enter(function: Callable[[], Iterator[None]]) -> Callable[[], Iterator[None]]:
         name = function.__name__.replace("_", " ")
         manager = contextlib.contextmanager(function)
-        entered = Mutant(name, manager, caught_by, real_bug, wants, histories_max, shape, features, mended)
+        entered = Mutant(name, manager, caught_by, real_bug, wants, histories_max, shape, features, mended, near)
         MUTANTS.append(entered)
         return function
 
@@ -91,12 +98,10 @@ def mutant(
 
 def seeds_of(chosen: Mutant) -> Iterator[tuple[int, Scenario]]:
     """The seeds, and scenarios, on which a mutant is tried."""
-    seed = 0
-    while True:
+    for seed in itertools.chain(range(chosen.near, chosen.near + NEAR) if chosen.near else (), itertools.count()):
         scenario = scenario_of(seed, chosen.features, surely=True)
         if chosen.wants(scenario):
             yield seed, chosen.shape(scenario)
-        seed += 1
 
 
 def hunt(chosen: Mutant) -> tuple[int, History | None]:

@@ -16,6 +16,9 @@ from simworld.features import Feature
 from simworld.history import render
 from simworld.world import play
 
+HONEST_MAX = 100
+"""So many of a mutant's last histories are played with the engine as it is; other tests play thousands."""
+
 
 def _named(chosen: Mutant) -> str:
     return chosen.name.replace(" ", "-")
@@ -26,7 +29,7 @@ def test_the_simulation_catches(chosen: Mutant) -> None:
     count, history = hunt(chosen)
     assert history is not None, f"{count} histories, and nobody noticed: {chosen.what}"
     assert history.violations[0].guarantee in chosen.caught_by, render(history)
-    for seed, scenario in islice(seeds_of(chosen), count):
+    for seed, scenario in islice(seeds_of(chosen), max(0, count - HONEST_MAX), count):
         honest = play(seed, scenario)
         assert not honest.violations, render(honest)
 
