@@ -167,7 +167,7 @@ def test_two_partitions_that_share_a_location_and_one_within_another_are_as_with
         at.insert("OVERWRITE", "id, 3", 4)
     at.spark.conf.set(OVERWRITE_MODE, "dynamic")
     try:
-        with pytest.raises(Exception, match="in a destination inside"):
+        with pytest.raises(Exception, match="a location that this job writes to is in a destination inside"):
             at.insert("OVERWRITE", "id, CAST(2 + id % 2 AS INT)", 4)
     finally:
         at.spark.conf.unset(OVERWRITE_MODE)

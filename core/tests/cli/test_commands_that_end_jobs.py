@@ -165,3 +165,16 @@ def test_a_job_without_a_committed_task_is_not_emptied_by_force(table) -> None:
     with pytest.raises(CommitRefused):
         lockgate.commit(str(table.root), dead(table, "replace", 0), force=True)
     assert table.read() == {"p=0/old": b"old"}
+
+
+def test_an_abort_does_not_say_that_nothing_is_left_where_a_dead_attempt_has_saved_nothing(tmp_path) -> None:
+    job = Job(tmp_path, protocol="direct", accept_unsafe=True, job_id="j")
+    job.setup()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with attempt.open("p=1/part") as file:
+        file.write(b"of an attempt that died")
+    status, out, err = run("abort", str(tmp_path), "j", "--force")
+    assert status == 0
+    assert (tmp_path / "p=1/part").exists()
+    assert "nothing is left" not in out + err

@@ -49,3 +49,11 @@ def test_jobs_lists_what_hive_has_left_for_who_asks_for_hives(tmp_path: Path) ->
     status, found = run_json("jobs", str(tmp_path), "-o", "protocol=hive")
     assert status == 0
     assert [job["job_id"] for job in found] == [JOB]
+
+
+def test_who_looks_for_what_hive_has_left_is_told_how_to_ask(tmp_path: Path) -> None:
+    leave(tmp_path, "000006_0")
+    for protocol in ([], ["--protocol", "hive"]):
+        status, _, err = run("plan", str(tmp_path), JOB if not protocol else "another", *protocol)
+        assert status == 2
+        assert "-o protocol=hive" in err

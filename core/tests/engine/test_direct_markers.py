@@ -316,3 +316,22 @@ def test_a_writer_that_is_dead_stands_in_nobodys_way(tmp_path: Path) -> None:
     first = a_job(tmp_path, early_conflicts=True)
     begun(first, {"f-0_TAG_1.parquet": b"1"})
     second.commit([done(second, {"f-0_TAG_1.parquet": b"2"})])
+
+
+def test_markers_that_a_killed_cleanup_was_deleting_are_garbage(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    job.commit([done(job, {"part-TAG": b"kept"})])
+    left = tmp_path / ".hoodie/.temp" / ".aside-0123456789abcdef"
+    (left / "y=1").mkdir(parents=True)
+    (left / "y=1" / "part.marker.CREATE").touch()
+    assert [each.path for each in collect_garbage(tmp_path, options=JobOptions(alive_seconds=0))] == [
+        ".hoodie/.temp/.aside-0123456789abcdef"
+    ]
+    assert not (tmp_path / ".hoodie").exists()
+    assert data(tmp_path) == [b"kept"]
+
+
+def test_what_hudi_keeps_beside_them_is_no_garbage(tmp_path: Path) -> None:
+    (tmp_path / ".hoodie/.temp/20240817173605000").mkdir(parents=True)
+    assert collect_garbage(tmp_path, options=JobOptions(alive_seconds=0)) == []
+    assert (tmp_path / ".hoodie/.temp/20240817173605000").exists()

@@ -169,7 +169,7 @@ def test_of_equal_lengths_largest_takes_the_first_as_hive_does(tmp_path: Path) -
         ({"duplicates": "receipts"}, "names none"),
         ({"duplicates": "receipts", "duplicate_attempts": ("000005_0", "000005_1")}, "names several"),
         ({"duplicates": "receipts", "duplicate_attempts": ("000005_2",)}, "have left nothing: 000005_2"),
-        ({"duplicate_attempts": ("000009_0",)}, "have left nothing: 000009_0"),
+        ({"duplicates": "receipts", "duplicate_attempts": ("000005_0", "000009_0")}, "have left nothing: 000009_0"),
     ],
 )
 def test_receipts_that_do_not_decide_are_refused(tmp_path: Path, options: dict, why: str) -> None:
@@ -177,6 +177,13 @@ def test_receipts_that_do_not_decide_are_refused(tmp_path: Path, options: dict, 
     with pytest.raises(CommitRefused, match=why):
         commit(tmp_path, JOB, options=by(**options), force=True)
     assert everything(tmp_path / OUTPUT) == DIFFER
+
+
+@pytest.mark.parametrize("rule", ["refuse", "largest", "newest"])
+def test_a_name_beside_a_rule_that_would_pass_it_over_is_refused(rule: str) -> None:
+    with pytest.raises(OptionError, match="goes by another rule") as refused:
+        by(duplicates=rule, duplicate_attempts=("000005_0",))
+    assert "duplicates=receipts" in refused.value.next_step
 
 
 def test_a_resolution_that_nobody_knows_is_an_error_that_names_the_nearest(tmp_path: Path) -> None:

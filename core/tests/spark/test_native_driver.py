@@ -124,7 +124,10 @@ def test_contained_a_target_outside_the_destination_is_refused(driver: Driver) -
 @pytest.mark.parametrize(
     ("settings", "more", "words"),
     [
-        ({"spark.lockgate.protocol": "deferred"}, {}, ""),
+        ({"spark.lockgate.protocol": "deferred"}, {}, "by the protocol 'deferred'"),
+        ({"spark.lockgate.protocol": "v2"}, {}, "by the protocol 'v2'"),
+        ({"spark.lockgate.protocol": "emrfs"}, {}, "by the protocol 'emrfs'"),
+        ({"lockgate.protocol": "nothing"}, {}, "there is no protocol"),
         ({"spark.lockgate.protocol": "v1"}, {}, "by the protocol 'v1'"),
         ({"spark.lockgate.protocol": "hive"}, {}, "by the protocol 'hive'"),
         ({"spark.lockgate.conflict": "replace"}, {}, "contradicts"),

@@ -323,7 +323,10 @@ def abort(
 
     def work(options: JobOptions) -> Answer:
         api.abort(url, job_id, options, force=force)
-        return Answer({"job_id": job_id, "outcome": "aborted"}, sentences=[f"{job_id}: aborted, nothing is left of it"])
+        return Answer(
+            {"job_id": job_id, "outcome": "aborted"},
+            sentences=[f"{job_id}: aborted; all that is known to be its own is deleted"],
+        )
 
     _answer(json, verbose, option, work, url)
 

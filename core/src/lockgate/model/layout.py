@@ -507,12 +507,17 @@ REPLACED = f"{BOOKKEEPING}/replaced"
 """The directory of what jobs have replaced and not yet deleted."""
 
 
+MARKERS = ".hoodie/.temp"
+"""The directory of the markers of jobs of the protocol `markers`, where Hudi has them (`HoodieTableMetaClient`)."""
+
+
 def is_aside(path: str) -> bool:
     """Whether a path is of no job: a store's file aside, a tree that was being deleted, or a probe, all of them
     short-lived; or something in one of them."""
     if path.startswith((f"{FILE_LISTS}/", f"{TRANSACTIONS}/")):
         return is_unfinished(path)
-    return re.match(rf"(?:{TEMPORARY}|{BOOKKEEPING})/(?:\.aside-|probe-)[0-9a-f]+(?:/|$)", path) is not None
+    above = f"{TEMPORARY}|{BOOKKEEPING}|{re.escape(MARKERS)}"
+    return re.match(rf"(?:{above})/(?:\.aside-|probe-)[0-9a-f]+(?:/|$)", path) is not None
 
 
 def aside(nonce: str) -> str:

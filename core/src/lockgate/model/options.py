@@ -386,6 +386,7 @@ class JobOptions:
             value = getattr(self, spec.name)
             object.__setattr__(self, spec.name, _checked(spec, value))
         _check_below(self.conflict, self.replace_below)
+        _check_attempts(self.duplicates, self.duplicate_attempts)
 
     @property
     def files_read_at_once(self) -> int:
@@ -581,6 +582,17 @@ def _names(text: str) -> tuple[str, ...]:
             raise ValueError("not an array of names")
         return tuple(names)
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _check_attempts(duplicates: str, attempts: tuple[str, ...]) -> None:
+    # A resolution that a plugin adds may go by the names too; those that come with Lockgate would pass them over, and
+    # commit another attempt than the one that was named.
+    if attempts and duplicates in ("refuse", "largest", "newest"):
+        raise OptionError(
+            f"duplicate_attempts names the attempts that count, and duplicates={duplicates} goes by another rule",
+            where=f"duplicates={duplicates}, duplicate_attempts={','.join(attempts)}",
+            next_step="say duplicates=receipts; or leave duplicate_attempts out",
+        )
 
 
 def _check_below(conflict: str, directories: tuple[str, ...]) -> None:

@@ -15,7 +15,7 @@ from lockgate.api.locations import declare_location, marker_of_parts, may_have_l
 from lockgate.api.staged_tasks import receipts_of
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import CapabilityMissing, CleanupFailed, CommitFenced, LockgateError, OptionError
-from lockgate.model.options import OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
+from lockgate.model.options import AUTO_PROTOCOL, OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
 from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named
 from lockgate.spark.driver_terminal import following_spark
@@ -90,17 +90,30 @@ class NativeJob(msgspec.Struct):
         Raises:
             LockgateError: the destination, an option or their combination is not acceptable.
         """
-        job = Job(self.url, self.options(os.environ), job_id=self.job_id, nonce=self.nonce)
-        if job.protocol != PROTOCOL:
-            raise CapabilityMissing(
-                f"Spark's own writers cannot commit through Lockgate by the protocol {job.protocol!r}: their files are "
-                f"renamed, which takes the protocol {PROTOCOL!r}",
-                where=self.url,
-                next_step='df.write.format("lockgate") writes there; or lockgate.spark.disable(spark), which leaves '
-                "this write to Spark's own committer",
+        options = self.options(os.environ)
+        registry_of(options).check_choices(options)
+        # Before the store is asked what the protocol needs of it: whoever then gave it that would be refused here.
+        if options.protocol not in (AUTO_PROTOCOL, PROTOCOL):
+            raise _not_by(
+                options.protocol,
+                self.url,
+                "leave the option protocol out, also of the session (spark.lockgate.protocol); or write by it with "
+                'df.write.format("lockgate")',
             )
+        job = Job(self.url, options, job_id=self.job_id, nonce=self.nonce)
+        if job.protocol != PROTOCOL:
+            raise _not_by(job.protocol, self.url, 'df.write.format("lockgate") writes there')
         may_have_locations(job)
         return job
+
+
+def _not_by(protocol: str, url: str, instead: str) -> CapabilityMissing:
+    return CapabilityMissing(
+        f"Spark's own writers cannot commit through Lockgate by the protocol {protocol!r}: their files are renamed, "
+        f"which takes the protocol {PROTOCOL!r}",
+        where=url,
+        next_step=f"{instead}; or lockgate.spark.disable(spark), which leaves this write to Spark's own committer",
+    )
 
 
 def set_up(job: Job, asked: NativeJob) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError
 from lockgate.model.files import FileStatus
+from lockgate.model.hive_output import PROTOCOL as HIVE
+from lockgate.model.hive_output import STAGING
 from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, PENDING_SET_SUFFIX, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Holder
@@ -269,6 +271,17 @@ async def find_job(run: JobRun, job_id: str) -> JobLayout:
         raise JobNotFound(
             f"there is no job {job_id} below the destination",
             where=f"{run.url(JOBS)}\nthere: {others or 'none'}",
-            next_step=command("jobs", run.store.url),
+            next_step=await _where_to_look(run),
         )
     return max(ours, key=lambda layout: (layout.job_attempt, layout.prefix == OURS))
+
+
+async def _where_to_look(run: JobRun) -> str:
+    """What lists the job that was meant: what Hive has left is no job to who does not ask for Hive's."""
+    jobs, of_hive = command("jobs", run.store.url), command("jobs", run.store.url, "-o", f"protocol={HIVE}")
+    if run.options.protocol == HIVE:
+        return of_hive
+    async for page in run.store.list_directory(""):
+        if any(status.is_directory and status.path.startswith(STAGING) for status in page):
+            return f"{jobs}; or, of what Hive has left there: {of_hive}"
+    return jobs

@@ -46,6 +46,14 @@ async def refuse_jobs_inside(run: JobRun, found: Sequence[FileStatus]) -> None:
             if status.is_directory and not [page async for page in run.store.list_tree(path)]:
                 continue
             other = run.store.url.child(inside)
+            if f"/{run.layout.job_id}/" in f"/{path}/":
+                # Another part of this very job: to wait for its end would be to wait for ever.
+                raise DestinationConflict(
+                    "a location that this job writes to is in a destination inside another that it replaces",
+                    where=f"{other}\n{run.url('')}",
+                    next_step="nothing was moved: give the partitions directories beside each other "
+                    "(ALTER TABLE … SET LOCATION)",
+                )
             raise DestinationConflict(
                 "a job is at work, or has died, in a destination inside the one that this job replaces",
                 where=run.url(path),

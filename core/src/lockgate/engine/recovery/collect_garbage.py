@@ -35,6 +35,7 @@ from lockgate.model.layout import (
     ENDED_SUFFIX,
     FILE_LISTS,
     JOBS,
+    MARKERS,
     REPLACED,
     SUCCESS,
     TEMPORARY,
@@ -45,6 +46,7 @@ from lockgate.model.layout import (
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
+from lockgate.model.urls import parent_of
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
 async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     """What a store wrote aside, or was deleting, or a probe left, when its process was killed."""
     found: list[FileStatus] = []
-    for directory in (TEMPORARY, BOOKKEEPING, FILE_LISTS, TRANSACTIONS):
+    for directory in (TEMPORARY, BOOKKEEPING, FILE_LISTS, TRANSACTIONS, MARKERS):
         async for page in run.store.list_directory(directory):
             found += [
                 status
@@ -84,6 +86,9 @@ async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     if not dry_run:
         await run.store.delete_files([status.path for status in found if not status.is_directory])
         await run.store.delete_directories([status.path for status in found if status.is_directory])
+        if any(parent_of(status.path) == MARKERS for status in found):
+            # Only then are they known to be no Hudi table's.
+            await run.store.delete_empty_directories([MARKERS, parent_of(MARKERS)])
     action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
     return [Garbage(status.path, action, "left over from a process that was killed") for status in found]
 
