@@ -1,12 +1,12 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
-import java.lang.reflect.Constructor;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hudi.common.config.HoodieCommonConfig;
+import org.apache.hudi.common.config.HoodieMetadataConfig;
 import org.apache.hudi.common.engine.HoodieEngineContext;
 import org.apache.hudi.common.engine.HoodieLocalEngineContext;
 import org.apache.hudi.common.model.IOType;
@@ -46,7 +46,7 @@ public final class HudiInterop {
             case "created_and_merged":
                 return sorted(markers(request).createdAndMergedDataPaths(context, PARALLELISM));
             case "appended":
-                return sorted(markers(request).getAppendedLogPaths(context, PARALLELISM));
+                return sorted(appended(markers(request)));
             case "exists":
                 return markers(request).doesMarkerDirExist();
             case "create":
@@ -70,14 +70,29 @@ public final class HudiInterop {
         String base = text(request, "base");
         String instant = text(request, "instant");
         if (!request.has("port")) {
-            return new DirectWriteMarkers(storage(request), base, directory(request), instant);
+            return HudiMade.by(
+                    DirectWriteMarkers.class, new Object[] {storage(request), base, directory(request), instant});
         }
         // Public is only the one that asks a table, and so its whole configuration, for the address.
-        Constructor<TimelineServerBasedWriteMarkers> made = TimelineServerBasedWriteMarkers.class.getDeclaredConstructor(
-                String.class, String.class, String.class, String.class, int.class, int.class);
-        made.setAccessible(true);
-        return made.newInstance(
-                base, directory(request), instant, text(request, "host"), request.get("port").asInt(), TIMEOUT_SECONDS);
+        String host = text(request, "host");
+        int port = request.get("port").asInt();
+        FileSystemViewStorageConfig address = FileSystemViewStorageConfig.newBuilder()
+                .withRemoteServerHost(host)
+                .withRemoteServerPort(port)
+                .withRemoteTimelineClientTimeoutSecs(TIMEOUT_SECONDS)
+                .build();
+        return HudiMade.by(
+                TimelineServerBasedWriteMarkers.class,
+                new Object[] {base, directory(request), instant, address},
+                new Object[] {base, directory(request), instant, host, port, TIMEOUT_SECONDS});
+    }
+
+    /** Hudi 1 has no such question: log files have markers of files that are created. */
+    @SuppressWarnings("unchecked")
+    private Set<String> appended(WriteMarkers markers) throws ReflectiveOperationException {
+        return (Set<String>) WriteMarkers.class
+                .getMethod("getAppendedLogPaths", HoodieEngineContext.class, int.class)
+                .invoke(markers, context, PARALLELISM);
     }
 
     private Object serverMarkers(JsonNode request) throws IOException {
@@ -88,16 +103,25 @@ public final class HudiInterop {
         return found;
     }
 
-    private Object serve(JsonNode request) throws IOException {
+    private Object serve(JsonNode request) throws Exception {
         TimelineService.Config config = TimelineService.Config.builder()
                 .serverPort(0)
                 .enableMarkerRequests(true)
                 .markerBatchIntervalMs(10)
                 .markerBatchNumThreads(3)
                 .build();
-        FileSystemViewManager views = FileSystemViewManager.createViewManager(
-                context, FileSystemViewStorageConfig.newBuilder().build(), HoodieCommonConfig.newBuilder().build());
-        service = new TimelineService(context, configuration.unwrap(), config, storage(request), views);
+        FileSystemViewStorageConfig views = FileSystemViewStorageConfig.newBuilder().build();
+        HoodieCommonConfig common = HoodieCommonConfig.newBuilder().build();
+        HoodieMetadataConfig metadata = HoodieMetadataConfig.newBuilder().build();
+        FileSystemViewManager manager = HudiMade.byMethod(
+                FileSystemViewManager.class,
+                "createViewManager",
+                new Object[] {context, metadata, views, common},
+                new Object[] {context, views, common});
+        service = HudiMade.by(
+                TimelineService.class,
+                new Object[] {context, configuration, config, manager},
+                new Object[] {context, configuration.unwrap(), config, storage(request), manager});
         return service.startService();
     }
 

@@ -5,15 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from java_program import JavaProgram
+from lockgate_lab.servers import hudi_class_path
 
 SOURCE = Path(__file__).with_name("HudiInterop.java")
 
 
 class HudiJvm(JavaProgram):
-    """The Java process. A context manager; `work` is a directory for the compiled class and the log."""
+    """The Java process. A context manager; `work` is a directory for the compiled class and the log.
 
-    def __init__(self, work: Path, class_path: str) -> None:
-        super().__init__(SOURCE, class_path, work)
+    Raises MissingTool, or ServerStartError when the jars cannot be fetched.
+    """
+
+    def __init__(self, work: Path, version: str) -> None:
+        super().__init__(SOURCE, hudi_class_path(version), work)
+        self.version = version
+
+    @property
+    def log_operation(self) -> str:
+        """What the marker of a log file says: Hudi 1 makes a log file anew where the versions before append."""
+        return "APPEND" if self.version.startswith("0.") else "CREATE"
 
     def at(self, base: Path, instant: str, server: str = "") -> HudiMarkers:
         """The markers of one instant of the table at `base`: direct ones, or through the server at `HOST:PORT`."""
@@ -49,7 +59,7 @@ class HudiMarkers:
         return bool(self._jvm.call("exists", **self._where))
 
     def names(self, which: str = "all") -> list[str]:
-        """`all` markers; or the files of those that are `created_and_merged`, or `appended`."""
+        """`all` markers; or the files of those that are `created_and_merged`, or, until Hudi 1, `appended`."""
         return list(self._jvm.call(which, **self._where))
 
     def marker_type(self) -> str:
