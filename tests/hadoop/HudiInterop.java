@@ -1,10 +1,16 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 import org.apache.hudi.common.config.HoodieCommonConfig;
 import org.apache.hudi.common.config.HoodieMetadataConfig;
 import org.apache.hudi.common.engine.HoodieEngineContext;
@@ -21,12 +27,13 @@ import org.apache.hudi.table.marker.TimelineServerBasedWriteMarkers;
 import org.apache.hudi.table.marker.WriteMarkers;
 import org.apache.hudi.timeline.service.TimelineService;
 
-/** Hudi's own classes of markers, driven by JSON lines. Paths are local and absolute. */
+/** Hudi's own classes of markers, driven by JSON lines. Paths are local and absolute, or URLs of Hadoop's. */
 public final class HudiInterop {
     private static final int PARALLELISM = 2;
     private static final int TIMEOUT_SECONDS = 30;
 
-    private final HadoopStorageConfiguration configuration = new HadoopStorageConfiguration(new Configuration());
+    private final Configuration settings = new Configuration();
+    private final HadoopStorageConfiguration configuration = new HadoopStorageConfiguration(settings);
     private final HoodieEngineContext context = new HoodieLocalEngineContext(configuration);
     private TimelineService service;
 
@@ -37,6 +44,10 @@ public final class HudiInterop {
 
     private Object answer(JsonNode request) throws Exception {
         switch (request.get("command").asText()) {
+            case "configure":
+                request.get("settings").fields().forEachRemaining(
+                        setting -> settings.set(setting.getKey(), setting.getValue().asText()));
+                return true;
             case "marker_type":
                 return MarkerUtils.readMarkerType(storage(request), directory(request)).map(Enum::name).orElse("");
             case "server_markers":
@@ -55,6 +66,10 @@ public final class HudiInterop {
                         .isPresent();
             case "delete":
                 return markers(request).deleteMarkerDir(context, PARALLELISM);
+            case "write_uniform_tasks":
+                return writeUniformTasks(request);
+            case "reconcile":
+                return reconcile(request);
             case "serve":
                 return serve(request);
             case "stop":
@@ -103,12 +118,58 @@ public final class HudiInterop {
         return found;
     }
 
+    /** As Hudi's writers do: a marker, then the file at its final path; a task at a time on each thread. */
+    private Object writeUniformTasks(JsonNode request) throws Exception {
+        WriteMarkers markers = markers(request);
+        int files = request.get("files").asInt();
+        int directories = request.get("directories").asInt();
+        byte[] content = new byte[request.get("bytes").asInt()];
+        ExecutorService pool = Executors.newFixedThreadPool(request.get("threads").asInt());
+        try {
+            List<Future<Object>> written = new ArrayList<>();
+            for (int number = 0; number < request.get("tasks").asInt(); number++) {
+                int task = number;
+                written.add(pool.submit(() -> {
+                    for (int file = 0; file < files; file++) {
+                        String partition = String.format("p=%02d", file % directories);
+                        String name = String.format("part-%03d-%04d.bin", task, file);
+                        markers.create(partition, name, IOType.CREATE);
+                        Path path = new Path(text(request, "base") + "/" + partition + "/" + name);
+                        LocalFiles.write(path.getFileSystem(configuration.unwrap()), path, content);
+                    }
+                    return true;
+                }));
+            }
+            for (Future<Object> each : written) {
+                each.get();
+            }
+        } finally {
+            pool.shutdownNow();
+        }
+        return true;
+    }
+
+    /**
+     * What a write does at its end with its markers (`HoodieTable.reconcileAgainstMarkers`, and after its commit): reads
+     * them all, where nothing has to be deleted, and deletes them. Answers the seconds.
+     */
+    private Object reconcile(JsonNode request) throws Exception {
+        WriteMarkers markers = markers(request);
+        int parallelism = request.get("parallelism").asInt();
+        long began = System.nanoTime();
+        int found = markers.createdAndMergedDataPaths(context, parallelism).size();
+        if (found != request.get("files").asInt() || !markers.deleteMarkerDir(context, parallelism)) {
+            throw new IOException(found + " markers, or they could not be deleted");
+        }
+        return (System.nanoTime() - began) / 1e9;
+    }
+
     private Object serve(JsonNode request) throws Exception {
         TimelineService.Config config = TimelineService.Config.builder()
                 .serverPort(0)
                 .enableMarkerRequests(true)
-                .markerBatchIntervalMs(10)
-                .markerBatchNumThreads(3)
+                .markerBatchIntervalMs(request.path("interval_ms").asInt(10))
+                .markerBatchNumThreads(request.path("threads").asInt(3))
                 .build();
         FileSystemViewStorageConfig views = FileSystemViewStorageConfig.newBuilder().build();
         HoodieCommonConfig common = HoodieCommonConfig.newBuilder().build();
