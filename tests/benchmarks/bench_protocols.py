@@ -13,7 +13,7 @@ once they are written, and once their tasks have committed. Requests, and the ob
 are counted by the server, or by the proxy before it. On the local disk there are none, and they are left out. Rows are
 medians.
 
-Before more than 200 files each commits 40 twice and 200 once, unmeasured, which warms it up, and says what a file costs
+Before more than 200 files each commits 20 twice and 100 once, unmeasured, which warms it up, and says what a file costs
 it. Who is then predicted to take longer than --seconds-most for one job is left out, and said so at the end; who takes
 over a minute has one round.
 
@@ -45,7 +45,10 @@ from lockgate.errors import CapabilityMissing
 from lockgate.plugins.registry import PluginRegistry, registry_for
 from protocol_peers import IN_FLIGHT, LENGTH, PEERS, TASKS, Lockgate, Writer, peers_at
 
-WARM_UP = (40, 40, 200)
+WARM_UP = (20, 20, 100)
+SMALL = 200
+"""Files of a job before which nobody is warmed up, and nothing is predicted."""
+
 ONE_ROUND_FROM_S = 60.0
 
 
@@ -199,7 +202,7 @@ class Run:
 
     def _rounds(self, place: Any, writer: Writer) -> int:
         """How many rounds a writer gets, once it is warm; none where it cannot work, or would take too long."""
-        if self.files <= WARM_UP[-1]:
+        if self.files <= SMALL:
             return self.rounds
         found: list[dict[str, Any]] = []
         for number, files in enumerate(WARM_UP):
