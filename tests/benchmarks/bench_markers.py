@@ -13,7 +13,8 @@ listing. Not a goal: the writing of files, which is the same in both.
 Beside it stand the figures of Hudi's authors, of their blog of August 2021, "Improving Marker Mechanism in Apache
 Hudi": Amazon EMR and S3, 100 GB in files of 1 MB, 240 at once; they time deletion and the whole write, not the making
 of markers. `--files 165000` is their size: direct, at 20 ms and 240 at once, no client can do it in less than 14 s, and
-at S3's documented 3,500 PUT requests a second and prefix in less than 47 s.
+at S3's documented 3,500 PUT requests a second and prefix in less than 47 s. The gateway keeps its files below TMPDIR: a
+memory file system there takes the disk out of the figures.
 """
 
 from __future__ import annotations

@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import hadoop_jvm
 import pytest
-from lockgate_lab.servers import abfs_class_path, or_skip, s3a_class_path
+from lockgate_lab.servers import HUDI_VERSIONS, abfs_class_path, hudi_class_path, or_skip, s3a_class_path
 
 BENCHMARKS = Path(__file__).parent
 
@@ -141,10 +142,31 @@ def test_markers_by_a_timeline_server_take_fewer_requests_than_direct_ones(tmp_p
     assert batched["store_requests"] < direct["store_requests"]
 
 
-def test_all_protocols_at_one_job_are_measured(tmp_path: Path) -> None:
-    rows = run("bench_protocols.py", tmp_path / "f.json", "--latency-ms", "1", "--directory", str(tmp_path))
-    assert {row["store"] for row in rows} == {"local", "abfs", "s3"}
-    assert {"manifest", "v1", "v2", "deferred", "direct", "emrfs", "stocator", "markers", "hive"} == {
-        row["protocol"] for row in rows
-    }
+def test_all_protocols_and_their_peers_at_one_job_are_measured(tmp_path: Path) -> None:
+    for class_path in (s3a_class_path, abfs_class_path, partial(hudi_class_path, HUDI_VERSIONS[-1])):
+        or_skip(class_path)
+    rows = run(
+        "bench_protocols.py", tmp_path / "f.json", "--latency-ms", "1", "--directory", str(tmp_path), "--files", "20"
+    )
+    by_store: dict[str, set[str]] = {}
+    for row in rows:
+        by_store.setdefault(row["store"], set()).add(row["protocol"])
+    ours = {"direct", "hive", "manifest", "markers", "markers, timeline server", "stocator", "v1", "v2"}
+    hadoops, hudis = {"Hadoop v1", "Hadoop v2"}, {"Hudi direct markers", "Hudi timeline server"}
+    assert by_store["local"] == ours | hadoops | hudis | {"Hadoop manifest"}
+    assert by_store["abfs"] == ours | hadoops | hudis | {"Hadoop manifest", "deferred", "emrfs"}
+    of_s3 = {"deferred", "direct", "emrfs", "markers", "markers, timeline server", "stocator"}
+    assert by_store["s3"] == of_s3 | hadoops | hudis | {"S3A magic", "S3A directory staging"}
     assert all(row["seen_before"] in (0, 1) and row["job_commit_s"] > 0 for row in rows)
+    copied = {row["protocol"]: row["bytes_copied"] for row in rows if row["store"] == "s3"}
+    assert {name: copies for name, copies in copied.items() if copies} == {"Hadoop v1": 4000, "Hadoop v2": 2000}
+    written = {row["protocol"]: row["seen_written"] for row in rows}
+    assert written["Hudi direct markers"] == written["markers"] == 1
+    assert written["Hadoop v1"] == written["v1"] == 0
+
+
+def test_who_is_predicted_to_take_too_long_is_left_out_and_said_so(tmp_path: Path) -> None:
+    command = [sys.executable, str(BENCHMARKS / "bench_protocols.py"), "--files", "220", "--places", "local"]
+    command += ["--protocols", "manifest", "--peers", "none", "--seconds-most", "0", "--directory", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "- local, manifest: 220 files are predicted to take" in done.stdout

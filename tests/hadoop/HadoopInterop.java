@@ -4,7 +4,6 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintStream;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.util.ArrayList;
@@ -12,7 +11,6 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.zip.CRC32;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.ChecksumFileSystem;
 import org.apache.hadoop.fs.FileSystem;
@@ -281,23 +279,10 @@ public final class HadoopInterop {
                 }
                 Files.write(directory.resolve(name), content);
                 if (checksums) {
-                    Files.write(directory.resolve("." + name + ".crc"), checksumFile(content));
+                    Files.write(directory.resolve("." + name + ".crc"), LocalFiles.checksumFile(content));
                 }
             }
             return secondsToCommit(committer, task);
-        }
-
-        /** The format of ChecksumFileSystem: a magic number, the length of a chunk, a CRC-32 for every chunk. */
-        private static byte[] checksumFile(byte[] content) {
-            int chunk = 512;
-            ByteBuffer found = ByteBuffer.allocate(8 + 4 * ((content.length + chunk - 1) / chunk));
-            found.put(new byte[] {'c', 'r', 'c', 0}).putInt(chunk);
-            for (int at = 0; at < content.length; at += chunk) {
-                CRC32 crc = new CRC32();
-                crc.update(content, at, Math.min(chunk, content.length - at));
-                found.putInt((int) crc.getValue());
-            }
-            return found.array();
         }
 
         private void write(Path directory, String relative, byte[] content) throws IOException {

@@ -18,6 +18,24 @@ SOURCE = Path(__file__).with_name("S3aInterop.java")
 Committer = Literal["magic", "directory", "v1"]
 
 
+def s3a_settings(work: Path, endpoint: str, access_key: str, secret_key: str, *, in_flight: int = 16) -> dict[str, str]:
+    """What S3A and its committers are told of the server at `endpoint`."""
+    # Names from Hadoop 3.5.0's `core-default.xml` and S3A's documentation of committers.
+    return {
+        "fs.s3a.endpoint": endpoint,
+        "fs.s3a.endpoint.region": "us-east-1",
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.connection.ssl.enabled": "false",
+        "fs.s3a.access.key": access_key,
+        "fs.s3a.secret.key": secret_key,
+        "fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+        "fs.s3a.buffer.dir": str(work / "buffer"),
+        "fs.s3a.committer.threads": str(in_flight),
+        "fs.s3a.committer.staging.tmp.path": f"file:{work}/staging",
+        "fs.s3a.committer.staging.conflict-mode": "append",
+    }
+
+
 class S3aJvm(JavaProgram):
     """The Java process, whose S3A asks the server at `endpoint`; a context manager.
 
@@ -28,23 +46,8 @@ class S3aJvm(JavaProgram):
         super().__init__(
             SOURCE, s3a_class_path(), work, ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Daws.region=us-east-1"]
         )
-        # Names from Hadoop 3.5.0's `core-default.xml` and S3A's documentation of committers.
-        settings = {
-            "fs.s3a.endpoint": endpoint,
-            "fs.s3a.endpoint.region": "us-east-1",
-            "fs.s3a.path.style.access": "true",
-            "fs.s3a.connection.ssl.enabled": "false",
-            "fs.s3a.access.key": access_key,
-            "fs.s3a.secret.key": secret_key,
-            "fs.s3a.aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
-            "fs.s3a.buffer.dir": str(work / "buffer"),
-            "fs.s3a.committer.threads": str(in_flight),
-            "fs.s3a.committer.staging.tmp.path": f"file:{work}/staging",
-            "fs.s3a.committer.staging.conflict-mode": "append",
-            "fs.defaultFS": f"file:{work}",
-            "hadoop.tmp.dir": str(work / "tmp"),
-        }
-        self.call("configure", settings=settings)
+        own = {"fs.defaultFS": f"file:{work}", "hadoop.tmp.dir": str(work / "tmp")}
+        self.call("configure", settings=own | s3a_settings(work, endpoint, access_key, secret_key, in_flight=in_flight))
 
     def setup_job(self, destination: str, job_id: str, committer: Committer = "magic") -> None:
         """Set a job up at an `s3a://` URL. The staging committer keeps what is there, as ours does."""

@@ -9,6 +9,7 @@ environment has CI=true, into a failed one.
 from lockgate_lab.servers.azurite import Azurite
 from lockgate_lab.servers.fake_gcs import FakeGcsServer
 from lockgate_lab.servers.hadoop_jars import (
+    HUDI_VERSIONS,
     abfs_class_path,
     abfs_connector_jars,
     abfs_suite_class_path,
@@ -27,6 +28,7 @@ from lockgate_lab.servers.moto_s3 import MotoServer
 from lockgate_lab.servers.versity import VersityGateway, VersityGatewayOfVersions
 
 __all__ = [
+    "HUDI_VERSIONS",
     "Azurite",
     "FakeGcsServer",
     "MiniHdfs",

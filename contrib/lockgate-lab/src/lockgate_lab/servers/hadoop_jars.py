@@ -68,13 +68,29 @@ _ABFS_SUITE = {
 _SPARK_AVRO = {"org.apache.spark:spark-avro_2.13": "4.1.1"}
 """The newest on Maven Central when this was written; it serves Spark 4.3 as well."""
 
-HUDI_VERSION = "0.15.0"
-"""The last before Hudi 1: its classes of markers can be made without a table. Markers are the same in both."""
+HUDI_VERSIONS = ("0.15.0", "1.0.2")
+"""The last before Hudi 1, and the newest of Hudi 1 whose timeline service is on Maven Central: later releases list it
+among what they need, and it is not there."""
 
 _HUDI = {
-    "org.apache.hudi:hudi-client-common": HUDI_VERSION,
-    "org.apache.hudi:hudi-timeline-service": HUDI_VERSION,
+    "org.apache.hudi:hudi-client-common": "0.15.0",
+    "org.apache.hudi:hudi-timeline-service": "0.15.0",
 }
+_HUDI_1 = {
+    **_CLIENT,
+    "org.apache.hudi:hudi-client-common": "1.0.2",
+    "org.apache.hudi:hudi-common": "1.0.2",
+    "org.apache.hudi:hudi-hadoop-common": "1.0.2",
+    "org.apache.hudi:hudi-io": "1.0.2",
+    "org.apache.hudi:hudi-timeline-service": "1.0.2",
+    "com.fasterxml.jackson.core:jackson-databind": "2.15.2",
+    "com.fasterxml.jackson.module:jackson-module-afterburner": "2.15.2",
+    "io.javalin:javalin": "4.6.7",
+    "org.apache.httpcomponents:fluent-hc": "4.5.14",
+}
+"""Hudi 1 alone, and what its markers use of the rest: its own description names repositories beside Central that Maven
+would have to ask for each of them."""
+
 _GCS_CONNECTOR = {"com.google.cloud.bigdataoss:gcs-connector:jar:shaded": "4.0.4"}
 """Google's connector of Hadoop to Cloud Storage, with all that it needs in its one jar."""
 
@@ -93,6 +109,8 @@ _ALONE = frozenset(
 )
 """What comes without its own dependencies: the shaded client has them, or, for S3A, the SDK's modules stand for its
 bundle of 600 MB."""
+
+_HUDI_ALONE = frozenset(name for name in _HUDI_1 if name.startswith("org.apache.hudi:"))
 
 _JAVA_REMEDY = "a JDK 17, such as Debian's openjdk-17-jdk-headless"
 _MAVEN_REMEDY = "Maven 3.8 or newer, such as Debian's maven (it fetches Hadoop's jars once)"
@@ -144,9 +162,11 @@ def abfs_suite_class_path() -> str:
     return f"{_fetched('abfs-suite', _ABFS_SUITE)}/*"
 
 
-def hudi_class_path() -> str:
-    """Return the class path of Hudi's client and its timeline service; raises as `mini_cluster_class_path`."""
-    return f"{_fetched('hudi', _HUDI)}/*"
+def hudi_class_path(version: str) -> str:
+    """Return the class path of Hudi's client and its timeline service, of one of `HUDI_VERSIONS`; raises as
+    `mini_cluster_class_path`."""
+    jars, alone = {"0.15.0": (_HUDI, frozenset[str]()), "1.0.2": (_HUDI_1, _HUDI_ALONE)}[version]
+    return f"{_fetched('hudi', jars, alone)}/*"
 
 
 def java() -> str:

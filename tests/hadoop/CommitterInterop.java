@@ -1,7 +1,6 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.sun.management.OperatingSystemMXBean;
 import java.io.IOException;
-import java.io.OutputStream;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -25,22 +24,22 @@ import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitter;
 import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitterFactory;
 
 /**
- * Hadoop's ABFS connector with the committer that its settings name, driven by JSON lines: a request on stdin, an
+ * Hadoop's connectors with the committer that their settings name, driven by JSON lines: a request on stdin, an
  * answer on stdout.
  *
  * A request is an object with "command" and that command's arguments; an answer is {"ok": ...} or {"error": ...}. The
  * first is "configure". Writing tasks, committing them and committing the job are commands of their own, so that a
  * caller can count what each asks of the store. Jobs that were set up stay known by their job id until the process
- * ends. A container's connector keeps the settings of the first job there: Hadoop keeps file systems by authority.
+ * ends. A container's or bucket's connector keeps the settings of the first job there: Hadoop keeps file systems by authority.
  */
-public final class AbfsInterop {
+public final class CommitterInterop {
     private static final String TRACKER = "20260101";
 
     private final Configuration configuration = new Configuration();
-    private final Map<String, AbfsJob> jobs = new HashMap<>();
+    private final Map<String, ConnectorJob> jobs = new HashMap<>();
 
     public static void main(String[] arguments) throws IOException {
-        JsonLines.serve(new AbfsInterop()::answer);
+        JsonLines.serve(new CommitterInterop()::answer);
     }
 
     private Object answer(JsonNode request) throws Exception {
@@ -52,7 +51,7 @@ public final class AbfsInterop {
                 Configuration own = new Configuration(configuration);
                 set(own, request.get("settings"));
                 String jobId = request.get("job_id").asText();
-                jobs.put(jobId, new AbfsJob(new Path(request.get("destination").asText()), jobId, own));
+                jobs.put(jobId, new ConnectorJob(new Path(request.get("destination").asText()), jobId, own));
                 return true;
             case "write_uniform_tasks":
                 return job(request).writeUniformTasks(
@@ -77,7 +76,7 @@ public final class AbfsInterop {
                 setting -> configuration.set(setting.getKey(), setting.getValue().asText()));
     }
 
-    private AbfsJob job(JsonNode request) {
+    private ConnectorJob job(JsonNode request) {
         return jobs.get(request.get("job_id").asText());
     }
 
@@ -87,7 +86,7 @@ public final class AbfsInterop {
     }
 
     /** One job, by the committer that its settings name (`PathOutputCommitterFactory`). */
-    private static final class AbfsJob {
+    private static final class ConnectorJob {
         private final Path destination;
         private final JobConf configuration;
         private final org.apache.hadoop.mapred.JobID mapReduceId;
@@ -98,7 +97,7 @@ public final class AbfsInterop {
         private record Attempt(OutputCommitter committer, TaskAttemptContext context) {
         }
 
-        AbfsJob(Path destination, String jobId, Configuration settings) throws IOException {
+        ConnectorJob(Path destination, String jobId, Configuration settings) throws IOException {
             this.destination = destination;
             this.configuration = new JobConf(settings);
             configuration.set("spark.sql.sources.writeJobUUID", jobId);
@@ -131,9 +130,7 @@ public final class AbfsInterop {
                     int directory = (number * files + file) % directories;
                     Path path = new Path(
                             committer.getWorkPath(), String.format("p=%02d/part-%03d-%04d.bin", directory, number, file));
-                    try (OutputStream out = path.getFileSystem(configuration).create(path, false)) {
-                        out.write(content);
-                    }
+                    LocalFiles.write(path.getFileSystem(configuration), path, content);
                 }
                 return new Attempt(committer, task);
             }));
