@@ -186,6 +186,7 @@ class EarlyJudges(Judges):
         lists = {path: self.disk.files[path].content for path in self.disk.below(WINNERS)}
         listed = {path: {file.path for file in decode_lines(lists[path], name=path)} for path in lists}
         for job in (*self.ended, *self.jobs.values()):
-            path = JobLayout(job.directory).winners
-            if job.committed and listed.get(path) != set(job.files):
-                self.accuse("winners", f"{path} names {listed.get(path)}, committed were {sorted(job.files)}")
+            prefix = JobLayout(job.directory).winners_of("").removesuffix("files")
+            own = [names for path, names in listed.items() if path.startswith(prefix)]
+            if job.committed and set(job.files) not in own:
+                self.accuse("winners", f"{prefix}* name {own}, committed were {sorted(job.files)}")
