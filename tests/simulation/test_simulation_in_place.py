@@ -19,7 +19,7 @@ from lockgate.plugins.builtin.stocator_protocol import STOCATOR
 from lockgate.protocols.emrfs import task_commit as emrfs
 from lockgate.protocols.in_place import protocol as in_place
 from lockgate.protocols.stocator import protocol as stocator
-from lockgate.protocols.stocator.winners import files_of_job
+from lockgate.protocols.stocator.winners import files_of_job, own_tag
 from simworld.early_judges import EarlyJudges
 from simworld.features import Feature, scenario_of
 from simworld.history import render
@@ -95,7 +95,7 @@ def lists_before_it_is_decided() -> Iterator[None]:
         lines = (CommittedFile(each.path, each.length, each.identity) for each in found)
         if Capability.REAL_DIRECTORIES in run.store.capabilities:
             await run.store.make_directories([WINNERS])
-        await run.store.write_file(run.layout.winners, encode_file_list(lines))
+        await run.store.write_file(run.layout.winners_of(await own_tag(run)), encode_file_list(lines))
 
     with patch.object(stocator, "write_winners", all_of_them):
         yield

@@ -23,9 +23,9 @@ from lockgate.protocols.deferred import job_commit
 PATH = "tables/all events"
 
 
-def a_job(bucket: Any, protocol: str, **more: Any) -> Job:
+def a_job(bucket: Any, protocol: str, job_id: str | None = None, **more: Any) -> Job:
     options = JobOptions(store=bucket.store, patience_seconds=5.0, protocol=protocol, accept_unsafe=True, **more)
-    job = Job(bucket.url(PATH), options)
+    job = Job(bucket.url(PATH), options, job_id=job_id)
     job.setup()
     return job
 
@@ -81,6 +81,27 @@ def test_emrfs_takes_out_what_a_job_or_a_task_that_is_aborted_has_completed(buck
     assert again.files == 1
     job.abort()
     assert seen(bucket) == {}
+
+
+@pytest.mark.parametrize("protocol", ["emrfs", "direct", "stocator"])
+def test_an_abort_leaves_nothing_of_a_job_whose_id_has_committed_another_transaction(bucket, protocol: str) -> None:
+    for txn_id, path in (("first", "a"), ("second", "b")):
+        job = a_job(bucket, protocol, job_id="app", txn_id=txn_id)
+        receipt = done(job, {path: b"1"})
+        if txn_id == "first":
+            job.commit([receipt])
+        else:
+            job.abort()
+    assert seen(bucket) == {"a": b"1"}
+    assert len(listed(bucket)) == 1
+
+
+def test_a_file_that_a_deferred_job_means_to_replace_counts_until_then(bucket) -> None:
+    for path in ("part-0", "part-1"):
+        earlier = a_job(bucket, "deferred")
+        earlier.commit([done(earlier, {path: b"old"})])
+    done(a_job(bucket, "deferred", conflict="replace"), {"part-0": b"new"})
+    assert listed(bucket) == ["part-0", "part-1"]
 
 
 def test_emrfs_writes_over_nothing_and_takes_its_files_out_where_one_is_refused(bucket) -> None:

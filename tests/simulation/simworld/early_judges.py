@@ -149,7 +149,7 @@ class EarlyJudges(Judges):
             if path not in self.expected and (why := self._why_not_to_stay(path, stored)):
                 self.accuse("exclusive", f"in the end {path} of {stored.label} is there, {why}")
                 return
-        self._judge_winners()
+        self._judge_winners(settled=settled)
         mark = self.disk.files.get(SUCCESS)
         found = decode_summary(mark.content, name=SUCCESS).job_id if mark is not None else ""
         if found != self.expected_mark and not self._is_of_another_that_committed(found):
@@ -180,12 +180,17 @@ class EarlyJudges(Judges):
         and it may have died."""
         return self.saved_at.get(label, 0) >= self.over_at.get(self.id_of_run[label.run], self.changes + 1)
 
-    def _judge_winners(self) -> None:
+    def _judge_winners(self, *, settled: bool) -> None:
         if self.played != "stocator":
             return
         lists = {path: self.disk.files[path].content for path in self.disk.below(WINNERS)}
         listed = {path: {file.path for file in decode_lines(lists[path], name=path)} for path in lists}
+        committed = [set(job.files) for job in (*self.ended, *self.jobs.values()) if job.committed]
+        for path, names in listed.items():
+            if settled and names not in committed:
+                self.accuse("winners", f"{path} names {names}, which is no committed job's")
         for job in (*self.ended, *self.jobs.values()):
-            path = JobLayout(job.directory).winners
-            if job.committed and listed.get(path) != set(job.files):
-                self.accuse("winners", f"{path} names {listed.get(path)}, committed were {sorted(job.files)}")
+            prefix = JobLayout(job.directory).winners_of("").removesuffix("files")
+            own = [names for path, names in listed.items() if path.startswith(prefix)]
+            if job.committed and set(job.files) not in own:
+                self.accuse("winners", f"{prefix}* name {own}, committed were {sorted(job.files)}")

@@ -34,7 +34,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `ATTEMPT/_SUCCESS-before`                           | the old `_SUCCESS`, with `delete_success_at_setup` |
 | `_SUCCESS`                                          | the summary, and the commit point |
 | `_lockgate/commits/_{job_id}.files`                 | the files of a commit, where too many for `_SUCCESS` |
-| `_lockgate/winners/_{job_id}.files`                 | the files of a job of `stocator` that count, for good |
+| `_lockgate/winners/_{job_id}.{tag}.files`           | the files of a job of `stocator` that count, for good |
 | `_lockgate/commits/_{job_id}.ended`                 | says that the job has committed, so that it never does again |
 | `_lockgate/replaced/{job_id}/`                      | what the job replaced, until it has committed |
 | `_lockgate/replaced/{job_id}/{nonce}/_{ordinal}`    | a replaced file; the list beside it says which |
@@ -291,10 +291,10 @@ class JobLayout:
         """The companion of the summary that lists every file of a large commit."""
         return f"{FILE_LISTS}/_{self.job_id}.files"
 
-    @property
-    def winners(self) -> str:
-        """The list of the files that count, of a job whose losers may be beside them. It outlives all else of it."""
-        return f"{WINNERS}/_{self.job_id}.files"
+    def winners_of(self, tag: str) -> str:
+        """The list of the files that count, of a job whose losers may be beside them. It outlives all else of it, so it
+        has the job's tag in its name (empty where nobody knows it any more): a job id may be used again."""
+        return f"{WINNERS}/_{self.job_id}.{tag}.files" if tag else f"{WINNERS}/_{self.job_id}.files"
 
     @property
     def ended(self) -> str:

@@ -25,6 +25,7 @@ import dataclasses
 import msgspec
 from msgspec import Struct
 
+from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
 from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, own_summary, published_summary, success_content
@@ -33,10 +34,10 @@ from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, LockgateError
+from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, LockgateError, StoreError
 from lockgate.model.layout import ENDED_SUFFIX, FILE_LISTS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
-from lockgate.model.summary import Summary, decode_summary
+from lockgate.model.summary import Summary, decode_file_list, decode_summary
 from lockgate.model.undecodable import UNDECODABLE
 
 NOTHING_ASIDE = frozenset({Phase.CLAIMED, Phase.REFUSED, Phase.ROLLED_BACK})
@@ -124,6 +125,30 @@ async def committed_summary(run: JobRun) -> Summary | None:
     return await known_outcome(run) if run.options.txn_id else await noted_summary(run)
 
 
+async def listed_by_summary(run: JobRun) -> set[str] | None:
+    """The paths of the files that this job has committed, by its summary; None where that is not to be found, or what
+    it names as their list is not.
+
+    Raises:
+        StoreError: nobody can tell.
+    """
+    try:
+        summary = await committed_summary(run)
+        if summary is None or summary.lockgate is None:
+            return None
+        files = summary.lockgate.files
+        if not files.companion:
+            return {file.path for file in files.inline} if len(files.inline) == files.count else None
+        (lines,) = await run.store.read_files([files.companion], bytes_max=SUMMARY_BYTES_MAX)
+        if lines is None:
+            return None
+        return {file.path for file in decode_file_list(lines, files, name=run.url(files.companion))}
+    except StoreError:
+        raise
+    except LockgateError:  # damaged
+        return None
+
+
 async def last_end(run: JobRun) -> Ended | None:
     """The newest note of a destination, None where there is none."""
     notes = [status for status in await list_all(run.store, FILE_LISTS) if status.path.endswith(ENDED_SUFFIX)]
@@ -139,13 +164,31 @@ async def is_known_committed(run: JobRun) -> bool:
 
 
 async def is_committed_by_any_sign(run: JobRun) -> bool:
-    """As `is_known_committed`, where who asks may not know whether the job has a transaction id: the outcomes of all
-    are looked through. For rare questions."""
-    if await has_ended(run):
-        return True
+    """As `is_known_committed`, where who asks may not know whether the job has a transaction id: its marker says it.
+    Where that is gone, the outcomes of all are looked through. For rare questions.
+
+    An id may have been used before, for another transaction, or for none: what says that *that* job has committed says
+    nothing of this one."""
+    own = await _as_marked(run)
+    if own is not None:
+        return await is_known_committed(own)
     if run.options.txn_id:
         return await is_known_committed(run)
-    return await has_outcome(run)
+    return await has_ended(run) or await has_outcome(run)
+
+
+async def _as_marked(run: JobRun) -> JobRun | None:
+    """The run with the transaction id that the job's marker holds, None where no marker says one, or that there is
+    none."""
+    try:
+        marker = await read_marker(run)
+    except StoreError:
+        raise
+    except LockgateError:  # damaged
+        return None
+    if marker is None or "txn_id" not in marker.options:
+        return None
+    return dataclasses.replace(run, options=run.options.replace(txn_id=marker.options["txn_id"]))
 
 
 async def is_record_lost(run: JobRun) -> bool:

@@ -78,12 +78,16 @@ async def success_content(run: JobRun) -> bytes | None:
 
 
 def own_summary(run: JobRun, content: bytes | None) -> Summary | None:
-    """What `_SUCCESS` holds, if it is this job's."""
+    """What `_SUCCESS` holds, if it is this job's. A job id may have been used before, for another transaction: of a run
+    that knows its transaction id, that must be the same."""
     try:
         found = None if content is None else decode_summary(content, name=run.url(SUCCESS))
     except LockgateError:
         return None  # what is there is not a summary, so not this job's
-    return found if found is not None and found.job_id == run.layout.job_id else None
+    if found is None or found.job_id != run.layout.job_id:
+        return None
+    of_another = run.options.txn_id and found.lockgate is not None and found.lockgate.txn_id != run.options.txn_id
+    return None if of_another else found
 
 
 def failure_summary(run: JobRun, record: CommitRecord | None, error: BaseException | None) -> Summary:

@@ -7,13 +7,13 @@ job: where a store renames, by a rename of the summary that waits, of which ther
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests import committed_tasks, load_manifests
 from lockgate.engine.manifests.saved_manifests import saved
-from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, listed_by_summary
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.renames.roll_back import delete_sources
 from lockgate.engine.run.job_run import JobRun
@@ -95,13 +95,17 @@ class InPlaceProtocol(Protocol):
         def final_path(path: str) -> str:
             return self.final_path(run, path)
 
-        return await task_commit.commit_task(run, attempt, written, counters, final_path, scan=scan)
+        return await task_commit.commit_task(
+            run, attempt, written, counters, final_path, self.committed_files, scan=scan
+        )
 
     async def abort_task(
         self, run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None = None
     ) -> None:
         """A tombstone, then its files are taken out."""
-        await task_commit.abort_task(run, attempt, written, lambda path: self.final_path(run, path))
+        await task_commit.abort_task(
+            run, attempt, written, lambda path: self.final_path(run, path), self.committed_files
+        )
 
     async def find_pins(self, run: JobRun) -> list[Pin]:
         """By the manifests that are there."""
@@ -118,6 +122,11 @@ class InPlaceProtocol(Protocol):
     async def refuse_aborted(self, run: JobRun, pins: Sequence[Pin]) -> None:
         """By tombstones."""
         await load_manifests.refuse_aborted(run, pins)
+
+    async def committed_files(self, run: JobRun) -> Collection[str] | None:
+        """The files that the job has committed, once it is over; None where its list is not there any more: another
+        job's `_SUCCESS` has taken its place."""
+        return await listed_by_summary(run)
 
     # The job's commit, and its undoing.
 

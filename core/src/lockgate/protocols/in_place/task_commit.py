@@ -11,7 +11,7 @@ taken out, unless it dies, or is cut off, between its last write and that look.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, is_pinned, may_count, owner_of
 from lockgate.engine.manifests.load_manifests import below_root_of
@@ -26,6 +26,9 @@ from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.protocols.in_place.visible import take_out
 
+Counted = Callable[[JobRun], Awaitable[Collection[str] | None]]
+"""Says which files a job that is over has committed, None where nobody can tell any more."""
+
 RETRY_SECONDS = 0.1
 """The wait before the second try to save a manifest; it doubles with every further one, to 5 s."""
 
@@ -36,11 +39,12 @@ async def commit_task(
     written: Mapping[str, FileStatus] | None,
     counters: Mapping[str, int],
     final_path: Callable[[str], str],
+    counted: Counted,
     *,
     scan: bool = False,
 ) -> Receipt:
     """Save the attempt's manifest, and return the receipt. `final_path` gives the path that a file has by the one that
-    it was opened for.
+    it was opened for. Where the job is over, the attempt's files are taken out, but for those that count.
 
     Raises:
         UsageError: files are to be found in a working directory, of which there is none.
@@ -56,14 +60,18 @@ async def commit_task(
         )
     with run.stage("commit_task"):
         entries = await _entries(run, attempt, written, final_path)
-        await _refuse_if_too_late(run, attempt, entries)
+        await _refuse_if_too_late(run, attempt, entries, counted)
         layout = run.layout
         manifest = TaskManifest(
             layout.job_id, layout.job_attempt, attempt.task_id, attempt.task_attempt_id, entries, counters=counters
         )
         content = encode_manifest(manifest, run.below)
-        await _save(run, attempt, content)
-        await _refuse_if_too_late(run, attempt, entries)
+        try:
+            await _save(run, attempt, content)
+        except JobNotFound:
+            await give_up(run, attempt, entries, counted)
+            raise
+        await _refuse_if_too_late(run, attempt, entries, counted)
         return manifest.receipt(content)
 
 
@@ -86,9 +94,9 @@ async def _entries(
     return [Entry(f"{nowhere}/{path}", path, status.length, status.identity) for path, status in found.items()]
 
 
-async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry]) -> None:
+async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry], counted: Counted) -> None:
     if await read_marker(run) is None:
-        await give_up(run, attempt, entries)
+        await give_up(run, attempt, entries, counted)
         raise over(run)
     record = await read_record(run)
     if record is None or record.phase not in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK):
@@ -122,7 +130,11 @@ async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
 
 
 async def abort_task(
-    run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None, final_path: Callable[[str], str]
+    run: JobRun,
+    attempt: TaskAttempt,
+    written: Mapping[str, FileStatus] | None,
+    final_path: Callable[[str], str],
+    counted: Counted,
 ) -> None:
     """Leave the attempt's tombstone, then take out what it wrote: the files that are known, and those that its manifest
     names.
@@ -137,7 +149,7 @@ async def abort_task(
         for path, status in (written or {}).items():
             target = final_path(path)
             entries.setdefault(target, Entry("", target, status.length, status.identity))
-        await give_up(run, attempt, await _with_identities(run, list(entries.values())))
+        await give_up(run, attempt, await _with_identities(run, list(entries.values())), counted)
         await run.store.delete_files([run.layout.manifest_temporary(attempt.task_attempt_id)])
 
 
@@ -163,8 +175,9 @@ async def _with_identities(run: JobRun, entries: Sequence[Entry]) -> list[Entry]
     return known
 
 
-async def give_up(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry]) -> None:
-    """Take out what an attempt wrote that is not to count; not where its job has committed with it, or may have.
+async def give_up(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry], counted: Counted) -> None:
+    """Take out what an attempt wrote that is not to count. Where its job has committed with it, or may have, only what
+    the job's list of its files does not name; nothing where that list is not to be found any more.
 
     Raises:
         StoreError, CommitFailed: a file could not be taken out.
@@ -172,8 +185,11 @@ async def give_up(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry]) -
     if not entries:
         return
     if await may_count(run, attempt):
-        run.log.warning("the job has committed: files that this attempt wrote, and may be part of it, are left")
-        return
+        count = await counted(run)
+        if count is None:
+            run.log.warning("the job has committed: files that this attempt wrote, and may be part of it, are left")
+            return
+        entries = [entry for entry in entries if entry.target not in count]
     left = await take_out(run, entries)
     if left:
         run.log.warning("files that somebody has changed since this attempt wrote them are left", left=left)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import ClassVar
 
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
-from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
 from lockgate.model.errors import LockgateError, ManifestInvalid
@@ -20,7 +19,13 @@ from lockgate.model.undone import Undone
 from lockgate.protocols.in_place.protocol import InPlaceProtocol
 from lockgate.protocols.in_place.visible import take_out
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
-from lockgate.protocols.stocator.winners import delete_winners, files_of_job, read_winners, write_winners
+from lockgate.protocols.stocator.winners import (
+    delete_winners,
+    files_of_job,
+    read_winners,
+    tag_of_attempt,
+    write_winners,
+)
 
 
 class StocatorProtocol(InPlaceProtocol):
@@ -49,6 +54,11 @@ class StocatorProtocol(InPlaceProtocol):
         """With the attempt in the name."""
         tag = tag_of_job(run.layout.job_id, run.layout.job_attempt, run.marker)
         return named(path, tag, run.task_attempt_id)
+
+    async def committed_files(self, run: JobRun) -> Collection[str] | None:
+        """By the list of winners, which stays."""
+        winners = await read_winners(run)
+        return await super().committed_files(run) if winners is None else winners
 
     async def load_plan(self, run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
         """From the pinned manifests, whose files have names of their own attempts.
@@ -94,7 +104,10 @@ class StocatorProtocol(InPlaceProtocol):
 
 
 async def _refuse_names_of_others(run: JobRun, plan: CommitPlan) -> None:
-    tags = {attempt: await _tag_of(run, attempt) for attempt in sorted({pin.job_attempt for pin in plan.pins})}
+    tags = {
+        attempt: await tag_of_attempt(run, run.layout.at_attempt(attempt))
+        for attempt in sorted({pin.job_attempt for pin in plan.pins})
+    }
     pins = (pin for pin, count in plan.by_manifest() for _ in range(count))
     for batch in plan.batches():
         for entry in batch:
@@ -113,15 +126,6 @@ async def _refuse_names_of_others(run: JobRun, plan: CommitPlan) -> None:
                 where=run.url(entry.target),
                 next_step="nothing was touched; find out who wrote this manifest, and run that task, or the job, again",
             )
-
-
-async def _tag_of(run: JobRun, job_attempt: int) -> str:
-    """What stands for an attempt at the job; empty where its marker is gone."""
-    layout = run.layout.at_attempt(job_attempt)
-    if run.marker and layout == run.layout:
-        return tag_of_job(layout.job_id, layout.job_attempt, run.marker)
-    marker = await read_marker_of(run, layout)
-    return "" if marker is None else tag_of_job(layout.job_id, layout.job_attempt, marker.nonce)
 
 
 async def _delete_losers(run: JobRun) -> None:

@@ -1,8 +1,9 @@
 """Which files of a job count: a list that stays, and the losers, which are deleted.
 
 `_SUCCESS` lists the files of the last job. So that readers can tell winners from losers of those before it too, each
-job leaves its own list, `_lockgate/winners/_{job}.files`. It is written before the commit point, and counts unless the
-job is still there with a record that does not say `committed`: an undoing deletes it.
+job leaves its own list, `_lockgate/winners/_{job}.{tag}.files`. It is written before the commit point, and counts
+unless the job is still there with a record that does not say `committed`: an undoing deletes it. The tag is the one in
+the names of the files: a job of an id that was used before takes no other job's list for its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import WINNERS
+from lockgate.model.layout import WINNERS, JobLayout
 from lockgate.model.plan import CommitPlan
 from lockgate.model.stocator_names import parse_name, tag_of_job
 from lockgate.model.summary import CommittedFile, decode_lines, encode_file_list
@@ -26,7 +27,7 @@ async def write_winners(run: JobRun, plan: CommitPlan) -> None:
     """Leave the list of what the plan commits."""
     if Capability.REAL_DIRECTORIES in run.store.capabilities:
         await run.store.make_directories([WINNERS])
-    await run.store.write_file(run.layout.winners, encode_file_list(_files(plan)))
+    await run.store.write_file(run.layout.winners_of(await own_tag(run)), encode_file_list(_files(plan)))
 
 
 def _files(plan: CommitPlan) -> Iterator[CommittedFile]:
@@ -37,7 +38,7 @@ def _files(plan: CommitPlan) -> Iterator[CommittedFile]:
 
 async def delete_winners(run: JobRun) -> None:
     """Delete the list of a job that is undone."""
-    await run.store.delete_files([run.layout.winners])
+    await run.store.delete_files(await _paths(run))
     await run.store.delete_empty_directories([WINNERS])
 
 
@@ -47,9 +48,31 @@ async def read_winners(run: JobRun) -> set[str] | None:
     Raises:
         LockgateError: it cannot be read.
     """
-    path = run.layout.winners
-    (content,) = await run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX)
-    return None if content is None else {file.path for file in decode_lines(content, name=run.url(path))}
+    paths = await _paths(run)
+    contents = await run.store.read_files(paths, bytes_max=SUMMARY_BYTES_MAX)
+    lists = [
+        decode_lines(each, name=run.url(path)) for path, each in zip(paths, contents, strict=True) if each is not None
+    ]
+    return {file.path for lines in lists for file in lines} if lists else None
+
+
+async def _paths(run: JobRun) -> list[str]:
+    """Where the job's list may be: by the tags of its attempts, and that of a run that knows it."""
+    tags = await tags_of(run) | {await own_tag(run)}
+    return [run.layout.winners_of(tag) for tag in sorted(tags)]
+
+
+async def own_tag(run: JobRun) -> str:
+    """What stands for the run's attempt at the job; empty where its marker is gone, and the run does not know it."""
+    return await tag_of_attempt(run, run.layout)
+
+
+async def tag_of_attempt(run: JobRun, layout: JobLayout) -> str:
+    """The same, of any attempt at the job."""
+    if run.marker and layout == run.layout:
+        return tag_of_job(layout.job_id, layout.job_attempt, run.marker)
+    marker = await read_marker_of(run, layout)
+    return "" if marker is None else tag_of_job(layout.job_id, layout.job_attempt, marker.nonce)
 
 
 async def tags_of(run: JobRun) -> set[str]:

@@ -1,0 +1,167 @@
+"""Which files count, where job ids, paths and places are shared: what `lockgate.files` must not lose, nor show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lockgate
+import pytest
+from faulty_store import make_faulty
+from lockgate import Job, Receipt
+from lockgate.api.jobs import abort, recover
+from lockgate.errors import CommitFailed, JobNotFound
+
+IN_PLACE = pytest.mark.parametrize("protocol", ["direct", "stocator"])
+
+
+def a_job(root: Path, protocol: str, job_id: str | None = None, **options) -> Job:
+    job = Job(root, protocol=protocol, accept_unsafe=True, job_id=job_id, **options)
+    job.setup()
+    return job
+
+
+def begun(job: Job, files: dict[str, bytes], task: int = 0):
+    ours = job.task_attempt(task)
+    ours.setup()
+    for path, content in files.items():
+        with ours.open(path.replace("TAG", ours.tag)) as file:
+            file.write(content)
+    return ours
+
+
+def done(job: Job, files: dict[str, bytes], task: int = 0) -> Receipt:
+    return begun(job, files, task).commit()
+
+
+def committed(root: Path, protocol: str, files: dict[str, bytes], **options) -> Job:
+    job = a_job(root, protocol, **options)
+    job.commit([done(job, files)])
+    return job
+
+
+def contents(root: Path) -> set[bytes]:
+    """What counts."""
+    return {(root / file.path).read_bytes() for file in lockgate.files(root).files}
+
+
+def in_place(root: Path) -> set[bytes]:
+    """What who lists sees."""
+    found = [path for path in root.rglob("*") if path.is_file()]
+    return {path.read_bytes() for path in found if path.relative_to(root).parts[0][0] not in "._"}
+
+
+@pytest.mark.parametrize("conflict", ["append", "replace"])
+@pytest.mark.parametrize("protocol", ["manifest", "v1"])
+def test_a_file_that_a_job_at_work_means_to_write_again_counts_until_then(
+    tmp_path: Path, protocol: str, conflict: str
+) -> None:
+    committed(tmp_path, "manifest", {"part-0": b"earlier"})
+    committed(tmp_path, "manifest", {"part-1": b"last"})
+    done(a_job(tmp_path, protocol, conflict=conflict), {"part-0": b"new"})
+    found = lockgate.files(tmp_path)
+    assert contents(tmp_path) == {b"earlier", b"last"}
+    assert found.left_out == {}
+
+
+@pytest.mark.parametrize("undo", [True, False])
+def test_a_file_that_a_crashed_job_has_put_in_the_place_of_a_committed_one_does_not_count(
+    tmp_path: Path, undo: bool
+) -> None:
+    committed(tmp_path, "manifest", {"part-0": b"old"})
+    job = a_job(tmp_path, "manifest", conflict="replace", on_failure="leave")
+    receipt = done(job, {"part-0": b"new!"})
+    store = make_faulty(job)
+    renamed: list[bool] = []
+
+    def after_the_files(name: str, subject) -> bool:
+        if name == "rename_files" and any(each.target == "part-0" for each in subject):
+            renamed.append(True)
+            return False
+        return bool(renamed)
+
+    store.fail_at = after_the_files
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    assert in_place(tmp_path) == {b"new!"}
+    found = lockgate.files(tmp_path)
+    assert (contents(tmp_path), set(found.left_out)) == (set(), {"part-0"})
+    assert any("may be missing" in doubt for doubt in found.doubts)
+    recover(str(tmp_path), job.job_id, undo=undo, force=True)
+    assert contents(tmp_path) == {b"old" if undo else b"new!"}
+
+
+def test_all_that_jobs_of_one_id_have_committed_counts(tmp_path: Path) -> None:
+    for number in range(3):
+        committed(tmp_path, "stocator", {f"part-{number}": b"%d" % number}, job_id="app", txn_id=f"txn-{number}")
+        assert contents(tmp_path) == {b"%d" % each for each in range(number + 1)}
+    job = a_job(tmp_path, "stocator", "app", txn_id="txn-3")
+    done(job, {"part-3": b"3"})
+    assert contents(tmp_path) == {b"0", b"1", b"2"}
+    job.abort()
+    assert contents(tmp_path) == {b"0", b"1", b"2"}
+
+
+@pytest.mark.parametrize("protocol", ["direct", "stocator", "markers"])
+@pytest.mark.parametrize("by_command", [False, True])
+@pytest.mark.parametrize("before", [{"txn_id": "first"}, {"txn_id": "first", "mark_success": False}, {}], ids=str)
+def test_an_abort_leaves_nothing_of_a_job_whose_id_has_committed_another_transaction(
+    tmp_path: Path, protocol: str, by_command: bool, before: dict
+) -> None:
+    committed(tmp_path, protocol, {"first-TAG": b"1"}, job_id="app", **before)
+    job = a_job(tmp_path, protocol, "app", txn_id="second")
+    done(job, {"second-TAG": b"2"})
+    assert contents(tmp_path) == {b"1"}
+    if by_command:
+        abort(tmp_path, "app", force=True)
+    else:
+        job.abort()
+    assert in_place(tmp_path) == contents(tmp_path) == {b"1"}
+
+
+@IN_PLACE
+@pytest.mark.parametrize("end", ["commit", "abort"])
+@pytest.mark.parametrize("options", [{}, {"mark_success": False}, {"file_list_inline_max": 0}], ids=str)
+def test_an_attempt_that_comes_to_its_end_when_its_job_is_over_takes_its_files_out(
+    tmp_path: Path, protocol: str, end: str, options: dict
+) -> None:
+    job = a_job(tmp_path, protocol, **options)
+    late = job.task_attempt(1)
+    late.setup()
+    job.commit([done(job, {"a": b"1"})])
+    with late.open("late") as file:
+        file.write(b"2")
+    assert in_place(tmp_path) == {b"1", b"2"}
+    if end == "commit":
+        with pytest.raises(JobNotFound):
+            late.commit()
+    else:
+        late.abort()
+    assert in_place(tmp_path) == {b"1"}
+
+
+@IN_PLACE
+def test_where_nobody_can_tell_what_has_counted_a_late_attempt_leaves_its_files(tmp_path: Path, protocol: str) -> None:
+    job = a_job(tmp_path, protocol)
+    counted, late = job.task_attempt(0), job.task_attempt(1)
+    for each in (counted, late):
+        each.setup()
+    with counted.open("a") as file:
+        file.write(b"1")
+    job.commit([counted.commit()])
+    committed(tmp_path, "manifest", {"b": b"another's"})
+    with late.open("late") as file:
+        file.write(b"2")
+    late.abort()
+    counted.abort()
+    assert in_place(tmp_path) == {b"1", b"another's"} | ({b"2"} if protocol == "direct" else set())
+
+
+def test_files_of_a_part_of_a_table_says_that_its_lists_are_elsewhere(tmp_path: Path) -> None:
+    committed(tmp_path / "table", "stocator", {"day=1/a": b"1"})
+    assert lockgate.files(tmp_path / "table").doubts == []
+    for place in (tmp_path / "table/day=1", tmp_path):
+        found = lockgate.files(place)
+        assert found.files == []
+        assert any(
+            "the table's own directory" in doubt or "that table's own directory" in doubt for doubt in found.doubts
+        )
