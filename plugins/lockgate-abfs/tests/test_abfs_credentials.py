@@ -56,6 +56,25 @@ def test_a_short_url_takes_its_account_from_options_or_environment() -> None:
         found("abfs:///x")
 
 
+def test_all_names_of_one_directory_are_one_place() -> None:
+    local = {"connection_string": f"AccountName=acct;AccountKey={KEY};BlobEndpoint=http://HOST:80/acct"}
+    same = [
+        found("abfss://data@acct.dfs.core.windows.net/a/b"),
+        found("abfs://data@acct.blob.core.windows.net/a/b/"),
+        found("az://data/a/b", {"account_name": "acct"}),
+        found("ABFS://data@acct.dfs.core.windows.net/a/b", {"account_host": "acct.blob.core.windows.net:443"}),
+    ]
+    assert len({each.place for each in same}) == 1
+    others = [
+        found("abfss://data@acct.dfs.core.windows.net/a"),
+        found("abfss://other@acct.dfs.core.windows.net/a/b"),
+        found("abfss://data@acct.dfs.core.chinacloudapi.cn/a/b"),
+        found("abfss://data@acct.dfs.core.windows.net/a/b", local),
+    ]
+    assert len({each.place for each in [*others, same[0]]}) == 5
+    assert found("abfs://data@acct.dfs.core.windows.net/a/b", local).place == found("az://data/a/b", local).place
+
+
 @pytest.mark.parametrize(
     ("options", "kind"),
     [

@@ -42,6 +42,14 @@ class Location:
         """The percent-encoded URL of a path at the Blob endpoint."""
         return f"{self.blob_endpoint}/{self.container}{_below(self.key(relative))}{'?' + query if query else ''}"
 
+    @property
+    def place(self) -> StoreUrl:
+        """The container's directory, under one name for all schemes, and whether by TLS or not."""
+        scheme, _, endpoint = self.blob_endpoint.partition("://")
+        host, slash, account = endpoint.lower().partition("/")
+        host = host.removesuffix(":443" if scheme == "https" else ":80")
+        return StoreUrl("abfs", f"{self.container}@{host}{slash}{account}", f"/{self.root}")
+
     def rename_source(self, relative: str) -> str:
         """A path as the rename header takes it: encoded like a URL, from the container on."""
         return f"/{self.container}{_below(self.key(relative))}"
