@@ -56,6 +56,24 @@ def test_a_short_url_takes_its_account_from_options_or_environment() -> None:
         found("abfs:///x")
 
 
+@pytest.mark.parametrize(
+    ("host", "dfs", "blob"),
+    [
+        ("acct.z01.dfs.storage.azure.net", "acct.z01.dfs.storage.azure.net", "acct.z01.blob.storage.azure.net"),
+        ("acct.z42.blob.storage.azure.net", "acct.z42.dfs.storage.azure.net", "acct.z42.blob.storage.azure.net"),
+        ("acct.privatelink.dfs.core.windows.net",) * 2 + ("acct.privatelink.blob.core.windows.net",),
+        ("onelake.dfs.fabric.microsoft.com", "onelake.dfs.fabric.microsoft.com", "onelake.blob.fabric.microsoft.com"),
+        ("acct.storage.example.net", "acct.storage.example.net", "acct.storage.example.net"),
+    ],
+)
+def test_the_host_that_a_url_names_is_asked_and_never_the_public_one(host: str, dfs: str, blob: str) -> None:
+    """Zones: learn.microsoft.com/azure/storage/common/storage-account-overview, "Azure DNS zone endpoints"."""
+    location = found(
+        f"abfss://data@{host}/t", {"connection_string": f"AccountName={host.split('.')[0]};AccountKey={KEY}"}
+    )
+    assert (location.dfs_endpoint, location.blob_endpoint) == (f"https://{dfs}", f"https://{blob}")
+
+
 def test_all_names_of_one_directory_are_one_place() -> None:
     local = {"connection_string": f"AccountName=acct;AccountKey={KEY};BlobEndpoint=http://HOST:80/acct"}
     same = [

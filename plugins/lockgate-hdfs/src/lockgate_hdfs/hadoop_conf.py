@@ -76,9 +76,9 @@ def one_name_of(authority: str, configuration: Mapping[str, str]) -> str:
     plain = _without_port(authority)
     for name, address in configuration.items():
         service, _, namenode = name.removeprefix(RPC_ADDRESS).rpartition(".")
-        if name.startswith(RPC_ADDRESS) and namenode in namenodes_of(service, configuration):
-            if _without_port(address) == plain:
-                return service
+        is_of_service = name.startswith(RPC_ADDRESS) and namenode in namenodes_of(service, configuration)
+        if is_of_service and _without_port(address) == plain:
+            return service
     return plain
 
 
