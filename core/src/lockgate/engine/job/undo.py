@@ -141,8 +141,12 @@ async def _undo_with_record(part: JobRun, record: CommitRecord | None) -> Undone
 
 
 async def _restore(part: JobRun) -> Undone:
-    """Of a part whose record somebody has deleted: bring back what its lists name, by these alone."""
+    """Of a part whose record somebody has deleted: bring back what its lists name, and take out what took its place, by
+    these alone. A list of nothing is of a part that replaces nothing, and counts, whatever waits: what it did is to be
+    undone with the whole, whoever wrote it, and only files are touched that have the identities of its own."""
     undone = Undone()
-    for kept in reversed(await kept_lists(part, part.layout.job_id)):
-        undone += await part.protocol.restore(part, [kept])
+    in_force = {kept.nonce for kept in await kept_lists(part, part.layout.job_id)}
+    for kept in reversed(await kept_lists(part, part.layout.job_id, in_force=False)):
+        if kept.nonce in in_force or not (kept.replaced.files or kept.replaced.directories):
+            undone += await part.protocol.restore(part, [kept])
     return undone
