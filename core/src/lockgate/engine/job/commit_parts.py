@@ -20,7 +20,7 @@ from lockgate.engine.record.recorded_options import options_for_record
 from lockgate.engine.run.concurrency import both, together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFenced, CommitRefused, LockgateError, OutcomeUnknown
+from lockgate.model.errors import CommitFenced, CommitRefused, JobNotFound, LockgateError, OutcomeUnknown
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord, RecordedLocation
@@ -205,7 +205,8 @@ async def _finish(run: JobRun, location: RecordedLocation) -> None:
             try:
                 await reach_committed(log, await log.take_over(record))
                 break
-            except CommitFenced:
+            except (CommitFenced, JobNotFound):
+                # Somebody else is at the same, or has ended it since the look: which, the next look shows.
                 if not left:
                     raise
         await clean_up(part, committed=True)
