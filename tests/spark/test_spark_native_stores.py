@@ -88,8 +88,8 @@ class _Stores(dict[str, tuple[str, dict[str, str], list[str]]]):
         jars = or_skip(abfs_connector_jars)
         azure = self._running.enter_context(AzureLab(AzureSettings(check_signatures=True)))
         azure.on_loop(lambda: azure.account.create("native"))
-        told = {**azure.hadoop_configuration, "spark.lockgate.store.connection_string": azure.connection_string}
-        return "abfs://native@devstoreaccount1.dfs.core.windows.net/tables", told, jars
+        # The connector's own settings alone: the engine's store finds key and endpoint in them.
+        return "abfs://native@devstoreaccount1.dfs.core.windows.net/tables", azure.hadoop_configuration, jars
 
     def _gs(self) -> tuple[str, dict[str, str], list[str]]:
         jar = or_skip(gcs_connector_jar)
@@ -117,7 +117,7 @@ def place(request: pytest.FixtureRequest, spark: Any, stores: Any) -> Iterator[P
         spark.conf.set(name, value)
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10")
     lockgate.spark.enable(spark)
-    options = {name.removeprefix("spark.lockgate."): value for name, value in told.items() if "lockgate" in name}
+    options = {f"store.{name}": value for name, value in told.items() if name.startswith("fs.azure.")}
     if request.param == "gs":
         options = {"store.endpoint_url": told["fs.gs.storage.root.url"], "store.token": "anon"}
     yield Place(spark, f"{base}/{request.node.originalname}", options)

@@ -13,10 +13,11 @@ from lockgate import Job, JobOptions, collect_garbage, commit, jobs, plan, recov
 from lockgate.api.destination import last_summary
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.job.setup import setup_job
-from lockgate.errors import CommitFailed, FileMissing, JobNotFound, LockgateError, OutcomeUnknown
+from lockgate.errors import CommitFailed, DestinationConflict, FileMissing, JobNotFound, LockgateError, OutcomeUnknown
 from lockgate.model.layout import JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Ground, Holder, Predecessor, encode_record
+from lockgate.model.summary import LockgateSummary, Summary, encode_summary
 
 
 def attempt_at(table, number: int, **options: object) -> Job:
@@ -109,6 +110,62 @@ def test_fenced_a_late_driver_that_died_at_its_claim_is_not_finished(table, undo
     recover(str(table.root), first.job_id, undo=undo, force=True)
     assert table.read() == {"first": b"1"}
     assert not table.left_over()
+
+
+def die_at_a_late_claim(table, **options: object) -> Job:
+    """A job has committed, and a second driver of it has claimed it again, and died. The first driver's job."""
+    first = table.job(**options)
+    twin = pickle.loads(pickle.dumps(first))
+    receipts = come_late(table, first, twin)
+    claimed: list[bool] = []
+    store = make_faulty(twin)
+    store.before = once(is_claim, lambda: claimed.append(True))
+    store.fail_at = lambda name, subject: bool(claimed) and not is_claim(name, subject)
+    with pytest.raises(Stop):
+        twin.commit(receipts)
+    assert (table.root / first.layout.commit_record(0)).exists()
+    return first
+
+
+@pytest.mark.parametrize("ended_by", ["note", "_SUCCESS"])
+def test_concurrent_a_late_claim_on_a_job_that_has_ended_is_in_nobodys_way(table, ended_by: str) -> None:
+    """It refused every job that came after, until somebody recovered it. (Simulation, seed 1047346659284.)"""
+    first = die_at_a_late_claim(table, conflict="replace")
+    if ended_by == "_SUCCESS":
+        (table.root / first.layout.ended).unlink()
+        write_own_success(table, first)
+    table.write({"other": b"o"}, conflict="replace")
+    assert table.read() == {"other": b"o"}
+    recover(str(table.root), first.job_id, force=True)
+    assert table.read() == {"other": b"o"}
+    assert not table.left_over()
+
+
+def write_own_success(table, job: Job) -> None:
+    """`_SUCCESS` as the job left it, and as it is until another job's takes its place."""
+    summary = Summary(timestamp=0, success=True, jobId=job.job_id, lockgate=LockgateSummary())
+    (table.root / "_SUCCESS").write_bytes(encode_summary(summary))
+
+
+def test_concurrent_a_late_claim_on_a_job_that_has_ended_refuses_no_job_of_a_destination_inside(table) -> None:
+    die_at_a_late_claim(table, conflict="replace")
+    inside = Job(str(table.root / "p=1"), JobOptions(conflict="replace"))
+    inside.setup()
+    inside.commit([table.task(inside, {"inner": b"i"})])
+    assert (table.root / "p=1/inner").read_bytes() == b"i"
+
+
+def test_concurrent_a_claim_on_a_job_that_has_not_ended_is_in_the_way(table) -> None:
+    first = table.job(conflict="replace")
+    receipt = table.task(first, {"first": b"1"})
+    announced: list[bool] = []
+    store = make_faulty(first)
+    store.before = once(is_claim, lambda: announced.append(True))
+    store.fail_at = lambda name, subject: bool(announced) and not is_claim(name, subject)
+    with pytest.raises(Stop):
+        first.commit([receipt])
+    with pytest.raises(DestinationConflict, match=first.job_id):
+        table.write({"other": b"o"}, conflict="replace")
 
 
 def lose_the_record(table, job: Job, files: dict[str, bytes]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import lockgate
@@ -16,6 +17,7 @@ from lockgate.errors import (
     CommitFailed,
     CommitFenced,
     FileExists,
+    FileMissing,
     JobNotFound,
     ManifestInvalid,
     OptionError,
@@ -380,3 +382,58 @@ def test_stocator_refuses_a_manifest_whose_files_are_another_attempts(tmp_path: 
     with pytest.raises((ManifestInvalid, ReceiptUnmatched), match="a file of attempt_000001_0 has"):
         job.commit()
     assert in_place(tmp_path) == before
+
+
+def _delete_before_opening(monkeypatch: pytest.MonkeyPatch, directory: Path, times: int) -> list[str]:
+    """Somebody deletes a directory between its making and the opening of a file there, so often."""
+    opened: list[str] = []
+    really = LocalStore.open_output
+
+    def open_output(store: LocalStore, path: str):
+        opened.append(path)
+        if len(opened) <= times:
+            shutil.rmtree(directory)
+        return really(store, path)
+
+    monkeypatch.setattr(LocalStore, "open_output", open_output)
+    return opened
+
+
+@pytest.mark.parametrize("protocol", ["direct", "stocator", "markers"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_complete_when_the_directory_of_a_file_is_deleted_before_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, is_first: bool
+) -> None:
+    """As by who ends another job that had emptied it, or made it and written nothing. It failed with `No such file`."""
+    job = Job(tmp_path, JobOptions(protocol=protocol, accept_unsafe=True))
+    job.setup()
+    attempt = job.task_attempt(0, 0)
+    attempt.setup()
+    path = f"p=1/q=2/new-{attempt.tag}"
+    if not is_first:
+        with attempt.open(f"p=1/q=2/gone-{attempt.tag}"):
+            pass
+        attempt._written.clear()
+    opened = _delete_before_opening(monkeypatch, tmp_path / "p=1", 3)
+    with attempt.open(path) as file:
+        file.write(b"new")
+    assert len(opened) == 4
+    job.commit([attempt.commit()])
+    assert list(in_place(tmp_path / "p=1/q=2").values()) == [b"new"]
+
+
+@pytest.mark.parametrize("protocol", ["direct", "markers"])
+def test_continuity_the_directory_of_a_job_that_is_over_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    job = Job(tmp_path, JobOptions(protocol=protocol, accept_unsafe=True))
+    job.setup()
+    attempt = job.task_attempt(0, 0)
+    attempt.setup()
+    with attempt.open(f"p=1/first-{attempt.tag}") as file:
+        file.write(b"first")
+    lockgate.abort(str(tmp_path), job.job_id, force=True)
+    shutil.rmtree(tmp_path / "p=1", ignore_errors=True)
+    with pytest.raises(FileMissing, match="is over"):
+        attempt.open(f"p=1/second-{attempt.tag}")
+    assert not (tmp_path / "p=1").exists()

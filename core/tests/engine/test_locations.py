@@ -17,7 +17,15 @@ from lockgate.api.locations import commit_with, may_have_locations, part_of
 from lockgate.engine.commit_once import commit_once
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.recovery.recover import recover_job
-from lockgate.errors import CommitFailed, CommitFenced, CommitRefused, DestinationConflict, LockgateError, UsageError
+from lockgate.errors import (
+    CommitFailed,
+    CommitFenced,
+    CommitRefused,
+    DestinationConflict,
+    LockgateError,
+    OutcomeUnknown,
+    UsageError,
+)
 from lockgate.stores.local import LocalStore
 
 OLD = {"table": {"p=1/old": b"old"}, "one": {"old": b"old"}, "two": {"kept": b"kept"}}
@@ -157,12 +165,66 @@ def test_undoable_a_part_whose_record_somebody_has_deleted_is_restored_by_its_li
         assert left_over(at) == []
 
 
+@pytest.mark.parametrize("gone", ["JOB/commit*", "JOB"], ids=["its record", "its directory"])
+@pytest.mark.parametrize("collects", [False, True], ids=["at once", "after gc there"])
+def test_undoable_a_part_that_only_appended_and_whose_record_somebody_has_deleted(
+    tables: Tables, gone: str, collects: bool
+) -> None:
+    """It kept its files, and nothing named them."""
+    undone = 0
+    for calls in range(42, 60):
+        at = fill(tables, calls)
+        job, receipts = prepare(at, on_failure="leave", alive_seconds=0.0)
+        with pytest.raises((Stop, LockgateError)):
+            asyncio.run(commit_once(faulty(job, dies_after(calls)), receipts))
+        job._show_life_no_more()
+        success = at["table"].root / "_SUCCESS"
+        if success.exists() and job.job_id in success.read_text():
+            break
+        undone += read(at)["two"] == NEW["two"]
+        for path in (at["two"].root / "_lockgate" / "jobs").glob(gone.replace("JOB", job.job_id)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if collects:
+            collect_garbage(str(at["two"].root), options=job.options)
+        assert recover(at["table"].root, job.job_id, undo=True, force=True)[job.job_id].outcome == "undone"
+        assert read(at) == OLD, calls
+        assert left_over(at) == []
+        assert not [path for each in at.values() for path in (each.root / "_lockgate" / "replaced").rglob("*")]
+    assert undone > 3
+
+
+def test_undoable_another_jobs_file_is_left_where_a_deleted_parts_file_was(tables: Tables) -> None:
+    at = fill(tables)
+    job, receipts = prepare(at, on_failure="leave")
+    with pytest.raises((Stop, LockgateError)):
+        asyncio.run(commit_once(faulty(job, dies_after(54)), receipts))
+    assert read(at)["two"] == NEW["two"]
+    shutil.rmtree(at["two"].root / "_lockgate" / "jobs")
+    (at["two"].root / "new").unlink()
+    at["two"].write({"new": b"another's"})
+    found = recover(at["table"].root, job.job_id, undo=True, force=True)[job.job_id]
+    assert (found.outcome, [path.rpartition("/")[2] for path in found.left]) == ("undone", ["new"])
+    assert read(at)["two"] == {"kept": b"kept", "new": b"another's"}
+
+
+def dies_after_the_commit_point() -> Callable[[str, Any, str], bool]:
+    """A driver that is killed once it has renamed its summary to `_SUCCESS`."""
+    passed = False
+
+    def fail_at(name: str, subject: Any, where: str) -> bool:
+        nonlocal passed
+        was, passed = passed, passed or (name == "rename_files" and subject[0].target == "_SUCCESS")
+        return was
+
+    return fail_at
+
+
 def _dead_after_the_commit_point(tables: Tables, number: int) -> tuple[dict[str, Any], Job]:
     """A job whose driver died once `_SUCCESS` was there, before it had said in its parts that they have committed."""
     at = fill(tables, number)
     job, receipts = prepare(at)
-    with pytest.raises(Stop):
-        asyncio.run(commit_once(faulty(job, dies_after(60)), receipts))
+    with pytest.raises((Stop, LockgateError)):
+        asyncio.run(commit_once(faulty(job, dies_after_the_commit_point()), receipts))
     job._show_life_no_more()
     assert (at["table"].root / "_SUCCESS").exists()
     assert read(at) == NEW
@@ -350,8 +412,9 @@ def test_jobs_of_a_location_shows_the_part(tables: Tables) -> None:
 def test_continuity_a_driver_that_sleeps_anywhere_while_others_end_its_job_changes_nothing_more(
     tables: Tables, undo: bool
 ) -> None:
+    """And it is told how the job has ended, as the driver of a job without parts is."""
     ends: set[str] = set()
-    for calls in range(0, 400, 4):
+    for calls in range(0, 400, 2):
         at = fill(tables, calls)
         job, receipts = prepare(at)
         made, found = 0, ""
@@ -369,8 +432,10 @@ def test_continuity_a_driver_that_sleeps_anywhere_while_others_end_its_job_chang
 
         try:
             asyncio.run(commit_once(faulty(job, sleeps), receipts))
-        except LockgateError:
-            assert found
+            assert found != "undone", calls
+        except (CommitFailed, OutcomeUnknown) as error:
+            assert found == "undone", (calls, error)
+            assert "was taken over by somebody else" in error.what, (calls, error)
         job._show_life_no_more()
         for name in ("table", *POLICIES):
             collect_garbage(str(at[name].root), options=job.options.replace(alive_seconds=0.0))

@@ -57,6 +57,43 @@ def test_a_short_url_takes_its_account_from_options_or_environment() -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "dfs", "blob"),
+    [
+        ("acct.z01.dfs.storage.azure.net", "acct.z01.dfs.storage.azure.net", "acct.z01.blob.storage.azure.net"),
+        ("acct.z42.blob.storage.azure.net", "acct.z42.dfs.storage.azure.net", "acct.z42.blob.storage.azure.net"),
+        ("acct.privatelink.dfs.core.windows.net",) * 2 + ("acct.privatelink.blob.core.windows.net",),
+        ("onelake.dfs.fabric.microsoft.com", "onelake.dfs.fabric.microsoft.com", "onelake.blob.fabric.microsoft.com"),
+        ("acct.storage.example.net", "acct.storage.example.net", "acct.storage.example.net"),
+    ],
+)
+def test_the_host_that_a_url_names_is_asked_and_never_the_public_one(host: str, dfs: str, blob: str) -> None:
+    """Zones: learn.microsoft.com/azure/storage/common/storage-account-overview, "Azure DNS zone endpoints"."""
+    location = found(
+        f"abfss://data@{host}/t", {"connection_string": f"AccountName={host.split('.')[0]};AccountKey={KEY}"}
+    )
+    assert (location.dfs_endpoint, location.blob_endpoint) == (f"https://{dfs}", f"https://{blob}")
+
+
+def test_all_names_of_one_directory_are_one_place() -> None:
+    local = {"connection_string": f"AccountName=acct;AccountKey={KEY};BlobEndpoint=http://HOST:80/acct"}
+    same = [
+        found("abfss://data@acct.dfs.core.windows.net/a/b"),
+        found("abfs://data@acct.blob.core.windows.net/a/b/"),
+        found("az://data/a/b", {"account_name": "acct"}),
+        found("ABFS://data@acct.dfs.core.windows.net/a/b", {"account_host": "acct.blob.core.windows.net:443"}),
+    ]
+    assert len({each.place for each in same}) == 1
+    others = [
+        found("abfss://data@acct.dfs.core.windows.net/a"),
+        found("abfss://other@acct.dfs.core.windows.net/a/b"),
+        found("abfss://data@acct.dfs.core.chinacloudapi.cn/a/b"),
+        found("abfss://data@acct.dfs.core.windows.net/a/b", local),
+    ]
+    assert len({each.place for each in [*others, same[0]]}) == 5
+    assert found("abfs://data@acct.dfs.core.windows.net/a/b", local).place == found("az://data/a/b", local).place
+
+
+@pytest.mark.parametrize(
     ("options", "kind"),
     [
         ({"account_key": KEY}, AccountKey),

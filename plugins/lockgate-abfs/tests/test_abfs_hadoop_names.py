@@ -6,8 +6,10 @@ import pytest
 from lockgate.errors import OptionError
 from lockgate.model.options import JobOptions
 from lockgate.model.redaction import redact
+from lockgate.model.urls import parse_url
 from lockgate_abfs.credentials import AccountKey, Identity, SasToken, find_credential
 from lockgate_abfs.hadoop_names import HADOOP_NAMES
+from lockgate_abfs.location import locate
 from lockgate_abfs.plugin import lockgate_stores
 from lockgate_abfs.settings import AbfsSettings
 
@@ -100,3 +102,45 @@ def test_a_session_may_hold_every_name_and_no_secret_of_them_is_shown() -> None:
     assert not any(secret in shown for secret in ("hush", "a2V5", "abc"))
     text = redact(" ".join(f"spark.hadoop.{name}={value}" for name, value in told.items()))
     assert not any(secret in text for secret in ("hush", "a2V5", "abc"))
+
+
+ENDPOINT = "fs.azure.abfs.endpoint"
+PLAIN = {"fs.azure.always.use.https": "false"}
+
+
+@pytest.mark.parametrize(
+    ("told", "scheme", "endpoint"),
+    [
+        ({ENDPOINT: "127.0.0.1:10000", **PLAIN}, "abfs", "http://127.0.0.1:10000/lake"),
+        ({f"{ENDPOINT}.{HOST}": " inside : 99 ", ENDPOINT: "other:1", **PLAIN}, "abfs", "http://inside:99/lake"),
+        ({ENDPOINT: "127.0.0.1:10000"}, "abfs", "https://127.0.0.1:10000/lake"),
+        ({ENDPOINT: "127.0.0.1:10000", **PLAIN}, "abfss", "https://127.0.0.1:10000/lake"),
+        ({ENDPOINT: "inside:443", **PLAIN, **OAUTH}, "abfs", "https://inside:443/lake"),
+        ({ENDPOINT: "inside", **PLAIN}, "abfs", f"https://{HOST}"),
+        ({ENDPOINT: "inside:99", "account_key": "b3Vycw=="}, "abfs", "https://inside:99/lake"),
+        ({ENDPOINT: "inside:99", "endpoint_url": "http://ours:1/"}, "abfs", "http://ours:1/lake"),
+        ({ENDPOINT: "inside:99", "account_host": "lake.blob.ours"}, "abfs", "https://lake.dfs.ours"),
+        (
+            {ENDPOINT: "inside:99", "connection_string": "AccountName=lake;BlobEndpoint=http://ours:2/lake"},
+            "abfs",
+            "http://ours:2/lake",
+        ),
+        ({ENDPOINT: "inside:99", "connection_string": "AccountName=lake"}, "abfs", "https://inside:99/lake"),
+    ],
+)
+def test_the_endpoint_is_asked_that_hadoops_connector_asks(told, scheme: str, endpoint: str) -> None:
+    """A session that named an emulator or a private endpoint that way alone waited for the public host."""
+    location = locate(parse_url(f"{scheme}://{URL}/t"), AbfsSettings.resolve(told, {}, URL, scheme))
+    assert location.dfs_endpoint == endpoint
+
+
+def test_the_environment_names_no_other_endpoint_than_the_session() -> None:
+    environment = {"AZURE_STORAGE_CONNECTION_STRING": "AccountName=lake;BlobEndpoint=http://elsewhere/lake"}
+    location = locate(parse_url(f"abfs://{URL}/t"), AbfsSettings.resolve({ENDPOINT: "in:9"}, environment, URL, "abfs"))
+    assert location.dfs_endpoint == location.blob_endpoint == "https://in:9/lake"
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:10000", "a:b", ":1", "a:1:2"])
+def test_what_the_connector_takes_for_no_endpoint_is_refused(endpoint: str) -> None:
+    with pytest.raises(OptionError, match=r"fs\.azure\.abfs\.endpoint is not HOST:PORT"):
+        AbfsSettings.resolve({ENDPOINT: endpoint}, {}, URL, "abfs")

@@ -43,6 +43,26 @@ def write_configuration(directory: Path, **properties: str) -> str:
     return str(directory)
 
 
+def test_all_names_of_one_directory_are_one_place(tmp_path: Path) -> None:
+    where = write_configuration(
+        tmp_path,
+        fs_defaultFS="hdfs://lake",
+        dfs_nameservices="lake",
+        dfs_ha_namenodes_lake="one,two",
+        dfs_namenode_rpc__address_lake_one="first:8020",
+        dfs_namenode_rpc__address_lake_two="second:9000",
+    )
+
+    def place(url: str) -> object:
+        store = lockgate_open_store(parse_url(url), JobOptions(store={"conf_dir": where}))
+        assert store is not None
+        return store.place
+
+    assert len({place(f"hdfs://{name}/t") for name in ("lake", "", "first", "FIRST:8020", "second:9000")}) == 1
+    assert place("hdfs://other/t") == place("hdfs://other:8020/t")
+    assert len({place(f"hdfs://{name}/t") for name in ("lake", "second", "other", "other:8021")}) == 4
+
+
 @pytest.mark.parametrize("scheme", ["hdfs", "webhdfs"])
 @pytest.mark.parametrize("by", ["option", "environment"])
 def test_a_name_service_is_found_and_its_dead_namenode_passed_over(

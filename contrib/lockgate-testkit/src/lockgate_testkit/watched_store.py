@@ -69,6 +69,11 @@ class WatchedStore(Store):
         """The other's."""
         return self._inner.counters()
 
+    @property
+    def place(self) -> StoreUrl:
+        """The other's."""
+        return self._inner.place
+
     def above(self) -> Sequence[tuple[StoreUrl, str]]:
         """Nothing: a trial's place is by itself."""
         return []

@@ -27,10 +27,10 @@ from lockgate.engine.job.job_abort import abort_job
 from lockgate.engine.job.job_commit import plan_job
 from lockgate.engine.job.setup import setup_job
 from lockgate.engine.record.ended_jobs import committed_summary
-from lockgate.engine.record.marker import check_marker
+from lockgate.engine.record.marker import check_marker, read_marker
 from lockgate.engine.run.job_run import JobRun, counted_since, merged
 from lockgate.engine.run.movers import Movers
-from lockgate.engine.run.store import Store
+from lockgate.engine.run.store import OutputFile, Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import (
@@ -59,6 +59,9 @@ from lockgate.model.uploads import tag_of
 from lockgate.model.urls import check_relative, parent_of, parse_url
 
 _NONCE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+OPEN_TRIES = 5
+"""How often a file is opened whose directory somebody deletes."""
 
 
 class Job:
@@ -466,8 +469,14 @@ class TaskAttempt:
                 self._directories.add(directory)
             if run.protocol.announces_files:
                 IO_LOOP.run(run.protocol.announce_file(run, path))
-            output = run.protocol.open_file(run, ordinal, path, self._nonce)
+            output = self._opened(run, ordinal, path)
         except FileMissing as error:
+            if self._is_set_up and run.protocol.writes_in_destination and IO_LOOP.run(read_marker(run)) is None:
+                raise FileMissing(
+                    f"the job of {self.task_attempt_id} is over: its directory is gone",
+                    where=run.url(run.layout.attempt_directory),
+                    next_step="nothing of this attempt is committed; unless the job was ended on purpose, run it again",
+                ) from error
             if self._is_set_up:
                 raise
             raise UsageError(
@@ -488,6 +497,21 @@ class TaskAttempt:
         self._files = self._files or WeakSet()
         self._files.add(file)
         return file
+
+    def _opened(self, run: JobRun, ordinal: int, path: str) -> OutputFile:
+        """The file, in a directory that is made again where somebody has deleted it since: whoever ends another job
+        deletes those that it has left empty, and so may any program. But not for a job that is over."""
+        directory = parent_of(path)
+        for left in reversed(range(OPEN_TRIES)):
+            try:
+                return run.protocol.open_file(run, ordinal, path, self._nonce)
+            except FileMissing:
+                if not left or not directory or not run.protocol.writes_in_destination:
+                    raise
+                if IO_LOOP.run(read_marker(run)) is None:
+                    raise
+                IO_LOOP.run(run.protocol.set_up_directory(run, directory))
+        raise AssertionError("the last try returns or raises")
 
     def commit(self, counters: Mapping[str, int] | None = None, *, scan: bool | None = None) -> Receipt:
         """Commit the task: save the manifest of what this attempt wrote.

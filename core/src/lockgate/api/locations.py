@@ -5,13 +5,13 @@ What is promised of several destinations is in `lockgate.engine.job.locations`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job import Job
-from lockgate.engine.job.locations import declared_locations, options_of_part
+from lockgate.engine.job.locations import declared_locations, options_of_part, place_of
 from lockgate.engine.record.marker import JobMarker
 from lockgate.engine.record.recorded_options import options_for_marker
 from lockgate.engine.run.job_run import merged
@@ -19,7 +19,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.errors import UsageError
 from lockgate.model.receipt import Receipt, pins_of
 from lockgate.model.record import RecordedLocation, digest_of
-from lockgate.model.urls import parse_url
+from lockgate.model.urls import StoreUrl, parse_url
 
 
 def may_have_locations(job: Job) -> None:
@@ -36,14 +36,14 @@ def part_of(job: Job, url: str, policy: str) -> Job:
         LockgateError: no plugin here serves the location, or its store cannot do what the job's protocol needs.
     """
     location = str(parse_url(url))
-    if location == job.url:
-        raise UsageError(
-            "a location is the destination of the job itself",
-            where=location,
-            next_step="write there by paths below the destination",
-        )
     options = options_of_part(job.options.replace(protocol=job.protocol), policy)
     part = Job(location, options, job_id=job.job_id, job_attempt=job.layout.job_attempt, nonce=job._marker)
+    if part._open().place == job._open().place:
+        raise UsageError(
+            "a location is the destination of the job itself",
+            where=location if location == job.url else f"{location}\n{job.url}",
+            next_step="write there by paths below the destination",
+        )
     part._part_of = job.url
     return part
 
@@ -66,6 +66,22 @@ def declare_location(job: Job, part: Job) -> None:
         await store.write_file(path, content)
 
     IO_LOOP.run(work())
+
+
+def one_names(job: Job, urls: Iterable[str]) -> dict[str, str]:
+    """These locations, each with the one name that its place has among them: the first, in order, of the names of one
+    place, as far as its store can tell.
+
+    Raises:
+        PathError: one is no URL.
+    """
+    spelled = sorted({str(parse_url(url)) for url in urls})
+
+    async def look() -> dict[str, str]:
+        run, first = job._run(), dict[StoreUrl, str]()
+        return {url: first.setdefault(await place_of(run, url), url) for url in spelled}
+
+    return IO_LOOP.run(look())
 
 
 def declared_by_tasks(job: Job) -> list[str]:

@@ -151,8 +151,8 @@ def commit(job: Job, asked: NativeJob, messages: Sequence[str]) -> dict[str, Any
             and whoever wrote would write again.
     """
     told = [json.loads(message) for message in messages]
-    elsewhere = staged_elsewhere(told)
     try:
+        elsewhere = staged_elsewhere(job, told)
         if elsewhere or asked.replaced_locations:
             commit_elsewhere(job, elsewhere, asked.replaced_locations, dynamic=asked.dynamic)
         summary = job.commit(receipts_of(job, [staged_below(each) for each in told]))

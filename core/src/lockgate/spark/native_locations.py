@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lockgate.api.job import Job
-from lockgate.api.locations import commit_with, declared_by_tasks, part_of
+from lockgate.api.locations import commit_with, declared_by_tasks, one_names, part_of
 from lockgate.api.staged_tasks import receipts_of
 from lockgate.engine.manifests.staged_elsewhere import StagedFile, StagedTask
 from lockgate.model.errors import CommitRefused, UsageError
@@ -32,15 +32,42 @@ def staged_below(told: Mapping[str, Any]) -> StagedTask:
     return _staged(told, told["files"], counts=True)
 
 
-def staged_elsewhere(told: Sequence[Mapping[str, Any]]) -> dict[str, list[StagedTask]]:
-    """What attempts have told of their files in each location, by its URL."""
+def staged_elsewhere(job: Job, told: Sequence[Mapping[str, Any]]) -> dict[str, list[StagedTask]]:
+    """What attempts have told of their files in each location, by its URL: by one, where Spark's catalog has several
+    names for one place. Partitions that share a location share what is in it.
+
+    Raises:
+        PathError: a location is no URL.
+    """
+    names = one_names(
+        job, {location for each in told for location, files in each.get("locations", {}).items() if files}
+    )
     found: dict[str, list[StagedTask]] = {}
     for each in told:
         counts = not each["files"]
+        places: dict[str, list[Any]] = {}
         for location, files in each.get("locations", {}).items():
             if files:
-                found.setdefault(str(parse_url(location)), []).append(_staged(each, files, counts=counts))
-                counts = False
+                places.setdefault(names[str(parse_url(location))], []).extend(files)
+        for location, files in places.items():
+            found.setdefault(location, []).append(_staged(each, _renamed(files, job.job_id), counts=counts))
+            counts = False
+    return found
+
+
+def _renamed(files: Sequence[Any], job_id: str) -> list[Any]:
+    """What an attempt has staged in one place under two names of it: the jar has seen two places, and so may have named
+    two files alike, as it names those of two partitions in one."""
+    taken: set[str] = set()
+    found = []
+    for target, name, length in files:
+        given, again = target, 0
+        before, _, after = target.rpartition(job_id)
+        while given in taken:
+            again += 1
+            given = f"{before}{job_id}-{again}{after}"
+        taken.add(given)
+        found.append((given, name, length))
     return found
 
 
@@ -58,7 +85,7 @@ def replaced_parts(job: Job, locations: Sequence[str]) -> list[Job]:
         UsageError: a location holds another, or the table.
         LockgateError: a location cannot be written through Lockgate.
     """
-    urls = sorted({str(parse_url(each)) for each in locations})
+    urls = sorted(set(one_names(job, locations).values()))
     for outer in urls:
         for inner in (job.url, *urls):
             if inner.startswith(outer.rstrip("/") + "/"):
@@ -79,8 +106,11 @@ def commit_elsewhere(
         CommitRefused: a task tells of a location that was not declared; nothing was moved.
         LockgateError: a location cannot be written through Lockgate, or a staged file is not there.
     """
-    known = {str(parse_url(each)) for each in replaced}
-    if stray := sorted(set(staged) - known - set(declared_by_tasks(job))):
+    declared = declared_by_tasks(job)
+    names = one_names(job, [*staged, *replaced, *declared])
+    known = {names[str(parse_url(each))] for each in replaced}
+    written = {names[url]: tasks for url, tasks in staged.items()}
+    if stray := sorted(set(written) - known - {names[url] for url in declared}):
         raise CommitRefused(
             "a task tells of files in a location that the job has not declared",
             where="\n".join(stray[:5]),
@@ -91,7 +121,7 @@ def commit_elsewhere(
         keeps = job.options.conflict if job.options.conflict in KEEPS else "append"
         part = part_of(job, url, "replace" if dynamic or url in known else keeps)
         part.setup()
-        return part, receipts_of(part, staged.get(url, ()))
+        return part, receipts_of(part, written.get(url, ()))
 
     with ThreadPoolExecutor(LOCATIONS_AT_ONCE) as threads:
-        commit_with(job, dict(threads.map(saved, sorted(known | set(staged)))))
+        commit_with(job, dict(threads.map(saved, sorted(known | set(written)))))

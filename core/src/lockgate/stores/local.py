@@ -147,6 +147,11 @@ class LocalStore(Store):
         found = dict.fromkeys([*by_name, *((url.path, ours) for url, ours in directories_above(real))])
         return [(StoreUrl(real.scheme, real.authority, path), ours) for path, ours in found]
 
+    @property
+    def place(self) -> StoreUrl:
+        """The root's path without symbolic links in it."""
+        return StoreUrl(self.url.scheme, self.url.authority, os.path.realpath(self._root))
+
     def _path(self, relative: str) -> str:
         return f"{self._root}/{relative}" if relative else self._root
 

@@ -56,6 +56,11 @@ class BlobStore(Store):
         self._calls = Calls(url, location)
         self._deferred = DeferredUploads(self.client, self._calls, folders=folders)
 
+    @property
+    def place(self) -> StoreUrl:
+        """By the endpoint: schemes, and hosts of one connection string, are names of one place."""
+        return self._location.place
+
     def counters(self) -> Mapping[str, int]:
         """Of all its requests."""
         return self.client.counters()

@@ -1,7 +1,8 @@
 """ABFS's names of options, read as ours: of one account before those of all, and who asks by the account's auth type.
 
 Source: the hadoop-azure documentation, "Authentication" (Shared Key, SAS, OAuth 2.0 and its token providers), and
-Hadoop's `ConfigurationKeys` and `AbfsConfiguration`.
+Hadoop's `ConfigurationKeys` and `AbfsConfiguration`; of the endpoint, `AzureBlobFileSystemStore` of hadoop-azure 3.5.0
+(`getURIBuilder`; and its constructor, which says when it is asked by TLS).
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ _CLIENT_ID = "fs.azure.account.oauth2.client.id"
 _CLIENT_SECRET = "fs.azure.account.oauth2.client.secret"  # noqa: S105  # a name
 _CLIENT_ENDPOINT = "fs.azure.account.oauth2.client.endpoint"
 _HNS = "fs.azure.account.hns.enabled"
+_ENDPOINT = "fs.azure.abfs.endpoint"
+_ALWAYS_TLS = "fs.azure.always.use.https"
 
-_BASES = (_TYPE, _KEY, _SAS, _PROVIDER, _CLIENT_ID, _CLIENT_SECRET, _CLIENT_ENDPOINT, _HNS)
+_CREDENTIALS = (_TYPE, _KEY, _SAS, _PROVIDER, _CLIENT_ID, _CLIENT_SECRET, _CLIENT_ENDPOINT)
+_BASES = (*_CREDENTIALS, _HNS, _ENDPOINT, _ALWAYS_TLS)
 
 HADOOP_NAMES = (*_BASES, *(f"{base}." for base in _BASES))
 """What is read of ABFS's names; one that ends in `.` stands for all that begin so: an account's host follows."""
@@ -28,16 +32,23 @@ HADOOP_NAMES = (*_BASES, *(f"{base}." for base in _BASES))
 _TENANT = re.compile(r"https?://[^/]+/(?P<tenant>[^/]+)/oauth2(?:/v2\.0)?/token/?", re.IGNORECASE)
 
 
-def told_by_hadoop(options: Mapping[str, str], host: str) -> dict[str, str]:
-    """Our options that ABFS's names among these stand for, for the account of this host (`NAME.dfs.core.windows.net`).
-    An empty value is none.
+def told_by_hadoop(options: Mapping[str, str], host: str, *, scheme: str, credentials: bool) -> dict[str, str]:
+    """Our options that ABFS's names among these stand for, for the account of this host (`NAME.dfs.core.windows.net`)
+    and a URL of this scheme. An empty value is none. Without `credentials` nothing that says who asks is looked at.
 
     Raises:
-        OptionError: they name a way to prove who asks that nothing here stands for, or leave a part of it out.
+        OptionError: they name a way to prove who asks that nothing here stands for, or leave a part of it out; or what
+            ABFS would take for no endpoint.
     """
     given = {base: found for base in _BASES if (found := _of_account(options, base, host))}
     told = {"hns": given[_HNS][1]} if _HNS in given else {}
     kind = given.get(_TYPE, ("", "SharedKey"))[1].lower()
+    if _ENDPOINT in given:
+        # ABFS's default is TLS for every scheme; OAuth goes by TLS whatever is said.
+        plain = given.get(_ALWAYS_TLS, ("", "true"))[1].lower() == "false" and kind != "oauth" and scheme != "abfss"
+        told |= _at(*given[_ENDPOINT], "http" if plain else "https")
+    if not credentials:
+        return told
     if kind == "sharedkey":
         told |= {"account_key": given[_KEY][1]} if _KEY in given else {}
     elif kind == "sas":
@@ -51,6 +62,17 @@ def told_by_hadoop(options: Mapping[str, str], host: str) -> dict[str, str]:
     else:
         raise _refusal(f"{given[_TYPE][0]} is {given[_TYPE][1]!r}, which nothing here stands for")
     return told
+
+
+def _at(name: str, endpoint: str, protocol: str) -> dict[str, str]:
+    """ABFS takes an endpoint by its colon, and asks it by paths that begin with the account; one without a port it
+    passes over, and asks the URL's own host."""
+    host, colon, port = endpoint.partition(":")
+    if not colon:
+        return {}
+    if not port.strip().isdigit() or not host.strip():
+        raise OptionError(f"{name} is not HOST:PORT", where=endpoint, next_step="write it so, as ABFS itself asks for")
+    return {"endpoint_url": f"{protocol}://{host.strip()}:{port.strip()}"}
 
 
 def _of_account(options: Mapping[str, str], base: str, host: str) -> tuple[str, str] | None:

@@ -42,6 +42,14 @@ class Location:
         """The percent-encoded URL of a path at the Blob endpoint."""
         return f"{self.blob_endpoint}/{self.container}{_below(self.key(relative))}{'?' + query if query else ''}"
 
+    @property
+    def place(self) -> StoreUrl:
+        """The container's directory, under one name for all schemes, and whether by TLS or not."""
+        scheme, _, endpoint = self.blob_endpoint.partition("://")
+        host, slash, account = endpoint.lower().partition("/")
+        host = host.removesuffix(":443" if scheme == "https" else ":80")
+        return StoreUrl("abfs", f"{self.container}@{host}{slash}{account}", f"/{self.root}")
+
     def rename_source(self, relative: str) -> str:
         """A path as the rename header takes it: encoded like a URL, from the container on."""
         return f"/{self.container}{_below(self.key(relative))}"
@@ -110,6 +118,9 @@ def locate(url: StoreUrl, settings: AbfsSettings) -> Location:
 
 
 def _endpoints(account: str, host: str, told: dict[str, str], settings: AbfsSettings) -> tuple[str, str]:
+    if settings.endpoint_url:
+        both = f"{settings.endpoint_url.rstrip('/')}/{account}"
+        return both, both
     blob, dfs = told.get("blobendpoint", "").rstrip("/"), told.get("dfsendpoint", "").rstrip("/")
     if blob or dfs:
         blob = blob or dfs.replace(".dfs.", ".blob.", 1)
@@ -118,11 +129,13 @@ def _endpoints(account: str, host: str, told: dict[str, str], settings: AbfsSett
         blob = f"https://{settings.account_host.rstrip('/')}"
         return blob.replace(".blob.", ".dfs.", 1), blob
     protocol = told.get("defaultendpointsprotocol", "https")
+    names_service = ".dfs." in host or ".blob." in host
+    if names_service or ("." in host and not told.get("endpointsuffix")):
+        # Whatever is between the account and the service is kept: the zone of an account with a zone of its own
+        # (NAME.z01.dfs.storage.azure.net), `privatelink`; a host that names no service serves both.
+        whole = f"{protocol}://{host}"
+        return whole.replace(".blob.", ".dfs.", 1), whole.replace(".dfs.", ".blob.", 1)
     suffix = told.get("endpointsuffix", "") or _SUFFIX
-    _, _, rest = host.partition(".")
-    service, _, of_host = rest.partition(".")
-    if service in ("dfs", "blob") and of_host:
-        suffix = of_host
     return f"{protocol}://{account}.dfs.{suffix}", f"{protocol}://{account}.blob.{suffix}"
 
 

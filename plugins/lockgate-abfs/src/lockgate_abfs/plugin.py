@@ -34,7 +34,7 @@ def lockgate_open_store(url: StoreUrl, options: JobOptions) -> Store | None:
     first time that a process opens one of a container it asks which kind the account is, unless `store.hns` says so."""
     if url.scheme not in SCHEMES:
         return None
-    settings = AbfsSettings.resolve(options.store, os.environ, url.authority)
+    settings = AbfsSettings.resolve(options.store, os.environ, url.authority, url.scheme)
     location = locate(url, settings)
     credential = find_credential(settings, location.account)
     kind = AbfsStore if is_hierarchical(url, location, credential, settings, options) else FlatStore

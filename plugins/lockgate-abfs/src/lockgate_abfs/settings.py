@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lockgate.model.errors import OptionError
 
+from lockgate_abfs.connection_string import parse_connection_string
 from lockgate_abfs.hadoop_names import HADOOP_NAMES, told_by_hadoop
 
 BLOCK_BYTES = 8 << 20
@@ -22,13 +23,16 @@ _FROM_ENVIRONMENT = (
     "anon",
 )
 _CREDENTIALS = frozenset(_FROM_ENVIRONMENT) - {"account_name"}
+_ENDPOINTS = frozenset({"blobendpoint", "dfsendpoint", "endpointsuffix"})
 
 
 @dataclass(frozen=True)
 class AbfsSettings:
     """Account, credentials (never shown) and a few switches. Frozen, checked where made.
 
-    `account_host` is the host of the account's Blob endpoint, for clouds with other names. `hns` says whether
+    `account_host` is the host of the account's Blob endpoint, for clouds with other names. `endpoint_url` is that of an
+    emulator, or of whatever stands before the service, which serves both the Data Lake and the Blob API by paths that
+    begin with the account's name. `hns` says whether
     the account has a hierarchical namespace, and saves the request that asks; None: it is asked. `block_bytes` is the
     length of the parts in which large files are sent, of the first ones.
     """
@@ -42,14 +46,18 @@ class AbfsSettings:
     tenant_id: str = ""
     anon: bool = False
     account_host: str = ""
+    endpoint_url: str = ""
     hns: bool | None = None
     block_bytes: int = BLOCK_BYTES
 
     @classmethod
-    def resolve(cls, options: Mapping[str, str], environment: Mapping[str, str], authority: str = "") -> AbfsSettings:
+    def resolve(
+        cls, options: Mapping[str, str], environment: Mapping[str, str], authority: str = "", scheme: str = ""
+    ) -> AbfsSettings:
         """Options first, then Hadoop's names among them, then `AZURE_STORAGE_*`. Credentials are taken from one of the
         three, never mixed: an option that names one kind must not be overruled by another kind that the environment
-        happens to hold. `authority` is the URL's, which names the account that Hadoop's names may be of.
+        happens to hold. `authority` is the URL's, which names the account that Hadoop's names may be of; its `scheme`
+        says to Hadoop whether an endpoint is asked by TLS.
 
         Raises:
             OptionError: a value is not of its kind.
@@ -57,7 +65,7 @@ class AbfsSettings:
         found = {name: str(options[name]) for name in cls.__dataclass_fields__ if options.get(name)}
         has_credentials = not _CREDENTIALS.isdisjoint(found)
         if any(name.startswith("fs.azure.") for name in options):
-            told = _told_by_hadoop(found, options, authority, has_credentials=has_credentials)
+            told = _told_by_hadoop(found, options, authority, scheme, has_credentials=has_credentials)
             found = told | found
             has_credentials = not _CREDENTIALS.isdisjoint(found)
         for name in _FROM_ENVIRONMENT:
@@ -78,15 +86,18 @@ OPTIONS = (*AbfsSettings.__dataclass_fields__, *HADOOP_NAMES)
 
 
 def _told_by_hadoop(
-    own: Mapping[str, str], options: Mapping[str, str], authority: str, *, has_credentials: bool
+    own: Mapping[str, str], options: Mapping[str, str], authority: str, scheme: str, *, has_credentials: bool
 ) -> dict[str, str]:
-    """What Hadoop's names say of the account; nothing of credentials where ours say who asks."""
+    """What Hadoop's names say of the account; nothing of credentials where ours say who asks, and nothing of the
+    endpoint where ours say which."""
     _, at, host = authority.partition("@")
     account = own.get("account_name", "")
     host = host if at else f"{account}.dfs.core.windows.net" if account else ""
-    if has_credentials:
-        options = {name: value for name, value in options.items() if name.startswith("fs.azure.account.hns.enabled")}
-    return told_by_hadoop(options, host)
+    told = told_by_hadoop(options, host, scheme=scheme, credentials=not has_credentials)
+    named = parse_connection_string(own.get("connection_string", ""))
+    if own.get("account_host") or not _ENDPOINTS.isdisjoint(named):
+        told.pop("endpoint_url", None)
+    return told
 
 
 def _truth(name: str, text: str) -> bool:

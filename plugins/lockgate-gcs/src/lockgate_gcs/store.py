@@ -48,7 +48,7 @@ from lockgate_gcs.batch import answers_of, batch_of
 from lockgate_gcs.calls import KEPT_BY_COPY, PROOF, Calls
 from lockgate_gcs.deferred import EXPIRE_SECONDS, DeferredUploads
 from lockgate_gcs.identity import content_of, generation_of, status_of
-from lockgate_gcs.settings import GcsSettings
+from lockgate_gcs.settings import SCHEMES, GcsSettings
 from lockgate_gcs.upload import ObjectUpload
 
 log = get_log("lockgate.stores")
@@ -106,6 +106,11 @@ class GcsStore(Store):
         self._batches = settings.batch_calls > 1
         self._has_folders: bool | None = None
         self._deferred = DeferredUploads(self, self.client, self._calls)
+
+    @property
+    def place(self) -> StoreUrl:
+        """`gs` and `gcs` are one."""
+        return StoreUrl(SCHEMES[0], self.url.authority, self.url.path)
 
     @property
     def capabilities(self) -> frozenset[Capability]:

@@ -10,6 +10,9 @@ from lockgate.model.errors import OptionError
 
 _FILES = ("core-site.xml", "hdfs-site.xml")
 
+RPC_PORT = 8020
+RPC_ADDRESS = "dfs.namenode.rpc-address."
+
 
 def read_configuration(directory: str, environment: Mapping[str, str]) -> dict[str, str]:
     """The properties of the files in `directory`, or else in HADOOP_CONF_DIR, or else in HADOOP_HOME/etc/hadoop.
@@ -61,6 +64,26 @@ def _properties(path: Path) -> dict[str, str]:
 def namenodes_of(service: str, configuration: Mapping[str, str]) -> list[str]:
     """The NameNodes' ids of a name service, empty if it is none."""
     return [each.strip() for each in configuration.get(f"dfs.ha.namenodes.{service}", "").split(",") if each.strip()]
+
+
+def one_name_of(authority: str, configuration: Mapping[str, str]) -> str:
+    """What all names of a NameNode that are known here have in common: its name service's, where it has one, else its
+    own, without the usual port.
+
+    Source: hdfs-default.xml, `dfs.namenode.rpc-address`, whose suffixes are a name service and a NameNode's id, and
+    Hadoop's `HdfsClientConfigKeys.DFS_NAMENODE_RPC_PORT_DEFAULT`.
+    """
+    plain = _without_port(authority)
+    for name, address in configuration.items():
+        service, _, namenode = name.removeprefix(RPC_ADDRESS).rpartition(".")
+        is_of_service = name.startswith(RPC_ADDRESS) and namenode in namenodes_of(service, configuration)
+        if is_of_service and _without_port(address) == plain:
+            return service
+    return plain
+
+
+def _without_port(address: str) -> str:
+    return address.strip().lower().removesuffix(f":{RPC_PORT}")
 
 
 def default_authority(scheme: str, configuration: Mapping[str, str]) -> str:

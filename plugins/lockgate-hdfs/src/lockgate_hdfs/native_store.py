@@ -22,6 +22,7 @@ from lockgate.stores.call_threads import CallFailed, CallThreads
 from lockgate.stores.http.exchange import Repeat
 from lockgate.stores.real_directories import RealDirectoryStore
 
+from lockgate_hdfs.hadoop_conf import one_name_of
 from lockgate_hdfs.native_errors import translate
 from lockgate_hdfs.settings import HdfsSettings
 
@@ -55,10 +56,16 @@ class HdfsStore(RealDirectoryStore):
         self.name_rules = settings.name_rules
         self.threads = CallThreads("hdfs", settings.threads, options.timeout_seconds, options.patience_seconds)
         self._namenode = f"hdfs://{authority}"
+        self._named = one_name_of(authority, settings.hadoop)
         self._configuration = settings.client_configuration(authority)
         self._directory_mode = settings.directory_mode
         self._file_mode = settings.file_mode
         self._own = threading.local()
+
+    @property
+    def place(self) -> StoreUrl:
+        """By the name service, where the configuration says that a NameNode is of one, and without the usual port."""
+        return StoreUrl("hdfs", self._named, self.url.path)
 
     @property
     def capabilities(self) -> frozenset[Capability]:

@@ -65,7 +65,7 @@ from lockgate_s3.answers import (
 )
 from lockgate_s3.calls import DELETED_AT_ONCE_MAX, Calls
 from lockgate_s3.checksums import checksum_named
-from lockgate_s3.settings import S3Settings
+from lockgate_s3.settings import SCHEMES, S3Settings
 from lockgate_s3.soundness import is_aws, is_believed
 from lockgate_s3.upload import ObjectUpload, PartsUpload, complete_call, decode_parts, foreseen, put_if_absent
 from lockgate_s3.versioning import why_no_versions
@@ -108,6 +108,11 @@ class S3Store(Store):
         self._settings = settings
         prefix = f"{root}/" if root else ""
         self._calls = Calls(url, base, prefix, settings.headers_of_objects(), checksum_named(settings.checksum))
+
+    @property
+    def place(self) -> StoreUrl:
+        """`s3` and `s3a` are one."""
+        return StoreUrl(SCHEMES[0], self.url.authority, self.url.path)
 
     @property
     def capabilities(self) -> frozenset[Capability]:

@@ -5,7 +5,7 @@ See `lockgate.engine.job.locations` for the order, which is what makes several d
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -20,10 +20,11 @@ from lockgate.engine.record.recorded_options import options_for_record
 from lockgate.engine.run.concurrency import both, together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFenced, LockgateError, OutcomeUnknown
+from lockgate.model.errors import CommitFenced, CommitRefused, JobNotFound, LockgateError, OutcomeUnknown
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord, RecordedLocation
+from lockgate.model.urls import StoreUrl
 
 FINISH_TRIES = 3
 """How often the end of a part is tried while somebody else is at the same."""
@@ -48,12 +49,20 @@ async def claim_parts(run: JobRun, stack: AsyncExitStack) -> list[ClaimedPart]:
     """
     claimed: list[ClaimedPart] = []
     logs: list[RecordLog] = []
+    places: dict[StoreUrl, str] = {run.store.place: str(run.store.url)}
 
     async def claim(each: RecordedLocation) -> None:
         part = await stack.enter_async_context(part_at(run, each.url, each.policy))
+        if (other := places.setdefault(part.store.place, each.url)) != each.url:
+            raise _one_place(other, each.url)
         log = RecordLog(part)
         logs.append(log)
-        claimed.append(ClaimedPart(part, log, await _claim(part, log, each)))
+        try:
+            claimed.append(ClaimedPart(part, log, await _claim(part, log, each, logs)))
+        except CommitFenced:
+            if _is_of(await read_record(part), logs, but=log):
+                raise _one_place(each.url) from None
+            raise
 
     try:
         await _each(run, claim)
@@ -64,8 +73,27 @@ async def claim_parts(run: JobRun, stack: AsyncExitStack) -> list[ClaimedPart]:
     return claimed
 
 
-async def _claim(part: JobRun, log: RecordLog, location: RecordedLocation) -> CommitPlan:
+def _one_place(*names: str) -> CommitRefused:
+    return CommitRefused(
+        "two of the places that a job writes to are one, by two names",
+        where="\n".join(names),
+        next_step="nothing was moved: give both the same name (ALTER TABLE … SET LOCATION), and run the job again",
+    )
+
+
+def _is_of(record: CommitRecord | None, logs: Sequence[RecordLog], *, but: RecordLog) -> bool:
+    """Whether a part is held by this very driver, as another part: where no store could tell that two names are one
+    place, as hosts may be that resolve to one."""
+    return record is not None and record.holder.nonce in {log.nonce for log in logs if log is not but}
+
+
+async def _claim(
+    part: JobRun, log: RecordLog, location: RecordedLocation, logs: Sequence[RecordLog] = ()
+) -> CommitPlan:
+    """`logs`: those by which this driver holds the other parts."""
     record = await read_record(part)
+    if _is_of(record, logs, but=log):
+        raise _one_place(location.url)
     if record is not None and not record.part_of:
         raise fenced(part, record)
     if record is not None and record.phase is Phase.CLAIMED:
@@ -177,7 +205,8 @@ async def _finish(run: JobRun, location: RecordedLocation) -> None:
             try:
                 await reach_committed(log, await log.take_over(record))
                 break
-            except CommitFenced:
+            except (CommitFenced, JobNotFound):
+                # Somebody else is at the same, or has ended it since the look: which, the next look shows.
                 if not left:
                     raise
         await clean_up(part, committed=True)

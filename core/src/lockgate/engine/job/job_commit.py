@@ -107,8 +107,10 @@ async def _taken_over(run: JobRun, error: LockgateError) -> Summary:
             where=where,
             next_step="run the job again",
         ) from error
+    # The note that a job has committed comes before its record goes.
+    ended = ", and ended without any sign that it has committed" if record is None else ""
     raise OutcomeUnknown(
-        f"job {run.layout.job_id} was taken over by somebody else: {error.what}",
+        f"job {run.layout.job_id} was taken over by somebody else{ended}: {error.what}",
         where=where,
         next_step=f"{command('jobs', run.store.url)} shows how it stands; nothing was cleaned up by this driver",
     ) from error

@@ -15,6 +15,8 @@ own, so that containment, neighbours and recovery are those of any job. But a pa
 
 A task attempt that first writes to a location declares it in the main job's directory, and only then makes anything
 there: so whoever ends a job whose driver died before its commit knows where to look.
+
+One location has many names. What is one place, as its store tells (`Store.place`), is one part, by whichever name.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.replaced import KeptList
-from lockgate.model.urls import parse_url
+from lockgate.model.urls import StoreUrl, parse_url
 
 PARTS_AT_ONCE = 8
 """So many parts of a job are worked at at once."""
@@ -82,6 +84,33 @@ async def part_at(run: JobRun, url: str, policy: str = "append") -> AsyncIterato
         )
     finally:
         await store.close()
+
+
+async def place_of(run: JobRun, url: str) -> StoreUrl:
+    """What all names of a location have in common; of one that no plugin here serves, its name.
+
+    Raises:
+        PathError: it is no URL.
+    """
+    try:
+        store = await run.open_store(url)
+    except LockgateError:  # whoever has to work there hears of it
+        return parse_url(url)
+    try:
+        return store.place
+    finally:
+        await store.close()
+
+
+async def one_name_each(run: JobRun, urls: Sequence[str], *, beside: Sequence[str] = ()) -> list[str]:
+    """These locations, each place by the first of its names; without those that are among the locations `beside`."""
+    known = {await place_of(run, url) for url in beside}
+    found: dict[StoreUrl, str] = {}
+    for url in urls:
+        place = await place_of(run, url)
+        if place not in known:
+            found.setdefault(place, url)
+    return list(found.values())
 
 
 async def declared_locations(run: JobRun) -> list[str]:

@@ -51,9 +51,13 @@ async def plan_claimed(
 
 async def begin_moving(run: JobRun, log: RecordLog, plan: CommitPlan) -> str:
     """Write down what will be set aside, and say in the record that moving begins; the nonce of that list, empty where
-    nothing is replaced."""
+    nothing is replaced. A part that replaces nothing leaves an empty list, and beside it, as all do, that of its new
+    files: the main job can then be undone although somebody has deleted the part's record and manifests. The record
+    does not name that list, since with the record nobody needs it."""
     nonce = log.nonce if plan.set_aside else ""
     digest = await write_replaced(run, plan, nonce) if plan.set_aside else ""
+    if run.part_of and not plan.set_aside:
+        await write_replaced(run, plan, log.nonce)
     await log.advance(
         Phase.MOVING,
         pins=list(plan.pins),

@@ -113,7 +113,9 @@ async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
         if await _created(run, marker):
             return True, None
         found = await read_marker(run)
-        if found is not None and found.nonce == run.marker and bool(found.part_of) == bool(run.part_of):
+        if found is not None and found.nonce == run.marker:
+            if bool(found.part_of) != bool(run.part_of):
+                return False, _one_place(run, found)
             await _correct(run, found)
             return False, None
     except FileMissing as error:  # the job's directory went meanwhile: it is over
@@ -122,6 +124,14 @@ async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
         f"another job has the id {run.layout.job_id}",
         where=run.url(run.layout.job_marker),
         next_step="give every job an id of its own: leave job_id out and one is made",
+    )
+
+
+def _one_place(run: JobRun, found: JobMarker) -> UsageError:
+    return UsageError(
+        f"a location that job {run.layout.job_id} writes to is its own destination, by another name",
+        where=f"{run.part_of or found.part_of}\n{run.url('')}",
+        next_step="give the location the destination's name (ALTER TABLE … SET LOCATION), and run the job again",
     )
 
 

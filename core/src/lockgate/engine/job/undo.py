@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from lockgate.engine.job.cleanup import clean_up_if_possible
-from lockgate.engine.job.locations import PARTS_AT_ONCE, declared_locations, part_at
+from lockgate.engine.job.locations import PARTS_AT_ONCE, declared_locations, one_name_each, part_at
 from lockgate.engine.record.lost_versions import catch_up
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import RecordLog, has_predecessor, read_record
@@ -68,21 +68,33 @@ async def recorded_plan(run: JobRun, record: CommitRecord) -> CommitPlan:
 async def undo_parts(run: JobRun, record: CommitRecord) -> Undone:
     """Undo, and delete, every part of a job, those that were only declared included. Called while the job's record says
     `rolling-back`. Repeating it is no failure. What could not be made as it was is told by URL."""
-    known = {each.url for each in record.locations}
-    return await _undo_at(run, [*sorted(known), *(url for url in await declared_locations(run) if url not in known)])
+    known = sorted(each.url for each in record.locations)
+    return await _undo_at(run, await one_name_each(run, [*known, *await declared_locations(run)]))
 
 
 async def delete_unpinned_parts(run: JobRun, record: CommitRecord) -> None:
     """Once the job has committed: delete what is staged in locations of which nothing was committed."""
-    known = {each.url for each in record.locations}
-    await _undo_at(run, [url for url in await declared_locations(run) if url not in known])
+    known = [each.url for each in record.locations]
+    await _undo_at(run, await one_name_each(run, await declared_locations(run), beside=known))
 
 
 async def _undo_at(run: JobRun, urls: list[str]) -> Undone:
     undone = Undone()
+    again: list[str] = []
+
+    async def undo(url: str) -> Undone:
+        try:
+            return await _undo_part(run, url)
+        except CommitFenced:
+            # By somebody else; or by this very job, where two names of one place could not be told to be that.
+            again.append(url)
+            return Undone()
+
     for start in range(0, len(urls), PARTS_AT_ONCE):
-        for each in await together(_undo_part(run, url) for url in urls[start : start + PARTS_AT_ONCE]):
+        for each in await together(undo(url) for url in urls[start : start + PARTS_AT_ONCE]):
             undone += each
+    for url in again:
+        undone += await _undo_part(run, url)
     return undone
 
 
@@ -129,8 +141,12 @@ async def _undo_with_record(part: JobRun, record: CommitRecord | None) -> Undone
 
 
 async def _restore(part: JobRun) -> Undone:
-    """Of a part whose record somebody has deleted: bring back what its lists name, by these alone."""
+    """Of a part whose record somebody has deleted: bring back what its lists name, and take out what took its place, by
+    these alone. A list of nothing is of a part that replaces nothing, and counts, whatever waits: what it did is to be
+    undone with the whole, whoever wrote it, and only files are touched that have the identities of its own."""
     undone = Undone()
-    for kept in reversed(await kept_lists(part, part.layout.job_id)):
-        undone += await part.protocol.restore(part, [kept])
+    in_force = {kept.nonce for kept in await kept_lists(part, part.layout.job_id)}
+    for kept in reversed(await kept_lists(part, part.layout.job_id, in_force=False)):
+        if kept.nonce in in_force or not (kept.replaced.files or kept.replaced.directories):
+            undone += await part.protocol.restore(part, [kept])
     return undone

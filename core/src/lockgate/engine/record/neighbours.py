@@ -13,6 +13,11 @@ So of two that overlap exactly one goes on, and nothing was moved by the other. 
 
 A job whose commit point is its record is not over with that: it deletes what it replaces, and writes `_SUCCESS`, later.
 Until it is known to have ended it has gone on, and others yield; else its late `_SUCCESS` would list what they replace.
+
+A claim on a job that is known to have ended is in nobody's way. A second driver of it, or one that slept, may leave one
+and die, where directories are not real and so the job's is not missing. Nobody goes on from it: a driver looks whether
+its job has ended once its claim is there, and so does a recoverer. And what that job did was done before the look here,
+which comes before the destination is surveyed.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ import dataclasses
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from lockgate.engine.record.ended_jobs import is_known_committed
+from lockgate.engine.record.ended_jobs import has_ended, is_known_committed
 from lockgate.engine.record.record_log import RecordLog, has_predecessor, read_record
 from lockgate.engine.record.recorded_options import as_recorded
 from lockgate.engine.run.concurrency import both, together
@@ -192,15 +197,24 @@ async def _record_of(run: JobRun, layout: JobLayout) -> CommitRecord | None:
 async def _in_the_way(run: JobRun, layout: JobLayout, mine: CommitRecord) -> CommitRecord | None:
     """The record of another job that meets this one, and is at work; None where it does not, or is not."""
     theirs = await _record_of(run, layout)
-    if theirs is None or not (_has_gone_on(theirs) or theirs.phase is Phase.CLAIMED):
+    if theirs is None or not mine.ground.meets(theirs.ground):
         return None
-    if not mine.ground.meets(theirs.ground):
-        return None
+    return theirs if await is_at_work(run, layout, theirs) else None
+
+
+async def is_at_work(run: JobRun, layout: JobLayout, theirs: CommitRecord) -> bool:
+    """Whether a job whose record says `theirs` may yet change what it touches: it has claimed that, or gone on, and is
+    not known to be over."""
+    if not (_has_gone_on(theirs) or theirs.phase is Phase.CLAIMED):
+        return False
     if not await has_predecessor(run, theirs, layout):
-        return None  # what a driver has created that woke up when its job was over: nobody goes by it
-    if theirs.phase is Phase.COMMITTED and await _has_concluded(run, layout, theirs):
-        return None
-    return theirs
+        return False  # what a driver has created that woke up when its job was over: nobody goes by it
+    if theirs.phase is Phase.COMMITTED:
+        return not await _has_concluded(run, layout, theirs)
+    if theirs.phase is not Phase.CLAIMED or theirs.txn_id:
+        # One with a transaction id announces nothing before it knows that nobody has committed that.
+        return True
+    return not await has_ended(dataclasses.replace(run, layout=layout))
 
 
 def _has_gone_on(theirs: CommitRecord) -> bool:

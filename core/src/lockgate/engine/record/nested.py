@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from lockgate.engine.record.neighbours import HAS_GONE_ON, job_layouts
+from lockgate.engine.record.neighbours import is_at_work, job_layouts
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
@@ -27,7 +27,6 @@ from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import BOOKKEEPING, JOBS, REPLACED, TEMPORARY
-from lockgate.model.phases import Phase
 from lockgate.model.record import Ground
 from lockgate.model.urls import StoreUrl, ancestors_of
 
@@ -136,9 +135,9 @@ async def _refuse_jobs_of(run: JobRun, url: StoreUrl, ours: str) -> None:
         outer = dataclasses.replace(run, store=store)
         async for layout in job_layouts(outer):
             record = await read_record(outer, layout)
-            if record is None or not (record.phase in HAS_GONE_ON or record.phase is Phase.CLAIMED):
+            if record is None or not _overlaps(record.ground, ours):
                 continue
-            if _overlaps(record.ground, ours):
+            if await is_at_work(outer, layout, record):
                 # One that appends is in the way as well: what it has moved here, and not yet committed, is no data that
                 # this job may replace.
                 does = "replaces a destination that this one is inside of" if record.ground.exclusive else "writes here"

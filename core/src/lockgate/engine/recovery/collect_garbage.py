@@ -15,7 +15,7 @@ from typing import Literal
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, list_jobs
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.job_abort import abort_job
-from lockgate.engine.job.locations import refuse_part
+from lockgate.engine.job.locations import refuse_part, wants_undo_by_lists
 from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import read_record
@@ -223,13 +223,20 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
                 continue
             if await _driver_may_wake(run, job_id) or not await _is_there(run, layout.replaced):
                 continue
+            lists = await kept_lists(run, job_id, in_force=False)
         except StoreError:
             raise
         except LockgateError as error:
             found.append(Garbage(layout.replaced, "kept", str(error)))
             continue
+        of_job = dataclasses.replace(run, layout=layout)
+        try:
+            # The list of a part is all that the undoing of its job goes by, where somebody has deleted its record.
+            await wants_undo_by_lists(of_job, lists, None)
+        except LockgateError as error:
+            found.append(Garbage(layout.replaced, "kept", error.what))
+            continue
         if not dry_run:
-            of_job = dataclasses.replace(run, layout=layout)
             try:
                 unseen = await let_go_of_replaced(of_job, committed=True)
             except LockgateError as error:

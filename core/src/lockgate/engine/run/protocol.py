@@ -125,12 +125,16 @@ class Protocol(ABC):
 
     async def set_up_directory(self, run: JobRun, directory: str) -> None:  # noqa: B027  # most need nothing
         """Make what `open_file` needs for paths in this directory of the destination: called once an attempt, before
-        the first of them, and not for files at the root. The default needs nothing.
+        the first of them, and not for files at the root; once more where `writes_in_destination`, and the directory is
+        gone when a file is opened. The default needs nothing.
 
         Raises:
             FileMissing: the job is over, or the task attempt not set up.
             StoreError: it cannot be made.
         """
+
+    writes_in_destination: ClassVar[bool] = False
+    """Whether `open_file` opens files where they stay, in directories that others may empty, and then delete."""
 
     announces_files: ClassVar[bool] = False
     """Whether `announce_file` has anything to do."""

@@ -109,6 +109,14 @@ class Store(ABC):
         symbolic links, overrides this to tell all of them, each by a path without a link."""
         return directories_above(self.url)
 
+    @property
+    def place(self) -> StoreUrl:
+        """What all names of this root have in common, as far as can be told without a request: two stores of equal
+        places are one directory. Compared only, and never written down: it need not be a URL that anything serves. The
+        default is the root's name as it was given. A store that has several schemes, hosts, ports or links for one
+        place overrides it."""
+        return self.url
+
     def same_identity(self, one: str, other: str) -> bool:
         """Whether two identities stand for the same content. An empty one equals nothing.
 

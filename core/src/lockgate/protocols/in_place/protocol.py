@@ -45,6 +45,7 @@ class InPlaceProtocol(Protocol):
         {Capability.CREATE_IF_ABSENT, Capability.ATOMIC_WRITE, Capability.CONSISTENT_LISTING}
     )
     commits_by_success: ClassVar[bool] = False
+    writes_in_destination: ClassVar[bool] = True
 
     # A job and its task attempts.
 

@@ -51,6 +51,7 @@ class MarkersProtocol(DeferredProtocol):
         "readers see a file as soon as it is written, of attempts too that are not committed; a task attempt that is "
         "cut off may add files after its job has ended"
     )
+    writes_in_destination: ClassVar[bool] = True
     announces_files: ClassVar[bool] = True
     own_options: ClassVar[frozenset[str]] = frozenset(
         {
