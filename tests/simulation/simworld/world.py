@@ -787,6 +787,8 @@ class World:
         for job in self.scenario.jobs:
             self.markers[job.run] = self.markers.get(job.again_of) or f"{self.random.getrandbits(64):016x}"
         shared = {job.options.txn_id for job in self.scenario.jobs if job.options.txn_id}
+        # Where files are announced, who sets a job up ends those of dead writers.
+        shared |= {job.run for job in self.scenario.jobs if PROTOCOLS[job.options.protocol].announces_files}
         together = {job.job_id for job in self.scenario.jobs} if shared else set()
         for job in self.scenario.jobs:
             self._introduce(job)

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lockgate.model.errors import LockgateError, ManifestInvalid, PathError
-from lockgate.model.layout import is_reserved
+from lockgate.model.layout import MARKERS, is_reserved
 from lockgate.model.uploads import TAG_LENGTH, job_part_of
 from lockgate.model.urls import check_relative
 
 TABLE = ".hoodie"
 """The directory of a Hudi table's own files."""
-TEMP = f"{TABLE}/.temp"
+TEMP = MARKERS
 EXTENSION = ".marker"
 TYPE_NAME = "MARKERS.type"
 NUMBERED = "MARKERS"

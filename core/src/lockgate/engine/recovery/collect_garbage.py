@@ -24,12 +24,14 @@ from lockgate.engine.record.signs_of_life import why_at_work
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploads
 from lockgate.engine.recovery.recover import is_remainder, recover_job
+from lockgate.engine.recovery.winner_lists import needless_lists
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, LockgateError, OptionError, StoreError
 from lockgate.model.files import FileStatus
+from lockgate.model.hudi_markers import TABLE, TEMP
 from lockgate.model.layout import (
     BOOKKEEPING,
     ENDED_SUFFIX,
@@ -39,6 +41,7 @@ from lockgate.model.layout import (
     SUCCESS,
     TEMPORARY,
     TRANSACTIONS,
+    WINNERS,
     JobLayout,
     is_aside,
 )
@@ -61,6 +64,7 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
     with run.stage("collect_garbage"):
         found = [await _job(run, layout_state, dry_run=dry_run) for layout_state in await _states(run)]
         found += await _file_lists(run, dry_run=dry_run)
+        found += await _winners(run, dry_run=dry_run)
         found += await _replaced(run, dry_run=dry_run)
         found += await _notes(run, dry_run=dry_run)
         found += await _asides(run, dry_run=dry_run)
@@ -73,7 +77,7 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
 async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     """What a store wrote aside, or was deleting, or a probe left, when its process was killed."""
     found: list[FileStatus] = []
-    for directory in (TEMPORARY, BOOKKEEPING, FILE_LISTS, TRANSACTIONS):
+    for directory in (TEMPORARY, BOOKKEEPING, FILE_LISTS, TRANSACTIONS, WINNERS, TEMP):
         async for page in run.store.list_directory(directory):
             found += [
                 status
@@ -104,7 +108,9 @@ async def _delete_empty(run: JobRun) -> None:
     jobs: list[str] = []
     for place in (JOBS, TEMPORARY):
         jobs += [status.path for status in await list_all(run.store, place) if status.is_directory]
-    await run.store.delete_empty_directories([*jobs, JOBS, TEMPORARY, REPLACED, BOOKKEEPING])
+    await run.store.delete_empty_directories([*jobs, JOBS, TEMPORARY, REPLACED, WINNERS, BOOKKEEPING])
+    if [status.path for status in await list_all(run.store, TABLE)] == [TEMP]:
+        await run.store.delete_empty_directories([TEMP, TABLE])
 
 
 async def _states(run: JobRun) -> list[JobState]:
@@ -268,6 +274,22 @@ async def _notes(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         await run.store.delete_files(paths)
     action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
     return [Garbage(path, action, "its job committed longer ago than remember_seconds") for path in paths]
+
+
+async def _winners(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """Lists of winners whose files are all gone."""
+
+    async def at_rest() -> bool:
+        return not any(_may_list(state) for state in await _states(run))
+
+    try:
+        paths = await needless_lists(run, at_rest)
+    except StoreError as error:
+        return [Garbage(WINNERS, "failed", str(error))]
+    if not dry_run:
+        await run.store.delete_files(paths)
+    action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
+    return [Garbage(path, action, "none of the files that it lists is there any more") for path in paths]
 
 
 async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:
