@@ -210,5 +210,5 @@ class EarlyJudges(Judges):
         listed = {path: {file.path for file in decode_lines(lists[path], name=path)} for path in lists}
         for job in (*self.ended, *self.jobs.values()):
             path = JobLayout(job.directory).winners
-            if job.committed and listed.get(path) != set(job.files):
+            if job.committed and listed.get(path, set()) != set(job.files):
                 self.accuse("winners", f"{path} names {listed.get(path)}, committed were {sorted(job.files)}")

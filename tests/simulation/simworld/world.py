@@ -621,11 +621,14 @@ class World:
             await asyncio.sleep(plan.pause)
             if store.actor.dead:
                 await self.loop.create_future()
-            if self.ether.profile.protocol == MANIFEST.name:
+            if self.ether.profile.protocol == MANIFEST.name and not run.protocol.announces_files:
                 store.write_output(f"{directory}/more-{number}", b"more", None)
             else:
                 path = f"p=1/more-{number}-{run.layout.job_id}{tag}"
                 store.writes = Written(*store.writes[:2], path) if isinstance(store.writes, Written) else None
+                if run.protocol.announces_files:
+                    await run.protocol.set_up_directory(run, parent_of(path))
+                    await run.protocol.announce_file(run, path)
                 run.protocol.open_file(run, 100 + number, path, nonce).close()
 
     async def _commit_again(
