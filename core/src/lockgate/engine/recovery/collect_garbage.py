@@ -22,6 +22,7 @@ from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists, let_go_of_replaced
 from lockgate.engine.record.signs_of_life import why_at_work
 from lockgate.engine.record.summaries import read_summary
+from lockgate.engine.recovery.late_markers import delete_needless, late_markers
 from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploads
 from lockgate.engine.recovery.recover import is_remainder, recover_job
 from lockgate.engine.recovery.winner_lists import needless_lists
@@ -68,6 +69,7 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
         found += await _replaced(run, dry_run=dry_run)
         found += await _notes(run, dry_run=dry_run)
         found += await _asides(run, dry_run=dry_run)
+        found += await _markers(run, dry_run=dry_run)
         found += await _uploads(run, dry_run=dry_run)
         if not dry_run:
             await _delete_empty(run)
@@ -274,6 +276,33 @@ async def _notes(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         await run.store.delete_files(paths)
     action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
     return [Garbage(path, action, "its job committed longer ago than remember_seconds") for path in paths]
+
+
+async def _markers(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """Markers of jobs that are over. A file that one names is never deleted by it."""
+    found: list[Garbage] = []
+    try:
+        all_late = await late_markers(run)
+    except StoreError as error:
+        return [Garbage(TEMP, "failed", str(error))]
+    for late in all_late:
+        if late.problem:
+            found.append(Garbage(late.directory, "kept", late.problem))
+        if late.files:
+            why = (
+                f"its job is not there, and these files are: {', '.join(late.files[:3])}"
+                f"{f' and {len(late.files) - 3} more' if len(late.files) > 3 else ''}; they came too late, or somebody "
+                "has deleted the job's directory: find out whether they count; then delete these markers, and the "
+                "files if they do not"
+            )
+            found.append(Garbage(late.directory, "kept", why))
+        if late.needless and not dry_run:
+            await delete_needless(run, late)
+        action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
+        found += [
+            Garbage(path, action, "a marker of a job that is over, whose file is not there") for path in late.needless
+        ]
+    return found
 
 
 async def _winners(run: JobRun, *, dry_run: bool) -> list[Garbage]:
