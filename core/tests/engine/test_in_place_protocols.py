@@ -430,3 +430,20 @@ def test_what_was_being_written_of_a_list_of_winners_is_none(tmp_path: Path) -> 
     assert listed(tmp_path) == []
     gc(tmp_path)
     assert not cut.exists()
+
+
+@BOTH
+def test_an_undoing_that_was_cut_short_gives_no_file_another_ones_name(tmp_path: Path, protocol: str) -> None:
+    """What was taken out and not deleted yet was numbered once, and brought back as the first file of any manifest."""
+    job = a_job(tmp_path, protocol)
+    done(job, {"a": b"1"}, 0)
+    done(job, {"b": b"2"}, 1)
+    store = make_faulty(job)
+    store.fail_at = lambda name, subject: (
+        name.startswith("delete_") and any("/withdrawn/" in path for path in subject) and not seen(tmp_path)
+    )
+    with pytest.raises(Stop):
+        job.abort()
+    assert [path for path in (tmp_path / "_lockgate/jobs").rglob("withdrawn/*/*") if path.is_file()]
+    recover(str(tmp_path), job.job_id, undo=True, force=True)
+    assert seen(tmp_path) == {}
