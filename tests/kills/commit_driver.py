@@ -2,6 +2,7 @@
 
     python commit_driver.py '{"url": ..., "job_id": ..., "files": {"p=1/new": "content"}, "tasks": 4, "options": {}}'
 
+With `tells_setup` it says `set up` first.
 With `slow`, every rename waits that many seconds first, so that a test can stop it in the middle.
 """
 
@@ -36,6 +37,8 @@ def main() -> None:
     told = json.loads(sys.argv[1])
     job = Job(told["url"], JobOptions.resolve(told["options"]), job_id=told["job_id"])
     job.setup()
+    if told.get("tells_setup"):
+        print("set up", flush=True)
     receipts = []
     paths = sorted(told["files"])
     for task in range(told["tasks"]):

@@ -41,8 +41,10 @@ class Destination:
         run = looking_run(self.url, JobOptions.resolve(self.options))
         return Capability.REAL_DIRECTORIES in run.store.capabilities
 
-    def driver(self, files: Files, *, tasks: int = 4, slow: float = 0.0, **options: str) -> Driver:
-        """Start a driver; it says `committing` once its tasks are done."""
+    def driver(
+        self, files: Files, *, tasks: int = 4, slow: float = 0.0, tells_setup: bool = False, **options: str
+    ) -> Driver:
+        """Start a driver; it says `committing` once its tasks are done; with `tells_setup`, `set up` before them."""
         job_id = str(uuid.uuid4())
         told = {
             "url": self.url,
@@ -50,6 +52,7 @@ class Destination:
             "files": files,
             "tasks": tasks,
             "slow": slow,
+            "tells_setup": tells_setup,
             "options": self.options | options,
         }
         process = subprocess.Popen(
@@ -121,6 +124,10 @@ class Driver:
     def __init__(self, process: subprocess.Popen[str], job_id: str) -> None:
         self.process = process
         self.job_id = job_id
+
+    def wait_until_set_up(self) -> None:
+        """Until its tasks begin, if it tells."""
+        self._wait_for("set up\n")
 
     def wait_until_committing(self) -> None:
         """Until its tasks are done."""

@@ -21,6 +21,7 @@ from typing import Any
 
 from lockgate import Job, JobOptions, LockgateError
 from lockgate.api import jobs as outside
+from lockgate.api.files import files as outside_files
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import registry_of
 from lockgate.model.layout import BOOKKEEPING, JOBS
@@ -29,9 +30,13 @@ PR_SET_PTRACER = 0x59616D61
 ANY_PROCESS = ctypes.c_ulong(-1)
 
 
-def write(url: str, files: dict[str, str], options: dict[str, str], job_id: str, tasks: int = 2) -> dict[str, Any]:
-    """A whole job: setup, tasks, job commit. A character of a file's content is a byte."""
-    job = Job(url, _plain(**options), job_id=job_id)
+def write(
+    url: str, files: dict[str, str], options: dict[str, str], job_id: str, tasks: int = 2, rivals: bool = False
+) -> dict[str, Any]:
+    """A whole job: setup, tasks, job commit. A character of a file's content is a byte. With `rivals` two more attempts
+    at the first task have written a file each: one has saved its manifest, and is not committed; one has died."""
+    # By its nonce a job has the same names each time.
+    job = Job(url, _plain(**options), job_id=job_id, nonce=job_id)
     job.setup()
     receipts = []
     paths = sorted(files)
@@ -39,9 +44,16 @@ def write(url: str, files: dict[str, str], options: dict[str, str], job_id: str,
         attempt = job.task_attempt(task)
         attempt.setup()
         for path in paths[task::tasks]:
-            with attempt.open(path) as file:
+            with attempt.open(f"{path}.{attempt.tag}" if job.needs_tags else path) as file:
                 file.write(files[path].encode("latin-1"))
         receipts.append(attempt.commit())
+    for number, path in enumerate(("p=1/saved", "p=1/unsaved"), 1) if rivals else ():
+        rival = job.task_attempt(0, number)
+        rival.setup()
+        with rival.open(f"{path}.{rival.tag}" if job.needs_tags else path) as file:
+            file.write(b"of no committed attempt")
+        if path == "p=1/saved":
+            rival.commit()
     return {"files": job.commit(receipts).files}
 
 
@@ -68,6 +80,11 @@ def verify(url: str) -> dict[str, Any]:
     return {"findings": [str(finding) for finding in outside.verify(url, options=_plain()).findings]}
 
 
+def read(url: str) -> dict[str, Any]:
+    """What a reader is told to read."""
+    return {"files": [file.path for file in outside_files(url, _plain()).files]}
+
+
 def delete_jobs(url: str) -> dict[str, Any]:
     """What people and programs that tidy up do: the directories of jobs go, and what a killed process was deleting."""
     for path in (Path(url) / JOBS, *(Path(url) / BOOKKEEPING).glob(".aside-*")):
@@ -81,7 +98,7 @@ def _plain(**options: Any) -> JobOptions:
 
 
 DO: dict[str, Callable[..., dict[str, Any]]] = {
-    function.__name__: function for function in (write, recover, abort, collect_garbage, verify, delete_jobs)
+    function.__name__: function for function in (write, recover, abort, collect_garbage, verify, read, delete_jobs)
 }
 
 

@@ -14,13 +14,15 @@ WITH_OLD_NAMES: Files = {"p=0/a": "new a", "p=0/b": "new b", "p=2/q=1/a": "new a
 
 @dataclass(frozen=True)
 class JobKind:
-    """A job over what an older one has committed. `refused`: its commit must not take effect."""
+    """A job over what an older one has committed. `refused`: its commit must not take effect. `rivals`: it has task
+    attempts that are not committed, one that saves its manifest and one that does not."""
 
     name: str
     new: Files
     options: dict[str, str]
     old: Files = field(default_factory=lambda: OLD)
     refused: bool = False
+    rivals: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -35,6 +37,16 @@ class JobKind:
         """Whether all that it stages is in the job's own directory: what v1 leaves in `_temporary` is nobody's that gc
         knows, once somebody has deleted that."""
         return self.options.get("protocol") != "v1"
+
+    @property
+    def commits_by_record(self) -> bool:
+        """Whether the record is the commit point, which `_SUCCESS` follows."""
+        return self.rivals or not self.marks_success
+
+    @property
+    def leaves_dead_attempts(self) -> bool:
+        """Whether a file stays whose task attempt saved nothing of it, as `direct` says of itself."""
+        return self.options.get("protocol") == "direct"
 
     @property
     def marks_success(self) -> bool:
@@ -79,4 +91,13 @@ KINDS = [
     _kind("replace, old names, by v1", WITH_OLD_NAMES, conflict="replace", protocol="v1"),
     # In partitions that are there: directories that its tasks have made stay when a job is undone.
     _kind("append, new names, by v2", WITH_NEW_FILES, protocol="v2", accept_unsafe="true"),
+    *(
+        JobKind(
+            f"append, new names, by {protocol}",
+            WITH_NEW_FILES,
+            {"protocol": protocol, "accept_unsafe": "true"},
+            rivals=True,
+        )
+        for protocol in ("direct", "stocator", "markers")
+    ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,9 @@ from lockgate.model.layout import ENDED_SUFFIX, JobLayout, is_aside
 from system_calls import Call, Kill
 
 JOB = "the-job"
+
+RIVALS = ("p=1/saved", "p=1/unsaved")
+"""What attempts write that are not committed, one of which saves its manifest."""
 
 Tree = dict[str, str | None]
 """Files with their contents, directories with None."""
@@ -41,10 +45,13 @@ class World:
         self.drivers = drivers
         self.kind = kind
         self.old: Tree = {}
+        self.undone: Tree = {}
+        """What must be there once the job is undone: the old, and what the protocol leaves of attempts that died."""
 
     @property
     def job(self) -> dict[str, object]:
-        return {"url": str(self.root), "files": self.kind.new, "options": self.kind.options, "job_id": JOB}
+        told = {"url": str(self.root), "files": self.kind.new, "options": self.kind.options, "job_id": JOB}
+        return {**told, "rivals": True} if self.kind.rivals else told
 
     def begin_anew(self) -> None:
         """What the older job has left, and nothing else."""
@@ -53,7 +60,26 @@ class World:
         if self.kind.old:
             end = self.drivers.do("write", url=str(self.root), files=self.kind.old, options={}, job_id="the-old")
             assert not end.error, end
-        self.old = self.tree()
+        self.old = self.undone = self.tree()
+
+    def kill_driver(self, moment: Moment) -> None:
+        """Begin anew, and kill the job's driver."""
+        self.begin_anew()
+        self.drivers.kill(moment.kill, "write", **self.job)
+        if self.kind.leaves_dead_attempts:
+            self.undone = self.old | self._unsaved()
+
+    def _unsaved(self) -> Tree:
+        """The files of which no manifest is saved."""
+        saved = [path.read_text() for path in self.root.glob("_lockgate/jobs/*/**/*-manifest.json*")]
+        new = {path: content for path, content in self.tree().items() if path in {*self.kind.new, *RIVALS}}
+        return {path: content for path, content in new.items() if not any(f'/{path}"' in text for text in saved)}
+
+    def read(self) -> set[str]:
+        """What `lockgate.files` tells a reader to read."""
+        end = self.drivers.do("read", url=str(self.root))
+        assert not end.error, end
+        return {plain_name(path) for path in end.told["files"]}
 
     def recover(self, *, undo: bool) -> End:
         """Finish or undo the job, by a process that knows nothing of it; where there is no trace of the job, as before
@@ -63,10 +89,11 @@ class World:
         return replace(end, told={"outcome": "nothing"}) if nothing else end
 
     def tree(self) -> Tree:
-        """All that is there."""
+        """All that is there, by names without the tags of task attempts."""
+        found = {str(path.relative_to(self.root)): path for path in sorted(self.root.rglob("*"))}
         return {
-            str(path.relative_to(self.root)): path.read_text("utf-8", "surrogateescape") if path.is_file() else None
-            for path in sorted(self.root.rglob("*"))
+            plain_name(name): path.read_text("utf-8", "surrogateescape") if path.is_file() else None
+            for name, path in found.items()
         }
 
     def moments(self) -> tuple[list[Moment], Tree]:
@@ -79,7 +106,7 @@ class World:
         claimed = made[0] if made else len(changes)
         if self.kind.refused:
             committed = len(changes)
-        elif not self.kind.marks_success:
+        elif self.kind.commits_by_record:
             committed = made[-1]
         else:
             committed = next(at for at, call in enumerate(changes) if call.paths[-1] == f"{self.root}/_SUCCESS")
@@ -112,7 +139,7 @@ class World:
         hidden = [path for path in self.tree() if "/." in path]
         assert not hidden, f"{story}: left aside by gc: {hidden}"
         left = self.tree()
-        found, expected = _without_bookkeeping(left), _without_bookkeeping(self.old if new is None else new)
+        found, expected = _without_bookkeeping(left), _without_bookkeeping(self.undone if new is None else new)
         assert found.keys() == expected.keys(), f"{story}: {sorted(found.keys() ^ expected.keys())}"
         note = JobLayout(JOB).ended
         if new is None:
@@ -150,6 +177,14 @@ class World:
 
     def _is_below(self, call: Call) -> bool:
         return any(path.startswith(f"{self.root}/") for path in call.paths)
+
+
+_TAG = re.compile(r"-attempt_lg[0-9a-f]{16}_\d+_m_\d+_\d+|(?<=[a-z])\.[0-9a-f]{16}(?=\Z|\.)")
+
+
+def plain_name(path: str) -> str:
+    """The name that a file was given, without what tells its task attempt."""
+    return path if path.startswith("_") else _TAG.sub("", path)
 
 
 def _is_record(call: Call) -> bool:

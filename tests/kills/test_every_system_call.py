@@ -31,6 +31,17 @@ def abort(world: World) -> None:
     assert end.error in ("", "JobNotFound"), end
 
 
+def judge_readers(world: World, moment: Moment) -> None:
+    """Who reads by `lockgate.files` sees the older job's files, and this one's once it has committed, whoever
+    has to end it yet."""
+    old = {path for path, content in world.old.items() if content is not None and not path.startswith("_")}
+    right = old | set(world.kind.new) if moment.committed else old
+    # Of a file whose attempt has saved nothing, nobody can know.
+    unknown = {path for path in world.undone if path not in world.old}
+    found = world.read()
+    assert right <= found <= right | unknown, f"{world.kind}: {moment}: seen are {sorted(found ^ right)}"
+
+
 def recover_and_judge(world: World, moment: Moment, new: Tree, *, undo: bool) -> None:
     story = f"{world.kind}: {moment}, then {'undone' if undo else 'finished'}"
     end = world.recover(undo=undo)
@@ -69,8 +80,9 @@ def test_resumable_when_a_driver_is_killed_at_any_system_call(
     cases = list(itertools.product(moments, (False, True)))
 
     def judge(moment: Moment, undo: bool) -> None:
-        world.begin_anew()
-        drivers.kill(moment.kill, "write", **world.job)
+        world.kill_driver(moment)
+        if kind.rivals:
+            judge_readers(world, moment)
         recover_and_judge(world, moment, new, undo=undo)
 
     judge_each(cases if every else chance.sample(cases, min(SAMPLE, len(cases))), judge)
@@ -99,8 +111,7 @@ def test_resumable_when_recovery_is_killed_at_any_system_call(
     between = [moment for moment in moments if moment.claimed and not moment.committed]
 
     def stop_driver(moment: Moment) -> None:
-        world.begin_anew()
-        drivers.kill(moment.kill, "write", **world.job)
+        world.kill_driver(moment)
 
     cases: list[tuple[Moment, Moment, bool, bool]] = []
     for moment in between[::6] if every else chance.sample(between, 2):

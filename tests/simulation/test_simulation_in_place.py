@@ -1,4 +1,4 @@
-"""Jobs whose files are seen before they commit: direct, stocator and emrfs; and each with one thing wrong."""
+"""Jobs whose files are seen before they commit: direct, stocator, emrfs and markers; and each with one thing wrong."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from lockgate.model.layout import WINNERS
 from lockgate.model.summary import CommittedFile, encode_file_list
 from lockgate.plugins.builtin.direct_protocol import DIRECT
 from lockgate.plugins.builtin.emrfs_protocol import EMRFS
+from lockgate.plugins.builtin.markers_protocol import MARKERS
 from lockgate.plugins.builtin.stocator_protocol import STOCATOR
 from lockgate.protocols.emrfs import task_commit as emrfs
 from lockgate.protocols.in_place import protocol as in_place
+from lockgate.protocols.markers import protocol as markers
+from lockgate.protocols.markers import take_out
 from lockgate.protocols.stocator import protocol as stocator
 from lockgate.protocols.stocator.winners import files_of_job, own_tag
 from simworld.early_judges import EarlyJudges
@@ -34,7 +37,8 @@ FEATURES = (Feature.EQUAL, Feature.TRANSACTIONS, Feature.ATTEMPTS, Feature.NAMES
 def scenarios(protocol: Protocol, seeds: range) -> Iterator[tuple[int, Scenario]]:
     """Those of the seeds, on a store that the protocol takes, with policies that it takes."""
     for seed in seeds:
-        scenario = scenario_of(seed, FEATURES)
+        # With markers, one that writes on is found out, as far as its job is not over.
+        scenario = scenario_of(seed, (*FEATURES, *([Feature.LINGERING] if protocol.announces_files else ())))
         if len({job.job_id for job in scenario.jobs}) < len(scenario.jobs):
             continue
         if not protocol.needs <= profile_of(scenario.store).capabilities or seed % 4 == 0:
@@ -53,7 +57,7 @@ def play(protocol: Protocol, seed: int, scenario: Scenario) -> History:
     return play_any(seed, scenario, judges=judges)
 
 
-@pytest.mark.parametrize("protocol", [DIRECT, STOCATOR, EMRFS], ids=lambda protocol: protocol.name)
+@pytest.mark.parametrize("protocol", [DIRECT, STOCATOR, EMRFS, MARKERS], ids=lambda protocol: protocol.name)
 def test_what_is_promised_holds_in_every_history(protocol: Protocol) -> None:
     committed = 0
     for seed, scenario in scenarios(protocol, range(150)):
@@ -120,6 +124,61 @@ def saves_no_intent() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def writes_before_the_marker() -> Iterator[None]:
+    """A file's marker is made only when the file is there: one that dies in between leaves a file that nobody finds."""
+
+    async def later(self, run, path):
+        announced[run.task_attempt_id] = path
+
+    async def commit_task(run, attempt, written, counters, *, scan=False):
+        for path in written or {}:
+            await announce(run, path)
+        return await commit(run, attempt, written, counters, scan=scan)
+
+    announced: dict[str, str] = {}
+    announce, commit = markers.announce.announce_file, markers.task_commit.commit_task
+    with (
+        patch.object(markers.MarkersProtocol, "announce_file", later),
+        patch.object(markers.task_commit, "commit_task", commit_task),
+    ):
+        yield
+
+
+@contextmanager
+def does_not_reconcile() -> Iterator[None]:
+    """A job commits, and leaves what its markers name and it does not count."""
+
+    async def nothing(run, plan, marked):
+        pass
+
+    with patch.object(take_out, "take_out_uncommitted", nothing):
+        yield
+
+
+@contextmanager
+def rolls_back_by_manifests_alone() -> Iterator[None]:
+    """An undoing believes no marker: what an attempt has written that saved nothing stays."""
+
+    async def nothing(run):
+        return ()
+
+    with patch.object(take_out, "paths_marked", nothing):
+        yield
+
+
+@contextmanager
+def takes_no_care_of_who_counts() -> Iterator[None]:
+    """The reconciliation goes by the files of the first pinned attempt alone: those of the others are deleted."""
+    really = take_out.take_out_uncommitted
+
+    async def first_alone(run, plan, marked):
+        await really(run, replace(plan, pins=plan.pins[:1], entries=list(plan.entries)[:1]), marked)
+
+    with patch.object(take_out, "take_out_uncommitted", first_alone):
+        yield
+
+
 MUTANTS: dict[str, tuple[Protocol, Callable[[], AbstractContextManager[None]]]] = {
     mutant.__name__: (protocol, mutant)
     for protocol, mutant in (
@@ -127,6 +186,10 @@ MUTANTS: dict[str, tuple[Protocol, Callable[[], AbstractContextManager[None]]]] 
         (STOCATOR, forgets_who_died),
         (STOCATOR, lists_before_it_is_decided),
         (EMRFS, saves_no_intent),
+        (MARKERS, writes_before_the_marker),
+        (MARKERS, does_not_reconcile),
+        (MARKERS, rolls_back_by_manifests_alone),
+        (MARKERS, takes_no_care_of_who_counts),
     )
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from pathlib import Path
 
 import lockgate
@@ -335,3 +336,47 @@ def test_what_hudi_keeps_beside_them_is_no_garbage(tmp_path: Path) -> None:
     (tmp_path / ".hoodie/.temp/20240817173605000").mkdir(parents=True)
     assert collect_garbage(tmp_path, options=JobOptions(alive_seconds=0)) == []
     assert (tmp_path / ".hoodie/.temp/20240817173605000").exists()
+
+
+def test_gc_names_files_of_a_job_that_is_over_and_deletes_only_markers_that_name_none(tmp_path: Path) -> None:
+    """Where directories are not real, an attempt that comes too late leaves its marker, and its file."""
+    late = tmp_path / ".hoodie/.temp/over/p=1"
+    late.mkdir(parents=True)
+    for name in ("there", "gone"):
+        (late / f"{name}.marker.CREATE").touch()
+    (tmp_path / "p=1").mkdir()
+    (tmp_path / "p=1/there").write_bytes(b"late, or committed by a job whose directory is gone")
+    options = JobOptions(alive_seconds=0)
+    found = {each.path: each for each in collect_garbage(str(tmp_path), options=options)}
+    assert found[".hoodie/.temp/over/p=1/gone.marker.CREATE"].action == "deleted"
+    assert found[".hoodie/.temp/over"].action == "kept"
+    assert "p=1/there" in found[".hoodie/.temp/over"].why
+    assert (tmp_path / "p=1/there").exists()
+    assert [path.name for path in late.iterdir()] == ["there.marker.CREATE"]
+    (tmp_path / "p=1/there").unlink()
+    collect_garbage(str(tmp_path), options=options)
+    assert not (tmp_path / ".hoodie").exists()
+
+
+def test_gc_leaves_the_markers_of_a_job_that_is_there_and_those_of_a_hudi_table(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    begun(job, {"a-TAG": b"a"})
+    (marker,) = [path for path in (tmp_path / ".hoodie").rglob("*") if path.is_file()]
+    (file,) = tmp_path.glob("a-*")
+    file.unlink()
+    collect_garbage(str(tmp_path))
+    assert marker.exists()
+    shutil.rmtree(tmp_path / "_lockgate")
+    (tmp_path / ".hoodie/hoodie.properties").touch()
+    collect_garbage(str(tmp_path), options=JobOptions(alive_seconds=0))
+    assert marker.exists()
+
+
+def test_readers_see_no_file_of_a_job_that_has_not_committed_saved_or_not(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_bytes(b"theirs")
+    job = a_job(tmp_path)
+    begun(job, {"dead-TAG": b"dead"}, 0, 1)
+    receipt = done(job, {"a-TAG": b"a"})
+    assert [file.path for file in lockgate.files(tmp_path).files] == ["theirs"]
+    job.commit([receipt])
+    assert len(lockgate.files(tmp_path).files) == 2

@@ -10,7 +10,7 @@ import lockgate
 import pytest
 from faulty_store import Stop, make_faulty
 from lockgate import Job, JobOptions, Receipt
-from lockgate.api.jobs import abort, jobs, recover
+from lockgate.api.jobs import abort, collect_garbage, jobs, recover
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.errors import (
     CapabilityMissing,
@@ -27,6 +27,7 @@ from lockgate.errors import (
     UsageError,
 )
 from lockgate.model.capabilities import Capability
+from lockgate.model.summary import CommittedFile, encode_file_list
 from lockgate.stores.local import LocalStore
 
 BOTH = pytest.mark.parametrize("protocol", ["direct", "stocator"])
@@ -437,3 +438,69 @@ def test_continuity_the_directory_of_a_job_that_is_over_is_not_made_again(
     with pytest.raises(FileMissing, match="is over"):
         attempt.open(f"p=1/second-{attempt.tag}")
     assert not (tmp_path / "p=1").exists()
+
+
+def gc(root: Path) -> dict[str, str]:
+    return {found.path: found.action for found in collect_garbage(str(root), options=JobOptions(alive_seconds=0))}
+
+
+def test_gc_lets_go_of_a_list_of_winners_once_none_of_its_files_is_there(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        job = a_job(tmp_path, "stocator")
+        job.commit([done(job, {f"{name}-a": b"a", f"{name}-b": b"b"})])
+    lists = sorted(path.name for path in (tmp_path / "_lockgate/winners").iterdir())
+    assert len(lists) == 2
+    assert gc(tmp_path) == {}
+    (gone,) = tmp_path.glob("first-a*")
+    gone.unlink()
+    assert gc(tmp_path) == {}
+    assert listed(tmp_path) == ["first-b", "second-a", "second-b"]
+    (gone,) = tmp_path.glob("first-b*")
+    gone.unlink()
+    assert list(gc(tmp_path).values()) == ["deleted"]
+    assert len(list((tmp_path / "_lockgate/winners").iterdir())) == 1
+    assert listed(tmp_path) == ["second-a", "second-b"]
+
+
+def test_gc_keeps_a_list_of_winners_whose_files_may_come_back(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "stocator")
+    job.commit([done(job, {"a": b"a"})])
+    replacing = Job(tmp_path, JobOptions(conflict="replace", on_failure="leave"))
+    replacing.setup()
+    receipt = done(replacing, {"b": b"b"})
+    make_faulty(replacing).fail_at = lambda name, subject: "_SUCCESS-" in str(subject)
+    with pytest.raises((Stop, CommitFailed)):
+        replacing.commit([receipt])
+    assert "a" not in seen(tmp_path)
+    assert "deleted" not in gc(tmp_path).values()
+    recover(str(tmp_path), replacing.job_id, undo=True, force=True)
+    assert listed(tmp_path) == ["a"]
+
+
+def test_what_was_being_written_of_a_list_of_winners_is_none(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "stocator")
+    begun(job, {"a": b"a"})
+    (written,) = tmp_path.glob("a-attempt*")
+    (tmp_path / "_lockgate/winners").mkdir()
+    cut = tmp_path / "_lockgate/winners/.lockgate-0123456789abcdef0123456789abcdef.tmp"
+    cut.write_bytes(encode_file_list(iter([CommittedFile(written.name, 1, "")])))
+    assert listed(tmp_path) == []
+    gc(tmp_path)
+    assert not cut.exists()
+
+
+@BOTH
+def test_an_undoing_that_was_cut_short_gives_no_file_another_ones_name(tmp_path: Path, protocol: str) -> None:
+    """What was taken out and not deleted yet was numbered once, and brought back as the first file of any manifest."""
+    job = a_job(tmp_path, protocol)
+    done(job, {"a": b"1"}, 0)
+    done(job, {"b": b"2"}, 1)
+    store = make_faulty(job)
+    store.fail_at = lambda name, subject: (
+        name.startswith("delete_") and any("/withdrawn/" in path for path in subject) and not seen(tmp_path)
+    )
+    with pytest.raises(Stop):
+        job.abort()
+    assert [path for path in (tmp_path / "_lockgate/jobs").rglob("withdrawn/*/*") if path.is_file()]
+    recover(str(tmp_path), job.job_id, undo=True, force=True)
+    assert seen(tmp_path) == {}

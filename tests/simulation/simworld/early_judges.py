@@ -12,21 +12,28 @@ In the end, when an operator has come:
 
 - **complete**: what was there before, and all that was committed, is there.
 - **exclusive**: of what no job has committed only that stays which the protocol does not promise to take out: written
-  by an attempt of which nothing is saved (`direct`), or after its job was over (`direct`, `stocator`).
+  by an attempt of which nothing is saved (`direct`), or after its job was over (`direct`, `stocator`, `markers`).
 - **winners**: the lists that `stocator` leaves name exactly what its jobs have committed.
-- **resumable**, **cleaned up**: no directory of a job is left, and no upload that somebody knows.
+- **resumable**, **cleaned up**: no directory of a job is left, no upload that somebody knows, and no marker but of late
+  attempts.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from lockgate.model.hudi_markers import TABLE, TEMP
 from lockgate.model.layout import JOBS, SUCCESS, WINNERS, JobLayout, is_reserved
 from lockgate.model.phases import Phase
 from lockgate.model.summary import decode_lines, decode_summary
 
 from simworld.disk import Stored
 from simworld.judges import Judges, Written, is_internal
+
+
+def is_no_data(path: str) -> bool:
+    """Whether a path is committers' own, or Hudi's."""
+    return is_reserved(path) or path.startswith(f"{TABLE}/")
 
 
 class EarlyJudges(Judges):
@@ -45,6 +52,8 @@ class EarlyJudges(Judges):
         """The files of which a manifest, or an intent, was saved ever."""
         self.saved_at: dict[Written, int] = {}
         """And after how many changes first."""
+        self.marked_at: dict[str, int] = {}
+        """After how many changes each of Hudi's markers was made."""
 
     def _promises(self, name: str) -> bool:
         """Whether the protocol that is played has this attribute."""
@@ -53,8 +62,10 @@ class EarlyJudges(Judges):
     # What the disk tells.
 
     def saw_put(self, actor: str, path: str, new: Stored, old: Stored | None) -> None:
-        if is_reserved(path):
-            if path.startswith(f"{WINNERS}/"):
+        if path.startswith(f"{TEMP}/"):
+            self.marked_at[path] = self.changes
+        if is_no_data(path):
+            if path.startswith((f"{WINNERS}/", f"{TABLE}/")):
                 self.changes += 1
                 return
             super().saw_put(actor, path, new, old)
@@ -88,6 +99,9 @@ class EarlyJudges(Judges):
             self.accuse("continuity", f"{actor} added {path} after {job.directory} was over")
 
     def saw_move(self, actor: str, source: str, target: str, moved: Stored, old: Stored | None) -> None:
+        if target.startswith(f"{TABLE}/"):
+            self.changes += 1
+            return
         if target == SUCCESS:
             self.changes += 1
             self._mark_comes(actor, source, moved)
@@ -104,8 +118,8 @@ class EarlyJudges(Judges):
             self._came(actor, target, moved)
 
     def saw_removal(self, actor: str, path: str, gone: Stored) -> None:
-        if is_reserved(path):
-            if path.startswith(f"{WINNERS}/"):
+        if is_no_data(path):
+            if path.startswith((f"{WINNERS}/", f"{TABLE}/")):
                 self.changes += 1
                 return
             super().saw_removal(actor, path, gone)
@@ -140,7 +154,7 @@ class EarlyJudges(Judges):
 
     def judge_end(self, *, settled: bool) -> None:
         """Nothing is at work any more."""
-        seen = {path: stored for path, stored in self.disk.files.items() if not is_reserved(path)}
+        seen = {path: stored for path, stored in self.disk.files.items() if not is_no_data(path)}
         for path, content in sorted(self.expected.items()):
             if path not in seen or seen[path].content != content:
                 self.accuse("complete", f"in the end {path}, which was committed, is not there as it was")
@@ -156,6 +170,8 @@ class EarlyJudges(Judges):
             self.accuse("complete", f"in the end _SUCCESS is of {found!r}, and should be of {self.expected_mark!r}")
         if settled and self.names_tell and (uploads := self.left_uploads()):
             self.accuse("cleaned up", f"after recovery these uploads are pending: {uploads[:3]}")
+        if settled and (left := [path for path in self.disk.below(TEMP) if not self._came_late(path)]):
+            self.accuse("cleaned up", f"after recovery there are markers left: {left[:3]}")
         if settled and (left := self.disk.below(JOBS)):
             self.accuse("resumable", f"after recovery there is left: {left[:3]}")
 
@@ -169,11 +185,18 @@ class EarlyJudges(Judges):
         # Where nothing of the job's end was seen, its attempts came when its setup was undone, or had failed.
         late = self.written_at[path] >= self.over_at.get(job_id, 0)
         committed = self.was_committed(job_id)
+        if self.played == "markers":
+            return "" if late else "though its marker had named it"
         if self.played == "stocator":
             # Losers of a job that has committed go as far as that can be done.
             return "" if late or committed else "and its job did not commit"
         saved_in_time = label in self.ever_saved and not late
         return "though a manifest had named it" if saved_in_time and not self._saved_late(label) else ""
+
+    def _came_late(self, path: str) -> bool:
+        """Whether a marker was made when its job was on its way to its end: nobody promises to come back for it."""
+        job_id = path.removeprefix(f"{TEMP}/").partition("/")[0]
+        return self.marked_at.get(path, 0) >= self.over_at.get(job_id, 0)
 
     def _saved_late(self, label: Written) -> bool:
         """Whether its manifest came when the job had its end already: then only the attempt itself could take it out,
@@ -192,5 +215,5 @@ class EarlyJudges(Judges):
         for job in (*self.ended, *self.jobs.values()):
             prefix = JobLayout(job.directory).winners_of("").removesuffix("files")
             own = [names for path, names in listed.items() if path.startswith(prefix)]
-            if job.committed and set(job.files) not in own:
+            if job.committed and job.files and set(job.files) not in own:
                 self.accuse("winners", f"{prefix}* name {own}, committed were {sorted(job.files)}")

@@ -621,11 +621,14 @@ class World:
             await asyncio.sleep(plan.pause)
             if store.actor.dead:
                 await self.loop.create_future()
-            if self.ether.profile.protocol == MANIFEST.name:
+            if self.ether.profile.protocol == MANIFEST.name and not run.protocol.announces_files:
                 store.write_output(f"{directory}/more-{number}", b"more", None)
             else:
                 path = f"p=1/more-{number}-{run.layout.job_id}{tag}"
                 store.writes = Written(*store.writes[:2], path) if isinstance(store.writes, Written) else None
+                if run.protocol.announces_files:
+                    await run.protocol.set_up_directory(run, parent_of(path))
+                    await run.protocol.announce_file(run, path)
                 run.protocol.open_file(run, 100 + number, path, nonce).close()
 
     async def _commit_again(
@@ -787,6 +790,8 @@ class World:
         for job in self.scenario.jobs:
             self.markers[job.run] = self.markers.get(job.again_of) or f"{self.random.getrandbits(64):016x}"
         shared = {job.options.txn_id for job in self.scenario.jobs if job.options.txn_id}
+        # Where files are announced, who sets a job up ends those of dead writers.
+        shared |= {job.run for job in self.scenario.jobs if PROTOCOLS[job.options.protocol].announces_files}
         together = {job.job_id for job in self.scenario.jobs} if shared else set()
         for job in self.scenario.jobs:
             self._introduce(job)

@@ -29,6 +29,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `JOB/commit.json`, `commit-0001.json`, …            | the commit record, one file a step; all attempts share it |
 | `ATTEMPT/unmoved/_{ordinal}`                        | a staged file that a rollback found where its task left it |
 | `ATTEMPT/withdrawn/_{ordinal}`                      | what a rollback took out of the destination |
+| `ATTEMPT/withdrawn/{who}/_{hash of its path}`       | what `direct` and `stocator` are taking out of it |
 | `ATTEMPT/_SUCCESS-{nonce}.tmp`                      | the summary, ready to be renamed |
 | `ATTEMPT/_SUCCESS-{nonce}.revoked`                  | that summary, when a rollback came before its rename |
 | `ATTEMPT/_SUCCESS-before`                           | the old `_SUCCESS`, with `delete_success_at_setup` |
@@ -500,6 +501,9 @@ def record_sequence(name: str) -> int | None:
 FILE_LISTS = f"{BOOKKEEPING}/commits"
 """The directory of the lists of files of large commits, and of the notes that jobs have committed."""
 
+MARKERS = ".hoodie/.temp"
+"""The directory of the directories of Hudi's markers."""
+
 WINNERS = f"{BOOKKEEPING}/winners"
 """The directory of the lists of files that count."""
 
@@ -514,9 +518,9 @@ MARKERS = ".hoodie/.temp"
 def is_aside(path: str) -> bool:
     """Whether a path is of no job: a store's file aside, a tree that was being deleted, or a probe, all of them
     short-lived; or something in one of them."""
-    if path.startswith((f"{FILE_LISTS}/", f"{TRANSACTIONS}/")):
+    if path.startswith((f"{FILE_LISTS}/", f"{TRANSACTIONS}/", f"{WINNERS}/")):
         return is_unfinished(path)
-    above = f"{TEMPORARY}|{BOOKKEEPING}|{re.escape(MARKERS)}"
+    above = "|".join(map(re.escape, (TEMPORARY, BOOKKEEPING, MARKERS)))
     return re.match(rf"(?:{above})/(?:\.aside-|probe-)[0-9a-f]+(?:/|$)", path) is not None
 
 

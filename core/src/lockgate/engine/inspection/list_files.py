@@ -2,7 +2,8 @@
 
 With the protocols `direct`, `v2`, `emrfs` and `stocator` files are in place before their job commits. What is known of
 each file comes from `_SUCCESS`, from the lists of winners that `stocator` leaves, from the manifests of jobs that have
-not committed, and from the names of `stocator`'s files, of which one counts only if a list says so.
+not committed, from the names of `stocator`'s files, of which one counts only if a list says so, and from the tags in
+the names of `markers`' files, as long as their job is not over.
 
 The destination is listed first, and what is known is read after it: a file that was seen is judged by what is known
 later, and a job that has committed meanwhile is shown with all of its files, since those are asked for by name.
@@ -25,7 +26,8 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.errors import LockgateError, OptionError, PathError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import SUCCESS, WINNERS, JobLayout
+from lockgate.model.hudi_markers import tagged_by
+from lockgate.model.layout import SUCCESS, WINNERS, JobLayout, is_unfinished
 from lockgate.model.manifest import peek_manifest
 from lockgate.model.phases import Phase
 from lockgate.model.spooled import windows
@@ -91,6 +93,10 @@ async def list_files(run: JobRun) -> TableFiles:
                 )
             if state.problem:
                 doubts.append(f"job {state.job_id} cannot be read: {state.problem}")
+        for job_id, nonces in (await _nonces_of_announced(run, open_jobs, doubts)).items():
+            for path in found:
+                if path not in listed and tagged_by(path, nonces):
+                    left_out[path] = f"job {job_id} has not committed"
         for path in found:
             if parse_name(path) is not None and path not in listed:
                 left_out[path] = "its task attempt is not among the winners of a committed job"
@@ -175,7 +181,8 @@ async def _winners(run: JobRun, open_jobs: Sequence[JobState], doubts: list[str]
     undone: it counts unless the job is there, and has not committed. Lists of earlier jobs of the same id count."""
     winners: dict[str, CommittedFile] = {}
     own = {path for state in open_jobs for path in await _lists_of(run, state.layout)}
-    paths = [status.path for status in await list_all(run.store, WINNERS) if status.path not in own]
+    paths = [status.path for status in await list_all(run.store, WINNERS)]
+    paths = [path for path in paths if path not in own and not is_unfinished(path)]
     for some in windows(paths, run.options.files_read_at_once):
         contents = await run.store.read_files(some, bytes_max=SUMMARY_BYTES_MAX)
         for path, content in zip(some, contents, strict=True):
@@ -241,6 +248,24 @@ async def _saved_by(run: JobRun, layout: JobLayout, doubts: list[str]) -> set[tu
             except (LockgateError, PathError) as error:
                 doubts.append(f"a manifest of job {layout.job_id} cannot be read: {error.what}")
     return targets
+
+
+async def _nonces_of_announced(run: JobRun, open_jobs: Sequence[JobState], doubts: list[str]) -> dict[str, set[str]]:
+    """The nonces of every attempt at those of the jobs whose files are known by their names from the first byte on."""
+    found: dict[str, set[str]] = {}
+    for state in open_jobs:
+        for layout in await every_attempt(dataclasses.replace(run, layout=state.layout)):
+            try:
+                marker = await read_marker_of(run, layout)
+            except StoreError:
+                raise
+            except LockgateError as error:
+                doubts.append(f"the marker of job {state.job_id} cannot be read: {error.what}")
+                continue
+            protocol = run.hooks.protocols().get(str(marker.options.get("protocol"))) if marker else None
+            if marker is not None and protocol is not None and protocol.announces_files:
+                found.setdefault(state.job_id, set()).add(marker.nonce)
+    return found
 
 
 def _of_unlisted(files: Iterable[TableFile], open_jobs: Sequence[JobState]) -> list[str]:

@@ -22,31 +22,33 @@ from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists, let_go_of_replaced
 from lockgate.engine.record.signs_of_life import why_at_work
 from lockgate.engine.record.summaries import read_summary
+from lockgate.engine.recovery.late_markers import delete_needless, late_markers
 from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploads
 from lockgate.engine.recovery.recover import is_remainder, recover_job
+from lockgate.engine.recovery.winner_lists import needless_lists
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, LockgateError, OptionError, StoreError
 from lockgate.model.files import FileStatus
+from lockgate.model.hudi_markers import TABLE, TEMP
 from lockgate.model.layout import (
     BOOKKEEPING,
     ENDED_SUFFIX,
     FILE_LISTS,
     JOBS,
-    MARKERS,
     REPLACED,
     SUCCESS,
     TEMPORARY,
     TRANSACTIONS,
+    WINNERS,
     JobLayout,
     is_aside,
 )
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
-from lockgate.model.urls import parent_of
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,11 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
     with run.stage("collect_garbage"):
         found = [await _job(run, layout_state, dry_run=dry_run) for layout_state in await _states(run)]
         found += await _file_lists(run, dry_run=dry_run)
+        found += await _winners(run, dry_run=dry_run)
         found += await _replaced(run, dry_run=dry_run)
         found += await _notes(run, dry_run=dry_run)
         found += await _asides(run, dry_run=dry_run)
+        found += await _markers(run, dry_run=dry_run)
         found += await _uploads(run, dry_run=dry_run)
         if not dry_run:
             await _delete_empty(run)
@@ -75,7 +79,7 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
 async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     """What a store wrote aside, or was deleting, or a probe left, when its process was killed."""
     found: list[FileStatus] = []
-    for directory in (TEMPORARY, BOOKKEEPING, FILE_LISTS, TRANSACTIONS, MARKERS):
+    for directory in (TEMPORARY, BOOKKEEPING, FILE_LISTS, TRANSACTIONS, WINNERS, TEMP):
         async for page in run.store.list_directory(directory):
             found += [
                 status
@@ -86,9 +90,6 @@ async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     if not dry_run:
         await run.store.delete_files([status.path for status in found if not status.is_directory])
         await run.store.delete_directories([status.path for status in found if status.is_directory])
-        if any(parent_of(status.path) == MARKERS for status in found):
-            # Only then are they known to be no Hudi table's.
-            await run.store.delete_empty_directories([MARKERS, parent_of(MARKERS)])
     action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
     return [Garbage(status.path, action, "left over from a process that was killed") for status in found]
 
@@ -109,7 +110,9 @@ async def _delete_empty(run: JobRun) -> None:
     jobs: list[str] = []
     for place in (JOBS, TEMPORARY):
         jobs += [status.path for status in await list_all(run.store, place) if status.is_directory]
-    await run.store.delete_empty_directories([*jobs, JOBS, TEMPORARY, REPLACED, BOOKKEEPING])
+    await run.store.delete_empty_directories([*jobs, JOBS, TEMPORARY, REPLACED, WINNERS, BOOKKEEPING])
+    if [status.path for status in await list_all(run.store, TABLE)] == [TEMP]:
+        await run.store.delete_empty_directories([TEMP, TABLE])
 
 
 async def _states(run: JobRun) -> list[JobState]:
@@ -280,6 +283,49 @@ async def _notes(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         await run.store.delete_files(paths)
     action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
     return [Garbage(path, action, "its job committed longer ago than remember_seconds") for path in paths]
+
+
+async def _markers(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """Markers of jobs that are over. A file that one names is never deleted by it."""
+    found: list[Garbage] = []
+    try:
+        all_late = await late_markers(run)
+    except StoreError as error:
+        return [Garbage(TEMP, "failed", str(error))]
+    for late in all_late:
+        if late.problem:
+            found.append(Garbage(late.directory, "kept", late.problem))
+        if late.files:
+            why = (
+                f"its job is not there, and these files are: {', '.join(late.files[:3])}"
+                f"{f' and {len(late.files) - 3} more' if len(late.files) > 3 else ''}; they came too late, or somebody "
+                "has deleted the job's directory: find out whether they count; then delete these markers, and the "
+                "files if they do not"
+            )
+            found.append(Garbage(late.directory, "kept", why))
+        if late.needless and not dry_run:
+            await delete_needless(run, late)
+        action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
+        found += [
+            Garbage(path, action, "a marker of a job that is over, whose file is not there") for path in late.needless
+        ]
+    return found
+
+
+async def _winners(run: JobRun, *, dry_run: bool) -> list[Garbage]:
+    """Lists of winners whose files are all gone."""
+
+    async def at_rest() -> bool:
+        return not any(_may_list(state) for state in await _states(run))
+
+    try:
+        paths = await needless_lists(run, at_rest)
+    except StoreError as error:
+        return [Garbage(WINNERS, "failed", str(error))]
+    if not dry_run:
+        await run.store.delete_files(paths)
+    action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
+    return [Garbage(path, action, "none of the files that it lists is there any more") for path in paths]
 
 
 async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:

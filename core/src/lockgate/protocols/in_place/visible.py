@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from lockgate.engine.renames.roll_back import return_what_is_not_ours, withdraw
-from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CapabilityMissing, FileMissing
@@ -66,10 +66,13 @@ async def _withdraw(run: JobRun, entries: Sequence[Entry]) -> list[str]:
             await run.store.make_directories([place], within=run.layout.attempt_directory)
         except FileMissing:  # the job is over
             return await _delete_seen(run, entries)
-    files = [(entry, f"{place}/_{number}") for number, entry in enumerate(entries)]
+    # By the name that it had: what a process that was killed here has moved, the next one takes for no other file. And
+    # only these are deleted: of what else is there nobody has looked yet whose it is.
+    files = [(entry, f"{place}/_{hashlib.sha256(entry.target.encode()).hexdigest()}") for entry in entries]
     left = await withdraw(run, files)
     left += await return_what_is_not_ours(run, files)
-    await delete_trees(run, [place])
+    await run.store.delete_files([path for _, path in files])
+    await run.store.delete_empty_directories([place, run.layout.withdrawn])
     return left
 
 

@@ -1,0 +1,56 @@
+"""Lists of winners that no visible file needs: those of jobs of `stocator` whose files are all gone.
+
+A file of `stocator` counts for readers if a list names it. So a list goes only if none of its files is there, and none
+can come back: no job may be in its commit, or have died there, nor may anything be set aside. Files and jobs are each
+looked at twice, in turns: files that one job has set aside at the first look, and another at the second, are found out
+by the look at the jobs after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from lockgate.engine.record.replaced_lists import jobs_with_replaced_files
+from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
+from lockgate.model.errors import LockgateError, StoreError
+from lockgate.model.layout import WINNERS, is_aside
+from lockgate.model.spooled import windows
+from lockgate.model.summary import decode_lines
+
+AT_ONCE = 100
+"""So many files of a list are asked for by one call: most lists are needed, which the first call tells."""
+
+
+async def needless_lists(run: JobRun, jobs_are_at_rest: Callable[[], Awaitable[bool]]) -> list[str]:
+    """The paths of the lists that may go. `jobs_are_at_rest` says whether no job is in its commit, or died there.
+
+    Raises:
+        StoreError: the store does not answer.
+    """
+    oldest = run.runtime.wall() - run.options.alive_seconds
+    found = [each for each in await list_all(run.store, WINNERS) if not each.is_directory and not is_aside(each.path)]
+    paths = sorted(each.path for each in found if each.modified <= oldest)
+    for _ in range(2):
+        paths = [path for path in paths if not await _is_needed(run, path)]
+        if not paths or await jobs_with_replaced_files(run) or not await jobs_are_at_rest():
+            return []
+    return paths
+
+
+async def _is_needed(run: JobRun, path: str) -> bool:
+    """Whether a file of this list is there; of a list that cannot be read, nobody knows."""
+    (content,) = await run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX)
+    if content is None:
+        return True
+    try:
+        listed = [file.path for file in decode_lines(content, name=run.url(path))]
+    except StoreError:
+        raise
+    except LockgateError:
+        return True
+    for some in windows(listed, AT_ONCE):
+        if any(status is not None for status in await run.store.stat_files(some)):
+            return True
+    return False
