@@ -90,17 +90,24 @@ class NativeJob(msgspec.Struct):
         Raises:
             LockgateError: the destination, an option or their combination is not acceptable.
         """
-        job = Job(self.url, self.options(os.environ), job_id=self.job_id, nonce=self.nonce)
-        if job.protocol != PROTOCOL:
-            raise CapabilityMissing(
-                f"Spark's own writers cannot commit through Lockgate by the protocol {job.protocol!r}: their files are "
-                f"renamed, which takes the protocol {PROTOCOL!r}",
-                where=self.url,
-                next_step='df.write.format("lockgate") writes there; or lockgate.spark.disable(spark), which leaves '
-                "this write to Spark's own committer",
-            )
+        options = self.options(os.environ)
+        # Before what the store lacks is said, or that a protocol is unsafe: no store and no option changes the answer.
+        if options.protocol != "auto":
+            self._refuse_others(registry_of(options).protocol(options.protocol).name)
+        job = Job(self.url, options, job_id=self.job_id, nonce=self.nonce)
+        self._refuse_others(job.protocol)
         may_have_locations(job)
         return job
+
+    def _refuse_others(self, protocol: str) -> None:
+        if protocol != PROTOCOL:
+            raise CapabilityMissing(
+                f"Spark's own writers cannot commit through Lockgate by the protocol {protocol!r}: their files are "
+                f"renamed, which takes the protocol {PROTOCOL!r}",
+                where=self.url,
+                next_step=f'df.write.format("lockgate").option("protocol", "{protocol}") commits by it; or '
+                "lockgate.spark.disable(spark), which leaves this write to Spark's own committer",
+            )
 
 
 def set_up(job: Job, asked: NativeJob) -> dict[str, Any]:
