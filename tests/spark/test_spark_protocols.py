@@ -36,7 +36,7 @@ REFUSED = {
     },
     "s3": {
         "hive": "lacks .*atomic-directory-rename",
-        "magic": "only commits what S3A|tasks of S3A",
+        "magic": "it writes none",
         "manifest": "lacks .*rename-without-replace",
         "v1": "lacks .*atomic-directory-rename",
         "v2": "lacks .*rename-without-replace",

@@ -109,7 +109,7 @@ async def _targets_by_task(
     finished = [file for _, files in chosen.values() for file in files]
     missing = await missing_buckets(run, place, finished)
     free = await free_names(run, [*(file.target for file in finished), *missing])
-    taken = {task: (attempt, files, free) for task, (attempt, files) in chosen.items()}
+    taken: _Taken = {task: (attempt, files, free) for task, (attempt, files) in chosen.items()}
     return taken, [free[target] for target in missing]
 
 
