@@ -14,6 +14,9 @@ from lockgate import Job, JobOptions
 from lockgate.model.layout import is_unfinished
 from lockgate_lab.servers import MiniHdfs
 
+STORE = {**USER, "part_bytes": str(1 << 20)}
+"""By webhdfs a large file is written as parts of that length."""
+
 KILLED = """
 import os, pickle, signal, sys
 job = pickle.loads(bytes.fromhex(sys.argv[1]))
@@ -46,10 +49,10 @@ def test_what_a_killed_attempt_was_writing_goes_when_its_job_is_over_and_not_bef
 
     def gc(**options: Any) -> dict[str, str]:
         return {
-            each.path: each.action for each in lockgate.collect_garbage(url, options=JobOptions(store=USER, **options))
+            each.path: each.action for each in lockgate.collect_garbage(url, options=JobOptions(store=STORE, **options))
         }
 
-    job = Job(url, protocol=protocol, accept_unsafe=True, store=USER)
+    job = Job(url, protocol=protocol, accept_unsafe=True, store=STORE)
     job.setup()
     killed_in_the_middle(job)
     left = unfinished()
@@ -64,4 +67,4 @@ def test_what_a_killed_attempt_was_writing_goes_when_its_job_is_over_and_not_bef
     assert gc() == {}, "younger than alive_seconds"
     assert gc(alive_seconds=0.0) == dict.fromkeys(left, "deleted")
     assert unfinished() == []
-    assert [each.length for each in lockgate.files(url, JobOptions(store=USER)).files] == [5]
+    assert [each.length for each in lockgate.files(url, JobOptions(store=STORE)).files] == [5]
