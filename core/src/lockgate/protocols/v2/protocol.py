@@ -98,6 +98,7 @@ class V2Protocol(ManifestProtocol):
         """The conflict policy was kept by the tasks. Everything is in place, and no task commit was interrupted."""
         await _refuse_interrupted(run)
         await refuse_if_taken_away(run, plan)
+        await saved(run)  # what cannot be read must be told before anything moves, since it could not be undone then
         return dataclasses.replace(plan, missing_directories=(), in_place=True)
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
