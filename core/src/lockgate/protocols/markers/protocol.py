@@ -87,7 +87,12 @@ class MarkersProtocol(DeferredProtocol):
         return run.url(run.layout.task_directory(run.task_attempt_id))
 
     async def announce_file(self, run: JobRun, path: str) -> None:
-        """A marker."""
+        """A marker. Of a file that cannot be the job's none is made: neither a commit nor an abort would believe it.
+
+        Raises:
+            PathError: it lacks the tag.
+        """
+        _refuse_untagged(run, path)
         await announce.announce_file(run, path)
 
     def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
@@ -96,12 +101,7 @@ class MarkersProtocol(DeferredProtocol):
         Raises:
             PathError: it lacks the tag.
         """
-        if not tagged_by(path, [run.marker]):
-            raise PathError(
-                "the name of a file needs the tag of its task attempt: by that it is known to be the job's",
-                where=run.url(path),
-                next_step="put attempt.tag into the name, apart from other letters and digits: part-0.TAG.parquet",
-            )
+        _refuse_untagged(run, path)
         return run.store.open_output(path)
 
     async def send_files(
@@ -207,3 +207,12 @@ class MarkersProtocol(DeferredProtocol):
     async def has_pending(self, run: JobRun, plan: CommitPlan) -> bool:
         """Nor this."""
         return False
+
+
+def _refuse_untagged(run: JobRun, path: str) -> None:
+    if not tagged_by(path, [run.marker]):
+        raise PathError(
+            "the name of a file needs the tag of its task attempt: by that it is known to be the job's",
+            where=run.url(path),
+            next_step="put attempt.tag into the name, apart from other letters and digits: part-0.TAG.parquet",
+        )
