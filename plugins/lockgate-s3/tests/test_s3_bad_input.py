@@ -1,4 +1,4 @@
-"""Bad input of the protocols whose files are uploads: a clear error before one of them is completed; nothing is lost."""
+"""Bad input of the protocols whose files are uploads: a clear error before one is completed, and nothing is lost."""
 
 from __future__ import annotations
 
