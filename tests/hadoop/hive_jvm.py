@@ -22,10 +22,12 @@ class HiveJvm(JavaProgram):
             SOURCE, f"{jar}{os.pathsep if jar else ''}{jars()}/*", work, ["--add-opens=java.base/java.net=ALL-UNNAMED"]
         )
 
-    def remove_duplicates(self, directory: Path, partitions: int) -> None:
+    def remove_duplicates(
+        self, directory: Path, partitions: int, *, buckets: int = 0, table_format: str = "TEXTFILE"
+    ) -> None:
         """`Utilities.removeTempOrDuplicateFiles`, with so many levels of dynamic partitions; 0: with none, as the merge
-        job of the seed called it."""
-        self.call("remove_duplicates", path=str(directory), partitions=partitions)
+        job of the seed called it. With `buckets` also `createEmptyBuckets`, for a table of so many in that format."""
+        self.call("remove_duplicates", path=str(directory), partitions=partitions, buckets=buckets, format=table_format)
 
     def task_of(self, name: str) -> str:
         """`Utilities.getTaskIdFromFilename`."""

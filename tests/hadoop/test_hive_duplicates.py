@@ -55,7 +55,7 @@ def put(root: Path, files: dict[str, bytes]) -> Path:
 
 def held(root: Path) -> dict[str, bytes]:
     found = {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    return {path: content for path, content in found.items() if path[0] not in "._"}
+    return {path: content for path, content in found.items() if not any(name[0] in "._" for name in path.split("/"))}
 
 
 def hives(hive: HiveJvm, root: Path, files: dict[str, bytes], partitions: int = 1) -> dict[str, bytes]:
@@ -137,6 +137,62 @@ def test_the_seeds_bug_hive_4_mixes_a_newer_attempt_that_was_cut_short_with_the_
     with pytest.raises(CommitRefused, match="the newest has not all that the others have"):
         ours(tmp_path / "newest", files, "newest")
     assert ours(tmp_path / "largest", files) == {"ds=1/000005_0": b"whole", "ds=2/000005_0": b"too"}
+
+
+BUCKETED = {
+    "one of four": {"ds=1/000002_0": b"rows"},
+    "all there": {f"ds=1/00000{bucket}_0": b"rows" for bucket in range(4)},
+    "each partition by itself": {"ds=1/000000_0": b"a", "ds=2/000003_0": b"b"},
+    "a duplicate is no bucket": {"ds=1/000001_0": b"cut", "ds=1/000001_1": b"whole"},
+    "an empty one is there": {"ds=1/000000_0": b"", "ds=1/000001_0": b"rows"},
+}
+
+
+@pytest.mark.parametrize("table_format", ["TEXTFILE", "ORC"])
+@pytest.mark.parametrize("name", BUCKETED)
+@pytest.mark.parametrize("version", ["hive", "hive4"])
+def test_missing_buckets_are_made_as_hive_on_mapreduce_makes_them(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str, name: str, table_format: str
+) -> None:
+    hive = request.getfixturevalue(version)
+    root = put(tmp_path / "hive", BUCKETED[name])
+    hive.remove_duplicates(root, 1, buckets=4, table_format=table_format)
+    put(tmp_path / "ours" / OUTPUT, BUCKETED[name])
+    chosen = JobOptions(protocol="hive", duplicates="newest", hive_buckets=4)
+    lockgate.commit(str(tmp_path / "ours"), JOB, options=chosen, force=True)
+    assert by_bucket(held(tmp_path / "ours")) == by_bucket(held(root))
+
+
+def by_bucket(files: dict[str, bytes]) -> dict[str, bytes]:
+    """Without the attempt's number: Hive takes that of any file in the directory for those that it makes."""
+    return {path.rpartition("_")[0]: content for path, content in files.items()}
+
+
+def test_missing_buckets_are_made_without_partitions_too(hive: HiveJvm, tmp_path: Path) -> None:
+    root = put(tmp_path / "hive", {"000001_3": b"rows"})
+    hive.remove_duplicates(root, 0, buckets=3)
+    put(tmp_path / "ours" / OUTPUT, {"000001_3": b"rows"})
+    lockgate.commit(str(tmp_path / "ours"), JOB, options=JobOptions(protocol="hive", hive_buckets=3), force=True)
+    assert held(tmp_path / "ours") == held(root) == {"000000_3": b"", "000001_3": b"rows", "000002_3": b""}
+
+
+@pytest.mark.parametrize("table_format", ["PARQUET", "SEQUENCEFILE", "RCFILE", "AVRO"])
+@pytest.mark.parametrize("version", ["hive", "hive4"])
+def test_a_format_whose_empty_file_has_a_header_is_refused_until_there_is_one_of_hives(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str, table_format: str
+) -> None:
+    hive = request.getfixturevalue(version)
+    root = put(tmp_path / "hive", {"ds=1/000000_0": b"rows"})
+    hive.remove_duplicates(root, 1, buckets=2, table_format=table_format)
+    made = held(root)["ds=1/000001_0"]
+    assert made, "Hive writes a header"
+    options = JobOptions(protocol="hive", hive_buckets=2)
+    put(tmp_path / "ours" / OUTPUT, {"ds=1/000000_0": made})
+    with pytest.raises(CommitRefused, match="cannot be empty without a header"):
+        lockgate.commit(str(tmp_path / "ours"), JOB, options=options, force=True)
+    put(tmp_path / "ours" / OUTPUT, {"ds=1/000001_0": made})
+    lockgate.commit(str(tmp_path / "ours"), JOB, options=options, force=True)
+    assert held(tmp_path / "ours") == {"ds=1/000000_0": made, "ds=1/000001_0": made}
 
 
 NAMES = ("000005_0", "000005_1.gz", "000005_10", "1234567_0", "(ds%3D1)000005_2")

@@ -9,7 +9,7 @@ from pathlib import Path
 import lockgate
 import pyarrow as pa
 import pytest
-from lockgate.errors import CapabilityMissing, CommitFailed, DestinationConflict, JobNotFound, OptionError, PathError
+from lockgate.errors import CommitFailed, DestinationConflict, JobNotFound, OptionError, PathError
 from lockgate.spark import write
 
 
@@ -323,31 +323,3 @@ def test_hadoop_reads_the_success_that_follows_one_of_its_own(spark, destination
     stream = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).open(path)
     assert stream.read() == ord("{")
     stream.close()
-
-
-@pytest.mark.parametrize("protocol", ["v1", "v2", "hive"])
-def test_the_fields_protocols_commit_what_spark_writes(spark, destination, protocol: str) -> None:
-    df = spark.range(40).selectExpr("id", "id % 3 AS p")
-    summary = write(df, destination, partition_by="p", protocol=protocol, accept_unsafe=True)
-    assert spark.read.parquet(destination).count() == 40
-    assert summary.lockgate.protocol == protocol
-    save(df, destination, "append", protocol=protocol, accept_unsafe="true", partitionBy="p")
-    assert spark.read.parquet(destination).count() == 80
-    assert not Path(destination, "_temporary").exists()
-
-
-@pytest.mark.parametrize("protocol", ["direct", "stocator"])
-def test_protocols_that_write_in_place_commit_what_spark_writes(spark, destination, protocol: str) -> None:
-    df = spark.range(40).selectExpr("id", "id % 3 AS p")
-    summary = write(df, destination, partition_by="p", protocol=protocol, accept_unsafe=True)
-    assert summary.lockgate.protocol == protocol
-    save(df, destination, "append", protocol=protocol, accept_unsafe="true", partitionBy="p")
-    assert spark.read.parquet(destination).count() == 80
-    found = lockgate.files(destination)
-    assert spark.read.option("basePath", destination).parquet(*found.urls).count() == 80
-    assert found.left_out == {}
-
-
-def test_a_protocol_that_is_unsafe_is_refused_in_spark_too(spark, destination) -> None:
-    with pytest.raises(CapabilityMissing, match="accept_unsafe=true"):
-        write(spark.range(3), destination, protocol="v2")

@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import io
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 import troubled_tasks
 from emulated_stores import REMOTE, destination_on
-from lockgate.api.destination import looking_run
-from lockgate.engine.job.conflicts import list_visible
 from lockgate.errors import DestinationConflict, LockgateError
-from lockgate.model.options import JobOptions
 from lockgate.spark import write
 from pyspark import cloudpickle
+from rows_at_store import rows_at
 from troubled_tasks import going_wrong
 
 cloudpickle.register_pickle_by_value(troubled_tasks)
-
-
-def rows_at(url: str, options: dict[str, str]) -> list[tuple[str, int]]:
-    """Every row that a reader finds: its partition's directory and its id."""
-
-    async def look() -> list[tuple[str, int]]:
-        run = looking_run(url, JobOptions.resolve(options))
-        paths = [status.path async for page in list_visible(run) for status in page]
-        contents = await run.store.read_files(paths, bytes_max=1 << 24)
-        await run.store.close()
-        found = []
-        for path, content in zip(paths, contents, strict=True):
-            assert content is not None
-            ids = pq.read_table(io.BytesIO(content))["id"].to_pylist()
-            found += [(path.rpartition("/")[0], number) for number in ids]
-        return sorted(found)
-
-    return asyncio.run(look())
 
 
 @pytest.mark.parametrize("kind", [*REMOTE, "s3, staged"])

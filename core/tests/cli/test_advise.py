@@ -109,6 +109,88 @@ def test_a_protocol_of_a_plugin_is_advised_by_what_it_says_of_itself(tmp_path) -
     assert "rename files" not in {row.kind for row in (*careless.task_operations, *careless.job_operations)}
 
 
+IN_PLACE = ("direct", "markers", "stocator", "v2")
+
+
+def test_what_each_protocol_refuses_is_what_a_job_by_it_is_refused_with(tmp_path) -> None:
+    """By an experiment: a job of each protocol is set up with each policy."""
+    _, found = run_json("advise", str(tmp_path), "--latency", "1")
+    policies = registry_for((), ()).policies()
+    for name, listed in by_name(found).items():
+        if listed["verdict"] in ("refused", "others' jobs"):
+            continue
+        refused = []
+        for policy in [*policies, "delete_target_files"]:
+            more = {"delete_target_files": True} if policy == "delete_target_files" else {"conflict": policy}
+            more |= {"replace_below": ("a",)} if policy == "replace-below" else {}
+            job = lockgate.Job(tmp_path / name / policy, protocol=name, accept_unsafe=True, **more)
+            try:
+                job.setup()
+            except lockgate.errors.OptionError as error:
+                assert "cannot be kept by the protocol" in error.what
+                refused.append(policy)
+            else:
+                job.abort()
+        assert listed["refuses"] == refused, name
+        assert listed["spark_overwrite"] == (name not in IN_PLACE)
+
+
+def test_a_policy_that_a_protocol_refuses_makes_it_refused(tmp_path) -> None:
+    for policy in ("replace", "replace-partitions", "fail-partitions"):
+        status, found = run_json("advise", str(tmp_path), "--conflict", policy)
+        assert (status, found["conflict"]) == (0, policy)
+        for name in IN_PLACE:
+            listed = by_name(found)[name]
+            assert listed["verdict"] == "refused"
+            assert f"it cannot keep {policy}: " in listed["why"]
+            assert listed["job_operations"] == {}
+        assert by_name(found)["manifest"]["verdict"] == "safe"
+    _, found = run_json("advise", str(tmp_path), "--conflict", "fail")
+    assert {by_name(found)[name]["verdict"] for name in IN_PLACE} == {"unsafe"}
+    assert lockgate.advise(tmp_path, conflict="replace").conflict == "replace"
+    given = run_json("advise", str(tmp_path), "-o", "conflict=replace")[1]
+    assert {each["protocol"]: each["verdict"] for each in given["protocols"]} == {
+        each.protocol: each.verdict for each in lockgate.advise(tmp_path, conflict="replace").choices
+    }
+
+
+def test_files_of_one_name_are_replaced_by_targets_only_where_the_protocol_can(tmp_path) -> None:
+    options = JobOptions(delete_target_files=True)
+    choices = {each.protocol: each for each in lockgate.advise(tmp_path, options=options).choices}
+    assert {choices[name].verdict for name in IN_PLACE} == {"refused"}
+    assert "delete_target_files" in choices["v2"].why
+
+
+def test_what_is_replaced_is_part_of_the_cost(tmp_path) -> None:
+    _, without = run_json("advise", str(tmp_path), "--conflict", "replace", "--latency", "20")
+    _, found = run_json("advise", str(tmp_path), "--conflict", "replace", "--replaced", "5000", "--latency", "20")
+    manifest = by_name(found)["manifest"]
+    assert manifest["job_operations"]["set files aside"] == 5000
+    assert manifest["job_seconds"] > by_name(without)["manifest"]["job_seconds"]
+    assert found["replaced"] == 5000
+
+
+def test_the_table_says_what_is_refused(tmp_path) -> None:
+    _, out, err = run("advise", str(tmp_path), "--conflict", "replace", "--replaced", "7")
+    assert "refuses fail-partitions, replace, replace-below, replace-partitions, delete_target_files" in out
+    assert "The conflict policy: replace, which replaces 7 files." in err
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--conflict", "overwrite"], "replace"),
+        (["--conflict", "apend"], "did you mean append"),
+        (["--replaced", "3"], "the conflict policy append replaces nothing"),
+        (["--conflict", "fail-partitions", "--replaced", "3"], "replaces nothing"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_a_mistake_of_the_command(tmp_path, given: list[str], told: str) -> None:
+    status, _, err = run("advise", str(tmp_path), *given)
+    assert status == 2
+    assert told in err
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [

@@ -212,6 +212,19 @@ def test_a_name_that_no_marker_could_tell_is_refused(tmp_path: Path, name: str) 
     assert data(tmp_path) == []
 
 
+def test_a_name_without_the_tag_is_refused_before_its_marker_is_made(tmp_path: Path) -> None:
+    """Else the job could be neither committed nor aborted: its own marker would be of a file of nobody."""
+    job = a_job(tmp_path)
+    receipt = done(job, {"TAG": b"1"})
+    attempt = job.task_attempt(1)
+    attempt.setup()
+    with pytest.raises(PathError, match="needs the tag"):
+        attempt.open("p=1/untagged")
+    assert not [name for name in all_files(tmp_path) if "untagged" in name]
+    job.commit([receipt])
+    assert data(tmp_path) == [b"1"]
+
+
 def test_files_that_were_not_announced_are_not_found_by_a_scan(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     attempt = job.task_attempt(0)

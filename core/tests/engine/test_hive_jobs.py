@@ -537,11 +537,14 @@ class Died(BaseException):
 
 @pytest.mark.parametrize("undo", [False, True])
 @pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("buckets", [0, 3])
 def test_resumable_a_driver_that_dies_at_any_act_is_finished_or_undone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool, undo: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buckets: int, after: bool, undo: bool
 ) -> None:
-    options = by(conflict="replace-partitions", duplicates="largest")
+    options = by(conflict="replace-partitions", duplicates="largest", hive_buckets=buckets)
     new = {"ds=1/000000_0": b"a", "ds=2/000000_0": b"b", "ds=1/000001_1": b"ccc"}
+    if buckets:
+        new |= {"ds=1/000002_0": b"", "ds=2/000001_0": b"", "ds=2/000002_0": b""}
     number, finished, undone, untouched = 0, 0, 0, 0
     while True:
         number += 1

@@ -63,3 +63,18 @@ def test_advice_is_to_complete_uploads_where_nothing_can_be_renamed(bucket) -> N
     for name in ("manifest", "v1", "v2"):
         assert listed[name]["verdict"] == "refused"
         assert "rename" in listed[name]["why"]
+
+
+def test_advice_tells_which_policies_each_protocol_refuses_and_where_names_meet(bucket) -> None:
+    status, text = run(bucket, "advise", bucket.url("t"), "--conflict", "replace", "--json")
+    assert status == 0, text
+    found = json.loads(text)
+    assert (found["take"], found["conflict"]) == ("deferred", "replace")
+    listed = {each["protocol"]: each for each in found["protocols"]}
+    assert listed["deferred"]["refuses"] == []
+    assert "versions" in listed["deferred"]["refuses_same_names"]
+    assert listed["deferred"]["spark_overwrite"]
+    for name in ("emrfs", "direct", "stocator"):
+        assert listed[name]["verdict"] == "refused"
+        assert "replace" in listed[name]["refuses"]
+        assert "it cannot keep replace" in listed[name]["why"]

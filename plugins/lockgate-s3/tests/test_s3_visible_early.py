@@ -19,6 +19,7 @@ from lockgate.errors import (
 )
 from lockgate.model.files import Unknown
 from lockgate.protocols.deferred import job_commit
+from lockgate.protocols.emrfs import task_commit
 
 PATH = "tables/all events"
 
@@ -138,6 +139,36 @@ def test_emrfs_refuses_to_commit_a_job_whose_task_commit_was_interrupted(bucket,
     assert seen(bucket) == {"a": b"1"}
     job.commit([receipt, done(job, {"b": b"3"}, 1, 2)])
     assert seen(bucket) == {"a": b"1", "b": b"3"}
+
+
+def test_emrfs_finishes_a_job_where_the_interrupted_attempt_lost_to_one_that_is_committed(bucket, monkeypatch) -> None:
+    """Two attempts begin their commits at once; the one that loses dies when it has completed one of its files."""
+    job = a_job(bucket, "emrfs")
+    loser = begun(job, {"b": b"lost", "c": b"lost"}, 0, 0)
+    winner = begun(job, {"a": b"1"}, 0, 1)
+    really, receipts = job_commit.complete_some, []
+
+    async def half(run, uploads, progress):
+        if run.task_attempt_id.endswith("_1"):
+            return await really(run, uploads, progress)
+        return [*await really(run, uploads[:1], progress), *(Unknown("it died") for _ in uploads[1:])]
+
+    async def at_once(run, attempt):
+        """Neither has seen the other's intent."""
+
+    with monkeypatch.context() as cut:
+        cut.setattr(job_commit, "complete_some", half)
+        cut.setattr(task_commit, "_refuse_rivals", at_once)
+        with pytest.raises(OutcomeUnknown):
+            loser.commit()
+        receipts.append(winner.commit())
+    assert seen(bucket) == {"a": b"1", "b": b"lost"}
+    job.commit(receipts)
+    assert seen(bucket) == {"a": b"1"}
+    assert list(lockgate.uploads(bucket.url(PATH), JobOptions(store=bucket.store))) == []
+    with pytest.raises(JobNotFound):
+        loser.commit()
+    assert seen(bucket) == {"a": b"1"}
 
 
 def test_emrfs_commits_one_attempt_of_a_task_and_gives_the_others_uploads_up(bucket) -> None:

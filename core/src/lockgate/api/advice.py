@@ -13,6 +13,7 @@ from lockgate.api.location import Location, absolute
 from lockgate.engine.inspection.advise import Advice, JobSize, Pace
 from lockgate.engine.inspection.advise import advise as advise_on
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import UsageError
 from lockgate.model.layout import JobLayout, probe_directory
@@ -22,6 +23,9 @@ from lockgate.plugins.registry import needs_on
 LOOKS = 5
 """Requests by which the latency is measured."""
 
+KEEP = ("append", "fail", "fail-partitions")
+"""The policies that leave alone what they find."""
+
 
 def advise(
     url: Location,
@@ -30,16 +34,20 @@ def advise(
     bytes: int = 0,  # as the option of the command is called
     tasks: int = 100,
     directories: int = 1,
+    replaced: int = 0,
+    conflict: str | None = None,
     latency: float | None = None,
     rate: float = 0.0,
     options: JobOptions | None = None,
 ) -> Advice:
     """Which protocols are safe at a URL, what each would cost there for a job of so many files, bytes, tasks and
-    directories, and the one to take. The store is tried out as by `doctor`. `latency` is in milliseconds, and measured
-    where it is not given; `rate` is in operations a second, 0 for no limit.
+    directories, and the one to take. The store is tried out as by `doctor`. `conflict` is the job's conflict policy, in
+    the place of the options'; `replaced` is how many files it replaces that are there. `latency` is in milliseconds,
+    and measured where it is not given; `rate` is in operations a second, 0 for no limit.
 
     Raises:
-        UsageError: a number that is none, or below what makes sense; no plugin serves the URL.
+        UsageError: a number that is none, or below what makes sense; no plugin serves the URL; nobody knows the
+            conflict policy, or it replaces nothing, and files are said to be replaced.
         StoreError: the store cannot be reached or written.
     """
     size = JobSize(
@@ -47,6 +55,7 @@ def advise(
         _whole("bytes", bytes, 0),
         _whole("tasks", tasks, 1),
         _whole("directories", directories, 0),
+        _whole("replaced", replaced, 0),
     )
     if latency is not None:
         _number("latency", latency)
@@ -55,6 +64,10 @@ def advise(
     async def work() -> Advice:
         chosen = JobOptions.resolve(environment=os.environ) if options is None else options
         registry = registry_of(chosen)
+        if conflict is not None:
+            chosen = chosen.replace(conflict=conflict)
+        registry.check_policy(chosen)
+        _refuse_replaced(chosen, replaced)
         # No protocol is chosen yet, so that the store is not checked against one.
         store = registry.open_store(absolute(url), chosen)
         patience = min(chosen.patience_seconds, DOCTOR_PATIENCE)
@@ -76,9 +89,27 @@ def advise(
             pace=Pace(seconds, rate, chosen.requests_in_flight),
             measured=latency is None,
             options=chosen,
+            policies=registry.policies(),
+            no_versions=await _why_no_versions(store),
         )
 
     return IO_LOOP.run(work())
+
+
+def _refuse_replaced(options: JobOptions, replaced: int) -> None:
+    if replaced and options.conflict in KEEP and not options.delete_target_files:
+        raise UsageError(
+            f"the conflict policy {options.conflict} replaces nothing, and {replaced} files are said to be replaced",
+            where=f"conflict={options.conflict}, replaced={replaced}",
+            next_step="give the policy that the job is to have, such as conflict=replace-partitions",
+        )
+
+
+async def _why_no_versions(store: Store) -> str:
+    """Why no upload can replace a file of its own name there; empty: it can."""
+    if Capability.REPLACE_BY_VERSION not in store.capabilities:
+        return "this store keeps no versions that could be brought back"
+    return await store.why_no_versions()
 
 
 async def _latency(run: JobRun) -> float:

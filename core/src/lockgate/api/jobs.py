@@ -31,8 +31,8 @@ from lockgate.engine.record.replaced_lists import still_set_aside
 from lockgate.engine.record.signs_of_life import refuse_if_at_work
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.record.summaries import read_summary
-from lockgate.engine.recovery.collect_garbage import Garbage
 from lockgate.engine.recovery.collect_garbage import collect_garbage as collect
+from lockgate.engine.recovery.garbage import Garbage
 from lockgate.engine.recovery.orphan_uploads import pending_uploads
 from lockgate.engine.recovery.recover import Recovery, recover_job, too_late
 from lockgate.engine.run.job_run import JobRun

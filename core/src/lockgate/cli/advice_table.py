@@ -7,6 +7,9 @@ from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
 from lockgate.engine.inspection.advise import VERDICT_MEANING, Advice, Choice, duration
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
 
+SPARKS_OVERWRITE = ("replace", "replace-partitions")
+"""The policies that Spark's mode overwrite means: the second with `partitionOverwriteMode=dynamic`."""
+
 
 def advice_answer(advice: Advice) -> Answer:
     """The protocols in the order in which they come into question; a problem where none is safe."""
@@ -17,7 +20,7 @@ def advice_answer(advice: Advice) -> Answer:
         "a task commits in",
         "the job commits in",
         "copied",
-        "why, and what it lacks",
+        "why, what it lacks, what it refuses",
     )
     table = Rows(f"Advice for {advice.url}", columns, [_row(each) for each in advice.choices], prose=True)
     pace = advice.pace
@@ -26,18 +29,23 @@ def advice_answer(advice: Advice) -> Answer:
     basis = (
         f"For {advice.size.files:,} files ({size(advice.size.bytes)}) of {advice.size.tasks:,} tasks in "
         f"{advice.size.directories:,} directories, at {pace.latency * 1000:.3g} ms an operation{measured}, up to "
-        f"{pace.in_flight} in flight{limit}; times are lower bounds."
+        f"{pace.in_flight} in flight{limit}; times are lower bounds. The conflict policy: {advice.conflict}"
+        f"{f', which replaces {advice.size.replaced:,} files' if advice.size.replaced else ''}."
     )
     verdicts = {each.verdict for each in advice.choices}
     lacking = {name for each in advice.choices for name in each.lacks}
     legend = [f"{each}: {meaning}" for each, meaning in VERDICT_MEANING.items() if each in verdicts]
     legend += [f"{name}: {meaning}" for name, meaning in ATTRIBUTE_MEANING.items() if name in lacking]
+    if any(each.refuses for each in advice.choices):
+        legend.append("Spark's mode overwrite is replace; with partitionOverwriteMode=dynamic replace-partitions")
     return Answer(_document(advice), [table], [basis, advice.reason], DONE if advice.take else PROBLEM, legend)
 
 
 def _row(choice: Choice) -> tuple[str, ...]:
     lacks = f"does not promise {', '.join(choice.lacks)}" if choice.lacks else ""
-    why = "; ".join(each for each in (choice.why, lacks) if each)
+    refuses = f"refuses {', '.join(choice.refuses)}" if choice.refuses else ""
+    names = f"replaces no file by one of its name: {choice.refuses_same_names}" if choice.refuses_same_names else ""
+    why = "; ".join(each for each in (choice.why, lacks, refuses, names) if each)
     if choice.verdict == "refused":
         return choice.protocol, choice.verdict, "", "", "", "", why
     return (
@@ -60,6 +68,8 @@ def _document(advice: Advice) -> dict[str, object]:
         "bytes": advice.size.bytes,
         "tasks": advice.size.tasks,
         "directories": advice.size.directories,
+        "conflict": advice.conflict,
+        "replaced": advice.size.replaced,
         "latency_ms": round(advice.pace.latency * 1000, 3),
         "latency_measured": advice.measured,
         "rate": advice.pace.rate,
@@ -72,6 +82,9 @@ def _document(advice: Advice) -> dict[str, object]:
                 "why": each.why,
                 "promises": list(each.promises),
                 "lacks": list(each.lacks),
+                "refuses": list(each.refuses),
+                "refuses_same_names": each.refuses_same_names,
+                "spark_overwrite": not set(SPARKS_OVERWRITE).intersection(each.refuses),
                 "task_operations": {row.kind: row.count for row in each.task_operations},
                 "job_operations": {row.kind: row.count for row in each.job_operations},
                 "task_seconds": round(each.task_seconds, 3),

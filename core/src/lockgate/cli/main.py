@@ -483,6 +483,11 @@ def advise(
     total: Annotated[int, typer.Option("--bytes", help="Bytes in all of them.", min=0)] = 0,
     tasks: Annotated[int, typer.Option(help="Tasks that write them.", min=1)] = 100,
     directories: Annotated[int, typer.Option(help="Directories that they are in.", min=0)] = 1,
+    conflict: Annotated[
+        str | None,
+        typer.Option(help="The job's conflict policy: -o conflict=POLICY.", metavar="POLICY", show_default=False),
+    ] = None,
+    replaced: Annotated[int, typer.Option(help="Files that are there, and that this policy replaces.", min=0)] = 0,
     latency: Annotated[
         float | None,
         typer.Option(help="Milliseconds one store operation takes; measured there if not given.", min=0.0),
@@ -494,7 +499,8 @@ def advise(
 ) -> None:
     """Say which protocols are safe there, what each would cost, and which to take.
 
-    The store is tried out, as by doctor; a protocol that asks for accept_unsafe is listed and never advised."""
+    The store is tried out, as by doctor; a protocol that asks for accept_unsafe is listed and never advised.
+    Of each it is told which conflict policies it refuses."""
 
     def work(options: JobOptions) -> Answer:
         found = advise_on(
@@ -503,6 +509,8 @@ def advise(
             bytes=total,
             tasks=tasks,
             directories=directories,
+            replaced=replaced,
+            conflict=conflict,
             latency=latency,
             rate=rate,
             options=options,

@@ -16,7 +16,7 @@ from lockgate.engine.inspection.list_files import TableFiles
 from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobState, JobStatus
 from lockgate.engine.inspection.probe_store import VERDICT_MEANING, Probe
 from lockgate.engine.inspection.verify import FAULT_MEANING, Verification
-from lockgate.engine.recovery.collect_garbage import Garbage
+from lockgate.engine.recovery.garbage import Garbage
 from lockgate.engine.recovery.orphan_uploads import PendingUpload
 from lockgate.engine.recovery.recover import Recovery
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING

@@ -547,8 +547,8 @@ def unfinished(nonce: str) -> str:
 
 
 def is_unfinished(path: str) -> bool:
-    """Whether a file is one that a store has not renamed into place, or never will."""
-    return re.fullmatch(r"\.lockgate-[0-9a-f]+\.tmp", path.rpartition("/")[2]) is not None
+    """Whether a file is one that a store has not renamed into place, or never will, or a further part of such a one."""
+    return re.fullmatch(r"\.lockgate-[0-9a-f]+\.tmp(-[0-9]+)?", path.rpartition("/")[2]) is not None
 
 
 def probe_directory(nonce: str) -> str:

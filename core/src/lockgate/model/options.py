@@ -106,6 +106,7 @@ class OptionFields(TypedDict, total=False):
     hive_directory: str
     duplicates: Literal["refuse", "largest", "newest", "receipts"] | str
     duplicate_attempts: tuple[str, ...]
+    hive_buckets: int
     durable: bool
     progress: bool
     requests_per_second_max: int
@@ -338,6 +339,12 @@ class JobOptions:
         (),
         "with `duplicates=receipts`: the attempts that have succeeded, as their files are called, such as `000005_1`, "
         "with commas between them",
+    )
+    hive_buckets: int = _option(
+        0,
+        "with `hive`, of a table `CLUSTERED BY` into so many buckets: an empty file is made for each that no task has "
+        "written, in directories that have a file, as Hive on MapReduce does; 0: none is made, as by Hive on Tez",
+        least=0,
     )
     durable: bool = _option(True, "manifests, commit record and `_SUCCESS` survive a power failure, on local disks")
     progress: bool = _option(

@@ -50,6 +50,7 @@ class RealDirectoryStore(Store):
     `may_send_twice`: the client library may repeat a rename by itself, so that a second answer can
     be about the first call."""
 
+    writes_beside: ClassVar[bool] = True
     may_send_twice: ClassVar[bool] = True
     part_bytes: int = PART_BYTES
     parts_in_flight: int = 1

@@ -30,7 +30,7 @@ VERDICT_MEANING: Mapping[Verdict, str] = {
     "safe": "the store has what it needs, and it promises that nothing is lost",
     "unsafe": "it asks for accept_unsafe=true, since it may lose what is said; never advised",
     "others' jobs": "it begins none, and commits what tasks of another program have committed",
-    "refused": "the store lacks what it needs",
+    "refused": "the store lacks what it needs, or it cannot keep the conflict policy",
 }
 
 ABOUT_EQUAL = 1.1
@@ -45,6 +45,8 @@ class JobSize:
     bytes: int = 0
     tasks: int = 100
     directories: int = 1
+    replaced: int = 0
+    """Files that are there, and that its conflict policy replaces."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Choice:
     protocol: str
     verdict: Verdict
     why: str
-    """What the store lacks, or what a job may lose; empty where it is safe."""
+    """What the store lacks, or the policy that cannot be kept, or what a job may lose; empty where it is safe."""
     promises: tuple[str, ...]
     lacks: tuple[str, ...]
     """The names of the attributes that it promises, and that it does not."""
@@ -75,6 +77,12 @@ class Choice:
     job_seconds: float = 0.0
     bytes_copied: int = 0
     """What the store must copy to commit: 0 where a rename moves no bytes."""
+    refuses: tuple[str, ...] = ()
+    """The conflict policies, of those that are offered, and the option `delete_target_files`, that a job by it is
+    refused with at its setup."""
+    refuses_same_names: str = ""
+    """Why a policy that replaces is refused at the job commit where a new file has the name of one that is replaced;
+    empty: it is not."""
 
     @property
     def operations(self) -> int:
@@ -97,6 +105,8 @@ class Advice:
     reason: str
     broken: tuple[str, ...] = field(default=())
     """What the store's plugin claims, and does not hold there."""
+    conflict: str = "append"
+    """The conflict policy that the job is to have."""
 
 
 def advise(
@@ -111,10 +121,18 @@ def advise(
     pace: Pace,
     measured: bool,
     options: JobOptions,
+    policies: Collection[str],
+    no_versions: str,
 ) -> Advice:
-    """Advise on a store that has these capabilities. `needs`: what each protocol needs there, by its name; `broken`:
-    what was claimed, and tried, and does not hold; `usual`: the protocol that `auto` stands for there."""
-    choices = [_choice(each, needs[each.name], capabilities, broken, size, pace, options) for each in protocols]
+    """Advise on a store that has these capabilities, for the policy of the options. `needs`: what each protocol needs
+    there, by its name; `broken`: what was claimed, and tried, and does not hold; `usual`: the protocol that `auto`
+    stands for there; `policies`: those that are offered; `no_versions`: why no file can be replaced there by an upload
+    of the same name, empty if it can."""
+    kept = [
+        _with_refusals(_choice(each, needs[each.name], capabilities, broken, size, pace, options), each, policies)
+        for each in protocols
+    ]
+    choices = [_for_policy(each, needs[each.protocol], options, no_versions) for each in kept]
     safe = [each for each in choices if each.verdict == "safe"]
     quickest = min((each.job_seconds for each in safe), default=0.0)
 
@@ -125,9 +143,45 @@ def advise(
 
     choices.sort(key=rank)
     take = choices[0] if choices and choices[0].verdict == "safe" else None
-    reason = _no_reason(choices, broken) if take is None else _reason(take, safe, size, usual)
+    reason = _no_reason(choices, broken, options) if take is None else _reason(take, safe, size, usual)
     return Advice(
-        url, size, pace, measured, tuple(choices), "" if take is None else take.protocol, reason, tuple(sorted(broken))
+        url,
+        size,
+        pace,
+        measured,
+        tuple(choices),
+        "" if take is None else take.protocol,
+        reason,
+        tuple(sorted(broken)),
+        options.conflict,
+    )
+
+
+def _with_refusals(choice: Choice, protocol: Protocol, policies: Collection[str]) -> Choice:
+    if protocol.policies is None:
+        return choice
+    refused = sorted({*policies}.difference(protocol.policies))
+    return dataclasses.replace(choice, refuses=(*refused, "delete_target_files"))
+
+
+def _for_policy(choice: Choice, needs: Collection[Capability], options: JobOptions, no_versions: str) -> Choice:
+    """The same, when the job's policy is one that it refuses; and what is refused only where names meet."""
+    if Capability.DEFERRED_UPLOAD in needs and not choice.refuses:
+        choice = dataclasses.replace(choice, refuses_same_names=no_versions)
+    asked = [options.conflict, *(["delete_target_files"] if options.delete_target_files else [])]
+    refused = [each for each in asked if each in choice.refuses]
+    if not refused or choice.verdict == "refused":
+        return choice
+    why = f"it cannot keep {' and '.join(refused)}: what its files replace could not be brought back if the job fails"
+    return dataclasses.replace(
+        choice,
+        verdict="refused",
+        why=why,
+        task_operations=(),
+        job_operations=(),
+        task_seconds=0.0,
+        job_seconds=0.0,
+        bytes_copied=0,
     )
 
 
@@ -188,6 +242,7 @@ def _operations(
         files=size.files,
         directories=size.directories,
         missing_directories=size.directories,
+        replaced=size.replaced,
     )
     if early:
         at_job = operations_in_place(work, options)
@@ -229,9 +284,11 @@ def duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.2g} ms"
 
 
-def _no_reason(choices: Sequence[Choice], broken: Collection[str]) -> str:
+def _no_reason(choices: Sequence[Choice], broken: Collection[str], options: JobOptions) -> str:
     if broken:
         return f"Take none: what the store's plugin claims does not hold here: {', '.join(sorted(broken))}."
     if any(each.verdict == "unsafe" for each in choices):
         return "Take none unless you can do without what they may lose: no protocol is safe here."
+    if any(options.conflict in each.refuses for each in choices):
+        return f"Take none: no protocol that this store can carry keeps the conflict policy {options.conflict}."
     return "Take none: this store lacks what every protocol needs."

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
 from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import ManifestInvalid
 from lockgate.model.layout import MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX, JobLayout
 from lockgate.model.manifest import TaskManifest, decode_manifest
 from lockgate.model.record import digest_of
@@ -37,11 +38,19 @@ async def saved(run: JobRun, but: Collection[str] = ()) -> list[Saved]:
             contents = await saved_contents(run, layout)
             if all(content is not None for content in contents.values()):
                 break  # else one was renamed between the listing and the reading: it has committed meanwhile
-        found += [
-            Saved(decode_manifest(content, layout, below, name=run.url(path)), path.endswith(MANIFEST_SUFFIX))
-            for path, content in contents.items()
-            if content is not None and digest_of(content) not in but
-        ]
+        try:
+            found += [
+                Saved(decode_manifest(content, layout, below, name=run.url(path)), path.endswith(MANIFEST_SUFFIX))
+                for path, content in contents.items()
+                if content is not None and digest_of(content) not in but
+            ]
+        except ManifestInvalid as error:
+            raise ManifestInvalid(
+                f"{error.what}: which files in the destination are of the attempt that saved it, nobody can tell",
+                where=error.where,
+                next_step="nothing was touched: if no task attempt of this job wrote it, move it away, and give the "
+                "command again; else delete its attempt's files by hand first",
+            ) from error
     return found
 
 

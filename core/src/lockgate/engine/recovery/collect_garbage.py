@@ -9,7 +9,6 @@ it is deleted: a task attempt may be writing a large file while its directory sh
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Literal
 
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, list_jobs
@@ -22,9 +21,11 @@ from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists, let_go_of_replaced
 from lockgate.engine.record.signs_of_life import why_at_work
 from lockgate.engine.record.summaries import read_summary
+from lockgate.engine.recovery.garbage import Garbage
 from lockgate.engine.recovery.late_markers import delete_needless, late_markers
 from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploads
 from lockgate.engine.recovery.recover import is_remainder, recover_job
+from lockgate.engine.recovery.unfinished_files import collect_unfinished
 from lockgate.engine.recovery.winner_lists import needless_lists
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -51,15 +52,6 @@ from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
 
 
-@dataclass(frozen=True)
-class Garbage:
-    """One thing that gc looked at: a job's directory, a list of files, an upload."""
-
-    path: str
-    action: Literal["deleted", "would delete", "kept", "failed"]
-    why: str
-
-
 async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage]:
     """Delete what is surely nobody's any more; say of everything else why it is kept."""
     with run.stage("collect_garbage"):
@@ -70,6 +62,7 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
         found += await _notes(run, dry_run=dry_run)
         found += await _asides(run, dry_run=dry_run)
         found += await _markers(run, dry_run=dry_run)
+        found += await collect_unfinished(run, dry_run=dry_run)
         found += await _uploads(run, dry_run=dry_run)
         if not dry_run:
             await _delete_empty(run)

@@ -49,26 +49,38 @@ async def pending_uploads(run: JobRun) -> list[BegunUpload]:
 async def judge_uploads(run: JobRun, uploads: Sequence[BegunUpload]) -> list[PendingUpload]:
     """For each, whether a job may still complete it. To be called with what was listed before: a job that begins
     meanwhile has none of these."""
-    if not uploads:
+    keeps = await why_kept(run, [(each.path, each.begun) for each in uploads])
+    judged = [PendingUpload(each, keep) for each, keep in zip(uploads, keeps, strict=True)]
+    if not all(each.keep for each in judged) and not await _tells_when_uploads_begin(run):
+        judged = [each if each.keep else dataclasses.replace(each, keep=_MISDATED) for each in judged]
+    return judged
+
+
+async def why_kept(run: JobRun, begun: Sequence[tuple[str, float]]) -> list[str]:
+    """For each thing that does not say whose it is, by its path and when it was begun: why a job may still need it;
+    empty where none does. Jobs of destinations above and below this one count.
+
+    Raises:
+        StoreError: the store cannot say which jobs there are.
+    """
+    if not begun:
         return []
     oldest = await _oldest_job(run)
     above = {
         url: since for url, _ in await destinations_above(run) if (since := await _oldest_job_at(run, url)) is not None
     }
     holds_jobs: dict[str, bool] = {}
-    judged: list[PendingUpload] = []
-    for each in uploads:
+    keeps: list[str] = []
+    for path, when in begun:
         keep = ""
-        if oldest is not None and oldest < each.begun + CLOCKS_DIFFER:
+        if oldest is not None and oldest < when + CLOCKS_DIFFER:
             keep = "a job that is not over may have begun it"
-        elif outer := [url for url, since in above.items() if since < each.begun + CLOCKS_DIFFER]:
+        elif outer := [url for url, since in above.items() if since < when + CLOCKS_DIFFER]:
             keep = f"a job of {outer[0]} may have begun it"
-        elif (nested := await _nested_destination(run, each.path, holds_jobs)) is not None:
+        elif (nested := await _nested_destination(run, path, holds_jobs)) is not None:
             keep = f"a job below {run.url(nested)} may have begun it"
-        judged.append(PendingUpload(each, keep))
-    if not all(each.keep for each in judged) and not await _tells_when_uploads_begin(run):
-        judged = [each if each.keep else dataclasses.replace(each, keep=_MISDATED) for each in judged]
-    return judged
+        keeps.append(keep)
+    return keeps
 
 
 async def _tells_when_uploads_begin(run: JobRun) -> bool:

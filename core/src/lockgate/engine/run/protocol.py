@@ -104,6 +104,10 @@ class Protocol(ABC):
     record that says `committed`, as of every job that leaves none; `publish` and `revoke` are not called, and
     `conclude` leaves the `_SUCCESS`."""
 
+    policies: ClassVar[tuple[str, ...] | None] = None
+    """The conflict policies that can be kept by it, where it refuses all others, and `delete_target_files`, at setup;
+    None: it keeps any, a plugin's too."""
+
     leaves_found: ClassVar[bool] = False
     """Whether what another program has left is never garbage before somebody has begun to commit it here."""
     commits_others_only: ClassVar[bool] = False

@@ -280,6 +280,10 @@ class Store(ABC):
         """
         raise self._cannot(Capability.ATOMIC_DIRECTORY_RENAME)
 
+    writes_beside: ClassVar[bool] = False
+    """Whether `open_output` writes beside the path (`layout.unfinished`), so that a process that is killed leaves such
+    a file there for gc, which then lists destinations."""
+
     # Only where DEFERRED_UPLOAD is declared.
 
     uploads_expire_seconds: ClassVar[float] = 0.0

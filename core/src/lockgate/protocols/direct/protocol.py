@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
+from lockgate.model.plan import CommitPlan
 from lockgate.protocols.in_place.protocol import InPlaceProtocol
 
 
@@ -28,3 +31,9 @@ class DirectProtocol(InPlaceProtocol):
         recoverable=True,
         holds_through_partition=False,
     )
+
+    async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
+        """All are in place, and of every attempt it can be told which are its files."""
+        plan = await super().meet(run, plan)
+        await saved(run)  # what cannot be read must be told before anything moves, since it could not be undone then
+        return plan

@@ -20,7 +20,7 @@ from lockgate.model.undone import Undone
 from lockgate.protocols.deferred import DeferredProtocol, job_commit, staging, undo
 from lockgate.protocols.deferred.same_names import Beneath
 from lockgate.protocols.emrfs import task_commit
-from lockgate.protocols.in_place.policies import refuse_policies
+from lockgate.protocols.in_place.policies import POLICIES, refuse_policies
 
 
 class EmrfsProtocol(DeferredProtocol):
@@ -31,6 +31,7 @@ class EmrfsProtocol(DeferredProtocol):
     alternative: ClassVar[str] = (
         "choose protocol=deferred, which needs no more of a store; on one with renames manifest"
     )
+    policies: ClassVar[tuple[str, ...]] = POLICIES
     unsafe: ClassVar[str] = (
         "readers see a task's files as soon as it commits, and some of them while it does; a task commit that is "
         "interrupted leaves some until somebody aborts that attempt, or the job"

@@ -4,11 +4,18 @@ The intent is the manifest at the attempt's own path, written before the first u
 same content at the task's path, created once all are. An intent whose task has no manifest of its attempt says that
 this was interrupted, or is at work, and then, as with `v2`:
 
-- The job commit refuses it. Who aborts that attempt takes its files out, and then the job may go on.
+- The job commit refuses it, unless another attempt at that task is committed: then nothing is missing, and the intent
+  says which uploads are to be given up and what they have become. Who aborts that attempt takes its files out, and then
+  the job may go on.
 - Another attempt at that task is refused while it is there, and once the task has committed.
 
 So an attempt that is cut off, and goes on, adds nothing to a job that has committed: with its intent the job commit was
-refused, and without one it looks whether the job is claimed before it completes anything.
+refused, or its uploads were given up, so that it completes none of them; and without one it looks whether the job is
+claimed before it completes anything.
+
+Why the other attempt is refused, and does not take the files of the interrupted one out itself: nobody can tell one
+that died from one that is slow. Under one that is alive, and is about to return its receipt, that would leave the task
+without either.
 """
 
 from __future__ import annotations
@@ -225,13 +232,15 @@ async def _intents(run: JobRun) -> set[str]:
 
 
 async def refuse_interrupted(run: JobRun, plan: CommitPlan) -> None:
-    """Make sure that no task commit was interrupted, or is under way.
+    """Make sure that no task commit was interrupted, or is under way, of a task of which no attempt is committed: what
+    it has written would be missing.
 
     Raises:
         ReceiptUnmatched: one was.
     """
-    doubtful = sorted(await _intents(run) - {pin.task_attempt_id for pin in plan.pins})
-    tasks = [run.layout.manifest(f"task_{each.removeprefix('attempt_').rpartition('_')[0]}") for each in doubtful]
+    committed = {pin.task_id for pin in plan.pins}
+    doubtful = [each for each in sorted(await _intents(run)) if _task_of(each) not in committed]
+    tasks = [run.layout.manifest(_task_of(each)) for each in doubtful]
     contents = await run.store.read_files(tasks, bytes_max=run.options.manifest_bytes_max) if tasks else []
     owners = [None if content is None else owner_of(content) for content in contents]
     begun = [each for each, owner in zip(doubtful, owners, strict=True) if owner != each]
@@ -242,6 +251,10 @@ async def refuse_interrupted(run: JobRun, plan: CommitPlan) -> None:
             next_step="abort those task attempts, which takes their files out, and commit again; or "
             f"{command('abort', run.store.url, run.layout.job_id)}",
         )
+
+
+def _task_of(task_attempt_id: str) -> str:
+    return f"task_{task_attempt_id.removeprefix('attempt_').rpartition('_')[0]}"
 
 
 def _interrupted(run: JobRun, intent: str) -> CommitFailed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from lockgate.model.duplicates import CHOICE, Asked, AttemptFile, Choice, Duplic
 from lockgate.model.errors import CommitRefused, PluginError
 from lockgate.model.hive_output import HiveTask, adopted
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
+from lockgate.protocols.hive.empty_buckets import make_empty, manifest_of_empty, missing_buckets
 from lockgate.protocols.hive.look import FoundFile, Left, look_strictly
 from lockgate.protocols.hive.names import free_names
 from lockgate.protocols.hive.place import Place
@@ -20,11 +22,12 @@ from lockgate.protocols.hive.place import Place
 @dataclass(frozen=True)
 class Chosen:
     """The manifest of each task, encoded, by its id; a digest of the files that were there, and one of these and of the
-    options that the choice was made by."""
+    options that the choice was made by. `empty`: the manifest of the empty buckets to be made, one of these."""
 
     manifests: Mapping[str, bytes]
     files: str
     choice: str
+    empty: TaskManifest | None = None
 
 
 async def choose(run: JobRun, place: Place) -> Chosen:
@@ -32,14 +35,15 @@ async def choose(run: JobRun, place: Place) -> Chosen:
 
     Raises:
         ManifestInvalid: what is there is not only tasks' output.
-        CommitRefused: of a task with several attempts none can be chosen; or a file was changed while it was read.
+        CommitRefused: of a task with several attempts none can be chosen; a bucket that is missing cannot be made; or a
+            file was changed while it was read.
     """
     with run.stage("choose_attempts"):
         left = await look_strictly(run, place)
         receipts = _receipts(run, left)
         manifests: dict[str, bytes] = {}
         choices: dict[str, str] = {}
-        taken = await _targets_by_task(run, place, left, receipts, choices)
+        taken, missing = await _targets_by_task(run, place, left, receipts, choices)
         below = await below_root_of(run, run.layout)
         source = adopted(run.layout)
         for task, (attempt, files, targets) in taken.items():
@@ -56,7 +60,23 @@ async def choose(run: JobRun, place: Place) -> Chosen:
                 extra={} if why is None else {CHOICE: f"{task.task_id}: {why}"},
             )
             manifests[task.task_id] = encode_manifest(manifest, below)
-        return Chosen(manifests, left.digest(), digest_of_choice(run, left))
+        empty = manifest_of_empty(run, missing) if missing else None
+        if empty is not None:
+            manifests[empty.task_id] = encode_manifest(empty, below)
+        return Chosen(manifests, left.digest(), digest_of_choice(run, left), empty)
+
+
+async def with_empty_buckets(run: JobRun, chosen: Chosen) -> Chosen:
+    """The same, when the empty buckets are made in the job's own directory, which is there.
+
+    Raises:
+        StoreError: one could not be made.
+    """
+    if chosen.empty is None:
+        return chosen
+    made = await make_empty(run, chosen.empty)
+    below = await below_root_of(run, run.layout)
+    return dataclasses.replace(chosen, manifests={**chosen.manifests, made.task_id: encode_manifest(made, below)})
 
 
 _Taken = dict[HiveTask, tuple[int, list[FoundFile], Mapping[str, str]]]
@@ -66,12 +86,14 @@ def digest_of_choice(run: JobRun, left: Left) -> str:
     """What is another as soon as what the choice is made of is: a finished file, or an option that decides it."""
     options = run.options
     decides = [options.duplicates, *sorted(options.duplicate_attempts), options.conflict, options.delete_target_files]
+    decides += [options.hive_buckets] if options.hive_buckets else []
     return hashlib.sha256("\0".join([left.digest(), *map(str, decides)]).encode()).hexdigest()
 
 
 async def _targets_by_task(
     run: JobRun, place: Place, left: Left, receipts: frozenset[str], choices: dict[str, str]
-) -> _Taken:
+) -> tuple[_Taken, list[str]]:
+    """The attempts that count, and where the buckets go that nobody has written."""
     chosen: dict[HiveTask, tuple[int, list[FoundFile]]] = {}
     for task in sorted(left.tasks, key=lambda task: task.name):
         attempts = left.tasks[task]
@@ -84,8 +106,11 @@ async def _targets_by_task(
             choices[task.task_id] = f"attempt {attempt}, not {others}: {choice.why}"
             run.log.info("one attempt is chosen of several", task=task.task_id, choice=choices[task.task_id])
         chosen[task] = attempt, sorted(files, key=lambda file: file.path)
-    free = await free_names(run, [file.target for _, files in chosen.values() for file in files])
-    return {task: (attempt, files, free) for task, (attempt, files) in chosen.items()}
+    finished = [file for _, files in chosen.values() for file in files]
+    missing = await missing_buckets(run, place, finished)
+    free = await free_names(run, [*(file.target for file in finished), *missing])
+    taken: _Taken = {task: (attempt, files, free) for task, (attempt, files) in chosen.items()}
+    return taken, [free[target] for target in missing]
 
 
 async def _choice(

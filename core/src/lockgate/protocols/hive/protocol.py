@@ -40,7 +40,8 @@ from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.undone import Undone
 from lockgate.protocols.hive import adopt
-from lockgate.protocols.hive.choose import Chosen, changed, choose, digest_of_choice
+from lockgate.protocols.hive.choose import Chosen, changed, choose, digest_of_choice, with_empty_buckets
+from lockgate.protocols.hive.empty_buckets import is_empty_bucket
 from lockgate.protocols.hive.look import look, look_strictly, tasks_at_work
 from lockgate.protocols.hive.names import free_names, hives_names
 from lockgate.protocols.hive.place import (
@@ -124,7 +125,7 @@ class HiveProtocol(ManifestProtocol):
             place = await needed_place(found, run)
             chosen = await choose(run, place)
             await super().set_up_job(run)
-            await _keep(run, chosen)
+            await _keep(run, await with_empty_buckets(run, chosen))
             await write_note(run, place, chosen.files, chosen.choice)
 
     async def tasks_elsewhere(self, run: JobRun) -> TasksElsewhere:
@@ -289,8 +290,11 @@ async def _refuse_if_changing(run: JobRun, plan: CommitPlan) -> None:
             entry.source
             for batch in plan.batches()
             for entry in batch
-            if (status := there.get(entry.source)) is None
-            or (status.length, status.identity) != (entry.length, entry.identity)
+            if not is_empty_bucket(run, entry.source)
+            and (
+                (status := there.get(entry.source)) is None
+                or (status.length, status.identity) != (entry.length, entry.identity)
+            )
         ]
         chosen = {pin.task_id for pin in plan.pins}
         new = sorted(f.path for t, a in left.tasks.items() if t.task_id not in chosen for fs in a.values() for f in fs)

@@ -1,4 +1,5 @@
-"""Which conflict policies can be kept where files are in place before their job commits."""
+"""Which conflict policies can be kept where files are in place before their job commits: those that leave alone what
+they find."""
 
 from __future__ import annotations
 
@@ -6,10 +7,12 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import OptionError
 
 POLICIES = ("append", "fail")
-"""Both leave alone what they find."""
 
 
-def refuse_policies(run: JobRun) -> None:
+def refuse_policies(
+    run: JobRun,
+    why: str = "its files are in place before the job commits, and what they replace could not be brought back",
+) -> None:
     """Make sure that the job's policy needs no job commit to be kept.
 
     Raises:
@@ -20,8 +23,7 @@ def refuse_policies(run: JobRun) -> None:
         return
     named = "delete_target_files" if options.conflict in POLICIES else f"the conflict policy {options.conflict!r}"
     raise OptionError(
-        f"{named} cannot be kept by the protocol {run.protocol.name}: its files are in place before the job commits, "
-        "and what they replace could not be brought back",
+        f"{named} cannot be kept by the protocol {run.protocol.name}: {why}",
         where=run.url(""),
         next_step=f"choose {' or '.join(POLICIES)}; or another protocol",
     )

@@ -32,7 +32,7 @@ from lockgate.model.summary import Summary
 from lockgate.model.undone import Undone
 from lockgate.protocols.deferred.job_commit import conclude
 from lockgate.protocols.in_place import task_commit
-from lockgate.protocols.in_place.policies import refuse_policies
+from lockgate.protocols.in_place.policies import POLICIES, refuse_policies
 from lockgate.protocols.in_place.visible import refuse_store_that_cannot, take_out_of
 from lockgate.protocols.manifest import publish, staging
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
@@ -44,6 +44,7 @@ class InPlaceProtocol(Protocol):
     needs: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.CREATE_IF_ABSENT, Capability.ATOMIC_WRITE, Capability.CONSISTENT_LISTING}
     )
+    policies: ClassVar[tuple[str, ...]] = POLICIES
     commits_by_success: ClassVar[bool] = False
     writes_in_destination: ClassVar[bool] = True
 

@@ -15,7 +15,7 @@ from lockgate.engine.run.protocol import Attributes
 from lockgate.engine.run.store import OutputFile
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
-from lockgate.model.errors import LockgateError, OptionError, OutcomeUnknown, PathError, StoreError
+from lockgate.model.errors import LockgateError, OutcomeUnknown, PathError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import TaskAttempt
@@ -26,14 +26,12 @@ from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary
 from lockgate.model.undone import Undone
 from lockgate.protocols.deferred import DeferredProtocol, job_commit
+from lockgate.protocols.in_place.policies import POLICIES, refuse_policies
 from lockgate.protocols.manifest import publish
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 from lockgate.protocols.markers import announce, take_out, task_commit
 from lockgate.protocols.markers.dead_writers import roll_back_dead
 from lockgate.protocols.markers.found import paths_marked
-
-POLICIES = ("append", "fail")
-"""What can be kept by tasks that write before their job commits: both leave alone what they find."""
 
 
 class MarkersProtocol(DeferredProtocol):
@@ -47,6 +45,7 @@ class MarkersProtocol(DeferredProtocol):
         {Capability.CREATE_IF_ABSENT, Capability.ATOMIC_WRITE, Capability.CONSISTENT_LISTING}
     )
     alternative: ClassVar[str] = "leave protocol out: where manifest or deferred can be had, they show nothing early"
+    policies: ClassVar[tuple[str, ...]] = POLICIES
     unsafe: ClassVar[str] = (
         "readers see a file as soon as it is written, of attempts too that are not committed; a task attempt that is "
         "cut off may add files after its job has ended"
@@ -78,17 +77,7 @@ class MarkersProtocol(DeferredProtocol):
     async def set_up_job(self, run: JobRun) -> None:
         """Dead writers are rolled back first. Refused with a policy that would have to be kept before there is a job
         commit to keep it."""
-        options = run.options
-        if options.conflict not in POLICIES or options.delete_target_files:
-            named = (
-                "delete_target_files" if options.conflict in POLICIES else f"the conflict policy {options.conflict!r}"
-            )
-            raise OptionError(
-                f"{named} cannot be kept by the protocol markers: its tasks would replace data that nobody could bring "
-                "back if the job fails",
-                where=run.url(""),
-                next_step=f"choose {' or '.join(POLICIES)}; or another protocol",
-            )
+        refuse_policies(run, "its tasks would replace data that nobody could bring back if the job fails")
         if await read_marker(run) is None:
             await roll_back_dead(run)
         await super().set_up_job(run)
@@ -114,7 +103,12 @@ class MarkersProtocol(DeferredProtocol):
         return run.options.markers_type == "timeline_server_based"
 
     async def announce_file(self, run: JobRun, path: str) -> None:
-        """A marker."""
+        """A marker. Of a file that cannot be the job's none is made: neither a commit nor an abort would believe it.
+
+        Raises:
+            PathError: it lacks the tag.
+        """
+        _refuse_untagged(run, path)
         await announce.announce_file(run, path)
 
     def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
@@ -123,12 +117,7 @@ class MarkersProtocol(DeferredProtocol):
         Raises:
             PathError: it lacks the tag.
         """
-        if not tagged_by(path, [run.marker]):
-            raise PathError(
-                "the name of a file needs the tag of its task attempt: by that it is known to be the job's",
-                where=run.url(path),
-                next_step="put attempt.tag into the name, apart from other letters and digits: part-0.TAG.parquet",
-            )
+        _refuse_untagged(run, path)
         return run.store.open_output(path)
 
     async def send_files(
@@ -234,3 +223,12 @@ class MarkersProtocol(DeferredProtocol):
     async def has_pending(self, run: JobRun, plan: CommitPlan) -> bool:
         """Nor this."""
         return False
+
+
+def _refuse_untagged(run: JobRun, path: str) -> None:
+    if not tagged_by(path, [run.marker]):
+        raise PathError(
+            "the name of a file needs the tag of its task attempt: by that it is known to be the job's",
+            where=run.url(path),
+            next_step="put attempt.tag into the name, apart from other letters and digits: part-0.TAG.parquet",
+        )

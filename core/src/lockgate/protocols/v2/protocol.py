@@ -11,7 +11,7 @@ from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes, TasksElsewhere
 from lockgate.engine.run.store import OutputFile
-from lockgate.model.errors import OptionError, ReceiptUnmatched
+from lockgate.model.errors import ReceiptUnmatched
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import ABORTED_SUFFIX, TaskAttempt, saves_manifest_of
 from lockgate.model.plan import CommitPlan
@@ -19,13 +19,11 @@ from lockgate.model.receipt import Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
 from lockgate.protocols.file_output import attempts, job_directories
+from lockgate.protocols.in_place.policies import POLICIES, refuse_policies
 from lockgate.protocols.manifest import ManifestProtocol
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 from lockgate.protocols.v2 import task_commit
 from lockgate.protocols.v2.visible import keep_unmoved, take_out_all
-
-POLICIES = ("append", "fail")
-"""What can be kept by tasks that write before their job commits: both leave alone what they find."""
 
 
 class V2Protocol(ManifestProtocol):
@@ -34,6 +32,7 @@ class V2Protocol(ManifestProtocol):
     name = "v2"
     description = "Hadoop's FileOutputCommitter, algorithm 2: each task commit moves its files into the destination"
     alternative = "leave protocol out: manifest needs no more of a store, and shows nothing before the job commits"
+    policies: ClassVar[tuple[str, ...]] = POLICIES
     unsafe: ClassVar[str] = (
         "readers see a task's files as soon as it commits, and some of them while it does; a task attempt that is cut "
         "off may add files after its job has committed"
@@ -51,17 +50,7 @@ class V2Protocol(ManifestProtocol):
 
     async def set_up_job(self, run: JobRun) -> None:
         """Refused with a policy that would have to be kept before there is a job commit to keep it."""
-        options = run.options
-        if options.conflict not in POLICIES or options.delete_target_files:
-            named = (
-                "delete_target_files" if options.conflict in POLICIES else f"the conflict policy {options.conflict!r}"
-            )
-            raise OptionError(
-                f"{named} cannot be kept by the protocol v2: its tasks would replace data that nobody could bring back "
-                "if the job fails",
-                where=run.url(""),
-                next_step=f"choose {' or '.join(POLICIES)}; or another protocol",
-            )
+        refuse_policies(run, "its tasks would replace data that nobody could bring back if the job fails")
         await attempts.refuse_equal_ids(run)
         await super().set_up_job(run)
 
@@ -109,6 +98,7 @@ class V2Protocol(ManifestProtocol):
         """The conflict policy was kept by the tasks. Everything is in place, and no task commit was interrupted."""
         await _refuse_interrupted(run)
         await refuse_if_taken_away(run, plan)
+        await saved(run)  # what cannot be read must be told before anything moves, since it could not be undone then
         return dataclasses.replace(plan, missing_directories=(), in_place=True)
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:

@@ -1,0 +1,15 @@
+"""What gc says of each thing that it looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """One thing that gc looked at: a job's directory, a list of files, an upload, a file that was never finished."""
+
+    path: str
+    action: Literal["deleted", "would delete", "kept", "failed"]
+    why: str
