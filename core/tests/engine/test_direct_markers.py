@@ -316,3 +316,22 @@ def test_a_writer_that_is_dead_stands_in_nobodys_way(tmp_path: Path) -> None:
     first = a_job(tmp_path, early_conflicts=True)
     begun(first, {"f-0_TAG_1.parquet": b"1"})
     second.commit([done(second, {"f-0_TAG_1.parquet": b"2"})])
+
+
+def test_a_marker_that_names_a_directory_deletes_nothing_and_stops_no_commit(tmp_path: Path) -> None:
+    """An attempt makes its marker, and then finds that a directory has the name."""
+    for end in ("commit", "abort"):
+        root = tmp_path / end
+        job = a_job(root)
+        failing = begun(job, {"TAG/part-TAG": b"of the failing attempt"}, attempt=0)
+        with pytest.raises(LockgateError), failing.open(failing.tag) as file:
+            file.write(b"a directory is there")
+        kept = root / failing.tag / "kept"
+        kept.write_bytes(b"somebody's")
+        receipt = done(job, {"part-TAG": b"x"}, attempt=1)
+        if end == "commit":
+            job.commit([receipt])
+        else:
+            job.abort()
+        assert data(root) == ([b"somebody's", b"x"] if end == "commit" else [b"somebody's"])
+        assert not (root / ".hoodie").exists()
