@@ -55,7 +55,7 @@ def goes_by_content_alone() -> Iterator[None]:
     """What an attempt has not moved is not kept: an equal file of another, where it was to be, is taken for its own."""
 
     async def nothing(run, attempts):
-        pass
+        return set()
 
     with (
         patch.object(visible, "keep_unmoved", nothing),

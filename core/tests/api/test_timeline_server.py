@@ -15,6 +15,7 @@ from random import Random
 import pytest
 from faulty_store import make_faulty
 from lockgate import Job, JobOptions
+from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.jobs import recover
 from lockgate.errors import DestinationConflict, FileMissing, ManifestInvalid, PathError, StoreUnavailable
 from lockgate.model.hudi_markers import Marker
@@ -328,4 +329,23 @@ def test_what_was_answered_is_read_back_whenever_the_server_dies(tmp_path: Path,
     assert answered <= asyncio.run(succeed())
     assert answered <= set(lines(tmp_path, job.job_id))
     assert len(lines(tmp_path, job.job_id)) <= 41 * 3, "a line is repeated in another file at most"
+    job.abort()
+
+
+def test_continuity_a_marker_asked_for_while_the_first_files_are_read_is_refused_once_the_job_commits(
+    tmp_path: Path,
+) -> None:
+    job = a_job(tmp_path, job_id="j", markers_type="direct", markers_batch_interval_ms=1)
+    tag = begun(job, {}).tag
+
+    async def asked_late() -> None:
+        batches = MarkerBatches(job._run())
+        asked = asyncio.ensure_future(batches.create(Marker(f"part-{tag}")))
+        await asyncio.sleep(0)  # it has looked whether markers are taken, and now reads the files
+        await batches.close()
+        with pytest.raises(FileMissing):
+            await asked
+
+    IO_LOOP.run(asked_late())
+    assert lines(tmp_path) == []
     job.abort()

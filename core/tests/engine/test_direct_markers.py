@@ -393,3 +393,22 @@ def test_readers_see_no_file_of_a_job_that_has_not_committed_saved_or_not(tmp_pa
     assert [file.path for file in lockgate.files(tmp_path).files] == ["theirs"]
     job.commit([receipt])
     assert len(lockgate.files(tmp_path).files) == 2
+
+
+def test_a_marker_that_names_a_directory_deletes_nothing_and_stops_no_commit(tmp_path: Path) -> None:
+    """An attempt makes its marker, and then finds that a directory has the name."""
+    for end in ("commit", "abort"):
+        root = tmp_path / end
+        job = a_job(root)
+        failing = begun(job, {"TAG/part-TAG": b"of the failing attempt"}, attempt=0)
+        with pytest.raises(LockgateError), failing.open(failing.tag) as file:
+            file.write(b"a directory is there")
+        kept = root / failing.tag / "kept"
+        kept.write_bytes(b"somebody's")
+        receipt = done(job, {"part-TAG": b"x"}, attempt=1)
+        if end == "commit":
+            job.commit([receipt])
+        else:
+            job.abort()
+        assert data(root) == ([b"somebody's", b"x"] if end == "commit" else [b"somebody's"])
+        assert not (root / ".hoodie").exists()

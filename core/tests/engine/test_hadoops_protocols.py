@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import lockgate
@@ -18,6 +19,7 @@ from lockgate.errors import (
     CommitRefused,
     JobNotFound,
     OptionError,
+    PathError,
     ReceiptUnmatched,
     UsageError,
 )
@@ -102,6 +104,48 @@ def test_two_ids_of_one_name_in_temporary_are_refused(tmp_path: Path) -> None:
         a_job(tmp_path, "v1", job_id="job_x_0000")
     job.commit([receipt])
     assert seen(tmp_path) == {"a": b"1"}
+
+
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+def test_two_ids_of_one_name_are_refused_before_their_tasks_begin(tmp_path: Path, protocol: str) -> None:
+    options = {"protocol": protocol, "accept_unsafe": protocol == "v2"}
+    job = a_job(tmp_path, protocol, job_id="x")
+    with pytest.raises(UsageError, match="would give its own"):
+        Job(tmp_path, job_id="job_x_0000", **options).setup()
+    again = Job(tmp_path, job_id="x", nonce=job._marker, **options)
+    again.setup()
+    job.commit([done(job, {"a": b"1"})])
+    assert seen(tmp_path) == {"a": b"1"}
+    assert not (tmp_path / "_lockgate/jobs").exists()
+
+
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+def test_exclusive_of_two_ids_of_one_name_that_begin_at_once_one_at_most_is_taken(
+    tmp_path: Path, protocol: str
+) -> None:
+    options = {"protocol": protocol, "accept_unsafe": protocol == "v2"}
+
+    def begins(job: Job) -> bool:
+        try:
+            job.setup()
+        except UsageError:
+            return False
+        return True
+
+    for number in range(20):
+        rivals = [Job(tmp_path / str(number), job_id=name, **options) for name in ("x", "job_x_0000")]
+        with ThreadPoolExecutor(2) as both:
+            assert sum(both.map(begins, rivals)) <= 1
+
+
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+def test_names_of_hadoops_checksums_are_refused_when_they_are_opened(tmp_path: Path, protocol: str) -> None:
+    job = a_job(tmp_path, protocol)
+    attempt = begun(job, {"x": b"1"})
+    with pytest.raises(PathError, match="checksums"), attempt.open(".x.crc") as file:
+        file.write(b"2")
+    job.commit([done(job, {"x": b"1"}, attempt=1)])
+    assert seen(tmp_path) == {"x": b"1"}
 
 
 def test_jobs_that_share_temporary_end_without_each_other(tmp_path: Path) -> None:

@@ -91,3 +91,11 @@ def test_a_task_of_ours_names_its_files_as_hive_would() -> None:
     assert str(own_name(3, 1, "000007_1")) == "000007_1"
     assert str(own_name(3, 1, "000007_0")) == "000003_1"
     assert str(own_name(3, 1, "x.orc", 2)) == "000003_1_copy_2.orc"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(".hive-staging_a b/_tmp.x", ".hive-staging_a-b/_tmp.x"), ("a/" + "x" * 200, "a/" + "x" * 201), ("ä/x", "ö/x")],
+)
+def test_two_directories_are_two_jobs(one: str, other: str) -> None:
+    assert job_id_of(one) != job_id_of(other)

@@ -36,6 +36,7 @@ _FILE = re.compile(
 _BRANCH = re.compile(r"HIVE_UNION_SUBDIR_[0-9]+|[0-9]+")
 _BRANCH_OUTPUT = re.compile(rf"{re.escape(OUTPUT_PREFIX)}(HIVE_UNION_SUBDIR_[0-9]+|[0-9]+)(?:\.moved|\.intermediate)?")
 _PARTITION = re.compile(r"[^=/.][^=/]*=[^/]*|HIVE_DEFAULT_LIST_BUCKETING_DIR_NAME", re.DOTALL)
+ID_MAX = 128
 _PLAIN = re.compile(r"[A-Za-z0-9_\-]{1,60}")
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.\-]")
 
@@ -132,10 +133,15 @@ def task_at_work(name: str) -> HiveName | None:
 
 
 def job_id_of(directory: str) -> str:
-    """The id of the job that has left a directory: of its last two names, with `-` for what no id may have."""
+    """The id of the job that has left a directory: of its last two names. Where one has what no id
+    may have, or they are too long, a digest of them tells it from that of another directory."""
     *_, above, name = ["", *directory.strip("/").split("/")]
     both = f"{above.lstrip('.')}.{name.removeprefix(OUTPUT_PREFIX).lstrip('.')}".strip(".-")
-    return _NOT_IN_IDS.sub("-", both)[:128].rstrip(".") or "hive"
+    plain = _NOT_IN_IDS.sub("-", both)
+    if plain == both and 0 < len(plain) <= ID_MAX:
+        return plain
+    digest = hashlib.sha256(both.encode(errors="surrogateescape")).hexdigest()[:12]
+    return f"{plain[: ID_MAX - 13].rstrip('.') or PROTOCOL}-{digest}"
 
 
 def adopted(layout: JobLayout) -> str:

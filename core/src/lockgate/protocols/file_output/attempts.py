@@ -7,15 +7,17 @@ over, does not bring it back.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import OutputFile
-from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, UsageError
+from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, PathError, UsageError
 from lockgate.model.file_output import FileOutputLayout, job_ids_of, job_part, parse_task, parse_task_attempt
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import is_unfinished
+from lockgate.protocols.manifest import staging
 
 
 def places_of(run: JobRun, job_attempt: int | None = None) -> FileOutputLayout:
@@ -49,12 +51,30 @@ async def refuse_equal_ids(run: JobRun) -> None:
                 name = status.path.rpartition("/")[2]
                 found = parse_task(name) or parse_task_attempt(name)
                 if found is not None and found.job == places.job:
-                    raise UsageError(
-                        f"another job has tasks of the names that job {run.layout.job_id} would give its own: "
-                        f"{' or '.join(job_ids_of(places.job))}",
-                        where=run.url(status.path),
-                        next_step="give every job an id of its own: leave job_id out and one is made",
-                    )
+                    raise _taken(run, places, status.path)
+    # One that has begun no task yet. Where directories are real ours is made first: of two at once, one is refused.
+    await staging.set_up_job(run)
+    for job_id in job_ids_of(places.job):
+        other = dataclasses.replace(run.layout, job_id=job_id)
+        if job_id == run.layout.job_id:
+            continue
+        for path, there in zip(
+            signs := [other.job_directory, other.job_marker], await run.store.stat_files(signs), strict=True
+        ):
+            if there is not None:
+                await run.store.delete_empty_directories(
+                    [run.layout.manifests, run.layout.tasks, run.layout.attempt_directory, run.layout.job_directory]
+                )
+                raise _taken(run, places, path)
+
+
+def _taken(run: JobRun, places: FileOutputLayout, path: str) -> UsageError:
+    return UsageError(
+        f"another job has tasks of the names that job {run.layout.job_id} would give its own: "
+        f"{' or '.join(job_ids_of(places.job))}",
+        where=run.url(path),
+        next_step="give every job an id of its own: leave job_id out and one is made",
+    )
 
 
 async def set_up_task(run: JobRun) -> None:
@@ -86,8 +106,16 @@ def open_file(run: JobRun, path: str) -> OutputFile:
     """Open a file under the name that it will have.
 
     Raises:
+        PathError: it is that of a checksum of Hadoop's local filesystem, which no commit by this layout takes along.
         StoreError: it cannot be written.
     """
+    name = path.rpartition("/")[2]
+    if name.startswith(".") and name.endswith(".crc"):
+        raise PathError(
+            "files named .NAME.crc are checksums of Hadoop's local filesystem, and left out by its committers",
+            where=run.url(path),
+            next_step="give the file another name, or leave out protocol",
+        )
     return run.store.open_output(f"{working_directory(run, run.task_attempt_id)}/{path}")
 
 

@@ -135,6 +135,8 @@ def _sort_in(
         own_branch = branch_of_output(name) if status.is_directory and not above and not base else None
         if own_branch is not None:
             further.append((name, own_branch, own_branch))
+        elif is_partial(name) and status.is_directory and is_partition(name):
+            left.strange.append(_join(above, name))  # a column may be called `_task_id`: it is no partial file
         elif is_partial(name) or (not status.is_directory and _is_checksum(name, names)):
             continue
         elif status.is_directory:

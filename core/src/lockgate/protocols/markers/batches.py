@@ -70,10 +70,7 @@ class MarkerBatches:
             ManifestInvalid: the files of markers that are there cannot be read.
             StoreError: it could not be written.
         """
-        if not self.takes:
-            raise FileMissing(
-                "no marker is taken any more: the job is being committed, or over", where=self._run.url(marker.path)
-            )
+        self._refuse_late(marker)
         refuse_unmarkable(marker.path)
         if not tagged_by(marker.path, [self._run.marker]):
             raise PathError(
@@ -82,6 +79,7 @@ class MarkerBatches:
                 next_step="put attempt.tag into the name",
             )
         await self._load()
+        self._refuse_late(marker)  # the job's commit may have begun while the files were read
         if marker.name in self._written:
             return False
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -90,6 +88,12 @@ class MarkerBatches:
         if self._dispatching is None or self._dispatching.done():
             self._dispatching = asyncio.ensure_future(self._dispatch())
         return await answer
+
+    def _refuse_late(self, marker: Marker) -> None:
+        if not self.takes:
+            raise FileMissing(
+                "no marker is taken any more: the job is being committed, or over", where=self._run.url(marker.path)
+            )
 
     async def all(self) -> list[Marker]:
         """The markers that are there."""

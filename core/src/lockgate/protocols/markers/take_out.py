@@ -69,9 +69,18 @@ async def take_out_uncommitted(run: JobRun, plan: CommitPlan, marked: Marked) ->
     """Delete what markers name and the plan does not commit."""
     number = 0
     for some in windows((path for path, counts in _beside(run, plan, marked) if not counts), AT_ONCE):
-        outcomes = await run.store.delete_files(some)
+        outcomes = await _delete_marked(run, some)
         number += sum(outcome is not Deleted.MISSING for outcome in outcomes)
     run.count("uncommitted_files_deleted", number)
+
+
+async def _delete_marked(run: JobRun, paths: Sequence[str]) -> Sequence[Deleted]:
+    """Delete the files that are there. A directory is none: an attempt that would open a file where one stands has made
+    its marker before it is refused."""
+    if Capability.REAL_DIRECTORIES in run.store.capabilities and paths:
+        found = await run.store.stat_files(paths)
+        paths = [status.path for status in found if status is not None and not status.is_directory]
+    return await run.store.delete_files(paths) if paths else []
 
 
 def _beside(run: JobRun, plan: CommitPlan, marked: Marked) -> Iterator[tuple[str, bool]]:
@@ -104,7 +113,7 @@ async def take_out_all(run: JobRun) -> list[str]:
     # What stands where a manifest's file was is somebody's who has changed it.
     stay = set(left)
     for some in windows(marked, AT_ONCE):
-        await run.store.delete_files([path for path in some if path not in stay])
+        await _delete_marked(run, [path for path in some if path not in stay])
     return sorted(stay)
 
 

@@ -23,7 +23,15 @@ from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import no_progress
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CommitFailed, FileExists, FileMissing, JobNotFound, LockgateError, ManifestInvalid
+from lockgate.model.errors import (
+    CommitFailed,
+    FileExists,
+    FileMissing,
+    JobNotFound,
+    LockgateError,
+    ManifestInvalid,
+    OutcomeUnknown,
+)
 from lockgate.model.files import FileStatus, Rename
 from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, TaskAttempt, is_reserved
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
@@ -117,8 +125,10 @@ async def _give_back(
 ) -> None:
     try:
         own = [Saved(manifest, committed=False)]
-        await keep_unmoved(run, own)
-        await take_out(run, own, refuse_if_taken_over=lambda: _refuse_if_ended(run, attempt))
+        seen = await keep_unmoved(run, own)
+        # A rename of which nobody knows what it did may still be done.
+        never_moved = set() if isinstance(error, OutcomeUnknown) else seen
+        await take_out(run, own, never_moved=never_moved, refuse_if_taken_over=lambda: _refuse_if_ended(run, attempt))
         await _refuse_if_ended(run, attempt)
         await run.store.delete_files([intent])
     except JobNotFound:

@@ -23,15 +23,17 @@ from lockgate.protocols.file_output.attempts import places_of
 BATCH = 1_000
 
 
-async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> None:
+async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> set[int]:
     """Move the files that these attempts have not moved yet, and which another file could be taken for, out of their
     reach, to where they say of themselves that they were never in the destination. Called before anything deletes
     their working directories: once a staged file is gone, nobody can tell whether it was moved, or only another file of
-    its content stands where it was to be.
+    its content stands where it was to be. The answer: the numbers of those that were still there at the first look, of
+    the last attempt; another program may delete them before they are moved.
 
     Raises:
         CommitFailed: one could not be moved.
     """
+    seen: set[int] = set()
     for each in attempts:
         if each.committed:
             continue
@@ -45,6 +47,8 @@ async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> None:
         for attempt in range(TRIES):
             found = await run.store.stat_files([rename.source for rename in waiting])
             waiting = [rename for rename, status in zip(waiting, found, strict=True) if status is not None]
+            if not attempt:
+                seen = {number for rename in waiting if (number := ordinal_in(rename.target)) is not None}
             if not waiting:
                 break
             if attempt:
@@ -58,6 +62,7 @@ async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> None:
                 where=run.url(waiting[0].source),
                 next_step="abort the task attempt, or the job, once the store allows it",
             )
+    return seen
 
 
 def _unmoved(run: JobRun, manifest: TaskManifest) -> str:
@@ -80,6 +85,7 @@ async def take_out(
     attempts: Sequence[Saved],
     *,
     kept: Collection[Saved] | None = None,
+    never_moved: Collection[int] = (),
     refuse_if_taken_over: Callable[[], Awaitable[None]] | None = None,
 ) -> list[str]:
     """Take the files of these attempts out of the destination, each only if it is the one that was moved there; the
@@ -88,8 +94,10 @@ async def take_out(
 
     `kept`: those of which `keep_unmoved` was asked before their working directories were deleted. Of an attempt that
     was cut off, and has saved what it would move only after that, nobody knows what it has moved: its files stay where
-    others could be taken for them. `refuse_if_taken_over` is asked between the look at the files and their renames:
-    what stands there since somebody else has ended the job is another version than the one that was looked at.
+    others could be taken for them. `never_moved`: the numbers of the files that the one attempt, which nobody else
+    moves, has seen unmoved after its last rename. `refuse_if_taken_over` is asked between the look at the files and
+    their renames: what stands there since somebody else has ended the job is another version than the one that was
+    looked at.
 
     Raises:
         CommitFailed: one could not be moved.
@@ -101,7 +109,11 @@ async def take_out(
         place = f"{run.layout.at_attempt(manifest.job_attempt).withdrawn}/{manifest.task_attempt_id}"
         # Also of one that has committed: where another's equal file stood at a target, it took its own, which was
         # kept from it, for moved.
-        unmoved = set() if Capability.UNIQUE_IDENTITY in run.store.capabilities else await _unmoved_of(run, manifest)
+        unmoved = (
+            set()
+            if Capability.UNIQUE_IDENTITY in run.store.capabilities
+            else await _unmoved_of(run, manifest, never_moved)
+        )
         knows = each.committed or kept is None or each in kept
         files = [
             (entry, f"{place}/_{number}")
@@ -117,11 +129,12 @@ async def take_out(
     return left
 
 
-async def _unmoved_of(run: JobRun, manifest: TaskManifest) -> set[int]:
+async def _unmoved_of(run: JobRun, manifest: TaskManifest, seen: Collection[int]) -> set[int]:
     """The numbers of the files of an attempt that were never in the destination. Where a rename is a copy and a
     deletion, what was kept from it may have been copied all the same: then the copy's own proof says so."""
     found = await list_all(run.store, _unmoved(run, manifest))
     numbers = {number for status in found if (number := ordinal_in(status.path)) is not None}
+    numbers |= set(seen)
     if not numbers or Capability.RENAME_BY_COPY not in run.store.capabilities:
         return numbers
     working = places_of(run, manifest.job_attempt).task_attempt(manifest.task_attempt_id)
