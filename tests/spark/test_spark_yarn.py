@@ -95,8 +95,9 @@ def assert_written(base: str) -> None:
         assert summary is not None
         assert summary.committer == "lockgate"
         assert summary.iostatistics.counters["rows_written"] == rows
+        assert summary.iostatistics.counters.get("movers", 0) == (2 if name == "source" else 0)
         assert not lockgate.verify(f"{base}/{name}").findings
-        assert not lockgate.jobs(f"{base}/{name}")
+        assert {job.status.value for job in lockgate.jobs(f"{base}/{name}")} == {"committed"}
 
 
 def test_native_writers_and_the_format_commit_in_cluster_mode(place: Place, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 import shutil
 import tempfile
 import threading
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from lockgate.api.job import Job
 from lockgate.engine.run.logs import get_log
@@ -30,6 +32,9 @@ log = get_log()
 
 ABOVE_SETTING = "spark.lockgate.movers_above"
 SOCKET_SETTING = "spark.lockgate.movers_socket"
+
+SOCKET_DIRECTORY_MAX = 80
+"""So many bytes a directory's path may have: of a socket's, unix(7) allows 107. A container of YARN has longer ones."""
 
 
 def distribute(
@@ -59,21 +64,38 @@ def distribute(
         spark.conf.unset(SOCKET_SETTING)
         return
     spark.conf.set(ABOVE_SETTING, str(above))
-    spark.conf.set(SOCKET_SETTING, Offer(spark.sparkContext, tasks, idle_seconds).socket)
+    offer = _OFFERS.get(spark.sparkContext)
+    if offer is None:
+        offer = _OFFERS[spark.sparkContext] = Offer(spark.sparkContext)
+    offer.tasks, offer.idle_seconds = tasks, idle_seconds
+    spark.conf.set(SOCKET_SETTING, offer.socket)
+
+
+def _directory() -> Path:
+    """A new one that nobody else may enter: its mode is 0700."""
+    usual = tempfile.gettempdir()
+    short = len(os.fsencode(usual)) <= SOCKET_DIRECTORY_MAX
+    return Path(tempfile.mkdtemp(prefix="lockgate-", dir=usual if short else "/tmp"))  # noqa: S108
 
 
 class Offer:
-    """Answers, by the executors of one context, on one socket."""
+    """Answers, by the executors of one context, on one socket. `tasks` and `idle_seconds` are those of the last call of
+    `distribute`."""
 
-    def __init__(self, context: Any, tasks: int | None, idle_seconds: float) -> None:
+    tasks: int | None = None
+    idle_seconds: float = IDLE_SECONDS
+
+    def __init__(self, context: Any) -> None:
         self._context = context
-        self._tasks = tasks
-        self._idle_seconds = idle_seconds
-        directory = Path(tempfile.mkdtemp(prefix="lockgate-"))  # nobody else's: its mode is 0700
-        atexit.register(shutil.rmtree, directory, ignore_errors=True)
-        self.socket = str(directory / "movers")
-        listener = Listener(self.socket, family="AF_UNIX")
+        self._directory = _directory()
+        self.socket = str(self._directory / "movers")
+        self._listener = listener = Listener(self.socket, family="AF_UNIX")
+        atexit.register(self._end)
         threading.Thread(target=self._accept, args=(listener,), name="lockgate-movers", daemon=True).start()
+
+    def _end(self) -> None:
+        self._listener.close()
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     def _accept(self, listener: Listener) -> None:
         while True:
@@ -104,7 +126,7 @@ class Offer:
             executors = self._context._jsc.sc().getExecutorMemoryStatus().size() - 1
             if executors < 1:
                 return 0
-            return self._tasks or int(self._context.defaultParallelism)
+            return self.tasks or int(self._context.defaultParallelism)
         except Exception as error:  # a context that was stopped
             log.info("it cannot be told how many executors there are", error=str(error))
             return 0
@@ -114,7 +136,7 @@ class Offer:
     ) -> tuple[list[Moved] | LockgateError | None, str]:
         """What becomes of the shares; None, and why, where it is not about them. Who asks may say that it is to end, or
         end itself: then Spark's tasks are ended."""
-        movers = SparkMovers(self._context, job, 0, len(shares), self._idle_seconds)
+        movers = SparkMovers(self._context, job, 0, len(shares), self.idle_seconds)
         work = asyncio.ensure_future(movers.moved(shares))
         said = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -136,4 +158,8 @@ class Offer:
         finally:
             loop.remove_reader(connection.fileno())
             ending.cancel()
-        return found, "" if found is not None else f"no task was at work for {self._idle_seconds:.0f} s"
+        return found, "" if found is not None else f"no task was at work for {self.idle_seconds:.0f} s"
+
+
+_OFFERS: WeakKeyDictionary[Any, Offer] = WeakKeyDictionary()
+"""One for each context."""
