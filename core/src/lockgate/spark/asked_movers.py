@@ -9,6 +9,7 @@ takes longer, and is committed all the same.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Sequence
 from multiprocessing.connection import Client, Connection
@@ -61,6 +62,7 @@ class AskedMovers:
             self._alone(f"the driver program does not answer: {type(error).__name__}: {error}")
             return 0
         if count < 2:
+            self._connection.close()
             self._alone("no executors are registered with it, or one only")
         return count
 
@@ -76,7 +78,8 @@ class AskedMovers:
         try:
             told, problem = await asyncio.shield(work)
         except asyncio.CancelledError:
-            connection.send("end")
+            with contextlib.suppress(OSError):  # it may have ended itself
+                connection.send("end")
             await asyncio.wait([work])  # its tasks have ended by then, or a minute is over
             raise
         finally:
@@ -98,5 +101,5 @@ def _answered(connection: Connection[Any, Any], job: Job, shares: list[Share]) -
         connection.send((job, shares))
         told, problem = connection.recv()
         return told, str(problem)
-    except (OSError, EOFError) as error:  # the driver program has ended, and its executors end with it
-        return None, f"the driver program has gone: {type(error).__name__}: {error}"
+    except Exception as error:  # it has ended, and its executors end with it; or it is of another version
+        return None, f"the driver program has not answered: {type(error).__name__}: {error}"

@@ -113,6 +113,8 @@ class Offer:
                     if asked == "how many":
                         connection.send(self._count())
                         continue
+                    if asked == "end":  # its work has been ended by now
+                        return
                     job, shares = asked
                     answer = asyncio.run(self._moved(connection, job, shares))
                     connection.send(answer)
