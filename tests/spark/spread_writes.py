@@ -47,7 +47,8 @@ for name in sys.argv[2:]:
     writer, _, fault = name.partition("-")
     lockgate.spark.distribute(spark, above=0)
     save(spark.range(0, 10, 1, 2).selectExpr("id", "id % 4 AS p"), writer, base / name)
-    lockgate.spark.distribute(spark, above=11, tasks=2, idle_seconds=5.0)
+    # An executor that was killed may be long in coming back; a busy one does not.
+    lockgate.spark.distribute(spark, above=11, tasks=2, idle_seconds=5.0 if fault == "busy" else 300.0)
     rows = spark.range(0, 30, 1, 3).selectExpr("id", "id % 4 AS p")
     if fault == "busy":
         threading.Thread(target=hold_executors, daemon=True).start()
