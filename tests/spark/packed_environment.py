@@ -20,7 +20,7 @@ import pyspark_lockgate
 SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 OURS = {"lockgate": (lockgate, pyspark_lockgate), "lockgate-hdfs": (lockgate_hdfs,)}
 FROM = ("lockgate", "lockgate-hdfs", "aiohttp", "pyarrow", "tzdata")
-LEFT_OUT = re.compile(r"/(tests|include|__pycache__)/|\.(pyx|pxd|pyc)$|_(flight|substrait)\.")
+LEFT_OUT = re.compile(r"/(tests|include|__pycache__)/|\.(pyx|pxd|pyc)$|^\.\.")
 """What nobody imports: it would double the archive."""
 
 
