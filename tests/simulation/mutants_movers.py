@@ -51,13 +51,14 @@ def a_mover_does_not_look_at_the_record() -> Iterator[None]:
 def the_driver_does_not_wait_for_its_movers() -> Iterator[None]:
     """The driver goes on to publish before all shares have been moved."""
 
-    async def move(run: Any, movers: Any, plan: Any, count: int) -> None:
+    async def move(run: Any, movers: Any, plan: Any, count: int) -> bool:
         shares = shares_of(run.held_as, plan.by_manifest(), plan.files, count)
         asyncio.ensure_future(movers.move(shares)).add_done_callback(
             lambda moved: moved.cancelled() or moved.exception()
         )
+        return True
 
-    with patch.object(move_files, "_rename_by_movers", move):
+    with patch.object(move_files, "_renamed_by_movers", move):
         yield
 
 
@@ -65,9 +66,10 @@ def the_driver_does_not_wait_for_its_movers() -> Iterator[None]:
 def a_share_that_nobody_moved_is_not_missed() -> Iterator[None]:
     """The driver does not count what its movers answer for."""
 
-    async def move(run: Any, movers: Any, plan: Any, count: int) -> None:
+    async def move(run: Any, movers: Any, plan: Any, count: int) -> bool:
         shares = shares_of(run.held_as, plan.by_manifest(), plan.files, count)
         await movers.move(shares[:-1] if len(shares) > 1 else shares)
+        return True
 
-    with patch.object(move_files, "_rename_by_movers", move):
+    with patch.object(move_files, "_renamed_by_movers", move):
         yield

@@ -110,6 +110,8 @@ class OptionFields(TypedDict, total=False):
     durable: bool
     progress: bool
     requests_per_second_max: int
+    movers_above: int
+    movers_socket: str
     patience_seconds: float
     timeout_seconds: float
     alive_seconds: float
@@ -359,6 +361,18 @@ class JobOptions:
         hadoop="mapreduce.manifest.committer.io.rate",
         hadoop_also=("fs.azure.io.rate.limit",),
         least=0,
+    )
+    movers_above: int = _option(
+        0,
+        "in Spark: a job of more files than this has them renamed by the session's executors, once "
+        "`lockgate.spark.distribute` was called in the driver program; 0: the driver renames them",
+        least=0,
+        unit="files",
+    )
+    movers_socket: str = _option(
+        "",
+        "where a driver program of Spark answers those who ask for its executors; `lockgate.spark.distribute` sets it",
+        absolute=True,
     )
     patience_seconds: float = _option(
         300.0, "how long one store request may be retried through throttling and outages", least=0, unit="s"

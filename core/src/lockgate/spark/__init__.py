@@ -1,5 +1,6 @@
 """PySpark: `df.write.format("lockgate")`, `df.writeStream.format("lockgate")`, `write` with all save modes, and Spark's
-own writers (`configure`, `enable`, `disable`); `commit`, for jobs of so many files that executors rename them."""
+own writers (`configure`, `enable`, `disable`); `distribute` and `commit`, for jobs of so many files that
+executors rename them."""
 
 from __future__ import annotations
 
@@ -7,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.spark.distributed_commit import commit
 from lockgate.spark.native_session import configure, disable, enable
+from lockgate.spark.offered_movers import distribute
 from lockgate.spark.requirements import require_pyarrow
 
 if TYPE_CHECKING:
     from lockgate.spark.save import write
 
-__all__ = ["commit", "configure", "disable", "enable", "write"]
+__all__ = ["commit", "configure", "disable", "distribute", "enable", "write"]
 
 
 def __getattr__(name: str) -> Any:

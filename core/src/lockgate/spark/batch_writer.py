@@ -33,6 +33,7 @@ from lockgate.model.errors import (
 )
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import parse_url
+from lockgate.spark.asked_movers import movers_for
 from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_process
 from lockgate.spark.driver_terminal import driver_terminal
@@ -75,7 +76,8 @@ class BatchWriter(DataSourceArrowWriter):
         conf = told[0].spark_conf if told else {}
         with answering(self._options.answer), drawing_on(driver_terminal):
             try:
-                self._job(conf).commit([message.receipt for message in told])
+                job = self._job(conf)
+                job.commit([message.receipt for message in told], movers=movers_for(job))
             except CleanupFailed as error:
                 log.warning("the job is committed; its cleanup failed", job=self._job_id, error=str(error))
 

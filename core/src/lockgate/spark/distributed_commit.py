@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,13 @@ log = get_log()
 
 ENDED_SECONDS = 60
 """So long a driver whose commit fails waits for the tasks that it has cancelled."""
+
+LOOK_SECONDS = 1.0
+"""So often it is asked whether a task is at work."""
+
+IDLE_SECONDS = 30.0
+"""So long a driver waits for a first task to begin, or for another where none is at work any more, before it renames
+the files itself."""
 
 DISTRIBUTED_ABOVE = 10_000
 """Fewer files a driver renames by itself in less time than a Spark job takes to start."""
@@ -66,39 +74,85 @@ def commit(
     return job.commit(receipts, movers=SparkMovers(context, job, above, tasks or context.defaultParallelism))
 
 
+class SparkGaveUp(Exception):
+    """A task that renames files has ended without an answer, more often than Spark tries."""
+
+
 class SparkMovers:
     """Spark's tasks as the movers of a job, a task for each share."""
 
-    def __init__(self, context: Any, job: Job, above: int, tasks: int) -> None:
+    def __init__(self, context: Any, job: Job, above: int, tasks: int, idle_seconds: float = IDLE_SECONDS) -> None:
         self._context = context
         self._job = job
         self._above = above
         self._tasks = tasks
+        self._idle_seconds = idle_seconds
 
     def wanted(self, files: int) -> int:
         """None, if the job has no more files than the threshold."""
         return self._tasks if files > self._above else 0
 
-    async def move(self, shares: Sequence[Share]) -> list[Moved]:
-        """Each share moved, by a Spark job in a group of its own.
+    async def move(self, shares: Sequence[Share]) -> list[Moved] | None:
+        """Each share moved, by a Spark job in a group of its own; None where no task of it was at work for a time, as
+        where no executor is free.
 
         Raises:
             LockgateError: of the first share that could not be moved, its own error; of one whose task Spark gave up,
                 an error that holds Spark's.
         """
+        try:
+            return await self.moved(shares)
+        except SparkGaveUp as error:
+            raise CommitFailed(
+                f"Spark gave up a task that renames files: {error}",
+                where=self._job.url,
+                next_step="job.commit(receipts) renames the files from the driver; a job that was undone is run again",
+            ) from error
+
+    async def moved(self, shares: Sequence[Share]) -> list[Moved] | None:
+        """As `move`.
+
+        Raises:
+            LockgateError: of the first share that could not be moved, its own error.
+            SparkGaveUp: of one whose task Spark gave up.
+        """
         group = f"lockgate-{uuid.uuid4()}"
         work = asyncio.ensure_future(asyncio.to_thread(self._run, group, shares))
+        idle_since = time.monotonic()
         try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            # Again and again: it may not have come to Spark yet.
-            for _ in range(ENDED_SECONDS):
-                await asyncio.to_thread(self._context.cancelJobGroup, group)
-                await asyncio.wait([work], timeout=1.0)
+            while True:
+                await asyncio.wait([work], timeout=LOOK_SECONDS)
                 if work.done():
-                    work.exception()  # asked for, so that nobody is told of an error that was never retrieved
-                    break
+                    return work.result()
+                if await asyncio.to_thread(self._is_at_work, group):
+                    idle_since = time.monotonic()
+                elif time.monotonic() - idle_since > self._idle_seconds:
+                    log.warning(
+                        "no executor of Spark's is free to rename files; the driver renames them",
+                        job=self._job.job_id,
+                        waited_seconds=self._idle_seconds,
+                    )
+                    await self._end(group, work)
+                    return None
+        except asyncio.CancelledError:
+            await self._end(group, work)
             raise
+
+    def _is_at_work(self, group: str) -> bool:
+        """Whether some task of the group runs now."""
+        tracker = self._context.statusTracker()
+        jobs = [tracker.getJobInfo(each) for each in tracker.getJobIdsForGroup(group)]
+        stages = [tracker.getStageInfo(each) for job in jobs if job is not None for each in job.stageIds]
+        return any(stage.numActiveTasks for stage in stages if stage is not None)
+
+    async def _end(self, group: str, work: asyncio.Future[Any]) -> None:
+        # Again and again: it may not have come to Spark yet.
+        for _ in range(ENDED_SECONDS):
+            await asyncio.to_thread(self._context.cancelJobGroup, group)
+            await asyncio.wait([work], timeout=1.0)
+            if work.done():
+                work.exception()  # asked for, so that nobody is told of an error that was never retrieved
+                break
 
     def _run(self, group: str, shares: Sequence[Share]) -> list[Moved]:
         context = self._context
@@ -110,11 +164,7 @@ class SparkMovers:
                 context.parallelize(shares, len(shares)).mapPartitions(_task(self._job, len(shares))).collect()
             )
         except Exception as error:  # whatever Spark has to say of a task that has ended without an answer
-            raise CommitFailed(
-                f"Spark gave up a task that renames files: {_first_line(error)}",
-                where=self._job.url,
-                next_step="job.commit(receipts) renames the files from the driver; a job that was undone is run again",
-            ) from error
+            raise SparkGaveUp(_first_line(error)) from error
         for answer in answers:
             if isinstance(answer, LockgateError):
                 raise answer

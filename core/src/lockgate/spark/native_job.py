@@ -18,6 +18,7 @@ from lockgate.model.errors import CapabilityMissing, CleanupFailed, CommitFenced
 from lockgate.model.options import AUTO_PROTOCOL, OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
 from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named
+from lockgate.spark.asked_movers import movers_for
 from lockgate.spark.driver_terminal import following_spark
 from lockgate.spark.native_locations import commit_elsewhere, replaced_parts, staged_below, staged_elsewhere
 from lockgate.spark.save_policy import KEEPS, NamedPolicy, named_policy
@@ -155,7 +156,8 @@ def commit(job: Job, asked: NativeJob, messages: Sequence[str]) -> dict[str, Any
         elsewhere = staged_elsewhere(job, told)
         if elsewhere or asked.replaced_locations:
             commit_elsewhere(job, elsewhere, asked.replaced_locations, dynamic=asked.dynamic)
-        summary = job.commit(receipts_of(job, [staged_below(each) for each in told]))
+        receipts = receipts_of(job, [staged_below(each) for each in told])
+        summary = job.commit(receipts, movers=movers_for(job))
     except CleanupFailed as error:
         log.warning("the job is committed; its cleanup failed", job=job.job_id, error=str(error))
         return {}

@@ -35,6 +35,7 @@ from lockgate.model.options import JobOptions
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
 from lockgate.model.summary import Summary
+from lockgate.spark.asked_movers import movers_for
 from lockgate.spark.batch_writer import check_scheme
 from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_process
@@ -119,7 +120,7 @@ class StreamWriter(StreamArrowWriter):
         job = self._job(first.query, batchId, first.run, first.spark_conf)
         receipts = [message.receipt for message in told]
         try:
-            summary = job.commit(receipts)
+            summary = job.commit(receipts, movers=movers_for(job))
         except CleanupFailed as error:
             log.warning("the batch is committed; its cleanup failed", batch=batchId, error=str(error))
         else:

@@ -1,5 +1,5 @@
-"""Real servers for tests: Azurite, fake-gcs-server, versitygw, moto and MinIO for S3, and an HDFS of one
-NameNode and one DataNode.
+"""Real servers for tests: Azurite, fake-gcs-server, versitygw, moto and MinIO for S3, an HDFS of one
+NameNode and one DataNode, and a YARN of one node.
 
 Each is a context manager that listens on free loopback ports and ends only what it started. What a machine lacks is
 said by `MissingTool`, with the command that installs it; `start_or_skip` turns that into a skipped test, or, where the
@@ -20,18 +20,21 @@ from lockgate_lab.servers.hadoop_jars import (
     mini_cluster_class_path,
     s3a_class_path,
     spark_avro_jar,
+    yarn_class_path,
 )
 from lockgate_lab.servers.hdfs import MiniHdfs
 from lockgate_lab.servers.minio import MinioServer
 from lockgate_lab.servers.missing_tool import MissingTool, or_skip, start_or_skip
 from lockgate_lab.servers.moto_s3 import MotoServer
 from lockgate_lab.servers.versity import VersityGateway, VersityGatewayOfVersions
+from lockgate_lab.servers.yarn import MiniYarn
 
 __all__ = [
     "HUDI_VERSIONS",
     "Azurite",
     "FakeGcsServer",
     "MiniHdfs",
+    "MiniYarn",
     "MinioServer",
     "MissingTool",
     "MotoServer",
@@ -49,4 +52,5 @@ __all__ = [
     "s3a_class_path",
     "spark_avro_jar",
     "start_or_skip",
+    "yarn_class_path",
 ]

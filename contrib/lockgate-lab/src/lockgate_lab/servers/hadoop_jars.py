@@ -24,6 +24,12 @@ _MINI_CLUSTER = {
     "org.apache.hadoop:hadoop-client-minicluster": HADOOP_VERSION,
     "org.mockito:mockito-core": "4.11.0",  # MiniDFSCluster needs it and does not bring it
 }
+_YARN_BESIDE = {
+    "ch.qos.reload4j:reload4j": "1.2.22",
+    "org.bouncycastle:bcpkix-jdk18on": "1.78.1",
+}
+"""What Hadoop's jar of mini clusters leaves out and a ResourceManager needs."""
+
 _ABFS = {
     **_CLIENT,
     "org.apache.hadoop:hadoop-azure": HADOOP_VERSION,
@@ -119,6 +125,11 @@ _MAVEN_REMEDY = "Maven 3.8 or newer, such as Debian's maven (it fetches Hadoop's
 def mini_cluster_class_path() -> str:
     """Return the class path of MiniDFSCluster; raises MissingTool, or ServerStartError when they cannot be fetched."""
     return f"{_fetched('minicluster', _MINI_CLUSTER)}/*"
+
+
+def yarn_class_path() -> str:
+    """Return the class path of YARN's daemons; raises as `mini_cluster_class_path`."""
+    return f"{mini_cluster_class_path()}:{_fetched('yarn-beside', _YARN_BESIDE)}/*"
 
 
 def abfs_class_path() -> str:

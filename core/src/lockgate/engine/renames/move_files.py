@@ -179,9 +179,8 @@ async def _rename_files(run: JobRun, plan: CommitPlan) -> None:
     with run.stage("rename_files"):
         movers = run.movers
         count = movers.wanted(plan.files) if movers is not None else 0
-        if movers is not None and count > 1:
-            await _rename_by_movers(run, movers, plan, count)
-        else:
+        if movers is None or count < 2 or not await _renamed_by_movers(run, movers, plan, count):
+            # A file that a mover has renamed is found by its identity, also one that a mover renames only now.
             await _rename_all(run, plan)
         run.count("committer_files_committed", plan.files)
         run.count("committer_bytes_committed", plan.bytes)
@@ -196,14 +195,16 @@ async def _rename_all(run: JobRun, plan: CommitPlan) -> None:
         run.statistics.took("commit_file_rename", run.runtime.tick() - began, len(renames))
 
 
-async def _rename_by_movers(run: JobRun, movers: Movers, plan: CommitPlan, count: int) -> None:
-    """All files in place by others' renames, when this returns; what they have counted is this job's.
+async def _renamed_by_movers(run: JobRun, movers: Movers, plan: CommitPlan, count: int) -> bool:
+    """Whether all files are in place by others' renames, when this returns; what they have counted is this job's.
 
     Raises:
         CommitFailed: they answer for fewer files than there are.
     """
     shares = shares_of(run.held_as, plan.by_manifest(), plan.files, count)
     answers = await movers.move(shares)
+    if answers is None:
+        return False
     moved = sum(answer.files for answer in answers)
     if moved != plan.files:
         raise CommitFailed(
@@ -216,6 +217,7 @@ async def _rename_by_movers(run: JobRun, movers: Movers, plan: CommitPlan, count
             run.count(name, count)
         run.statistics.add(answer.statistics)
     run.count("movers", len(shares))
+    return True
 
 
 async def validate(run: JobRun, plan: CommitPlan) -> None:

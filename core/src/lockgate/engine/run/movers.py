@@ -15,8 +15,9 @@ class Movers(Protocol):
     def wanted(self, files: int) -> int:
         """How many movers a job of so many files gets; below 2 its driver renames them itself."""
 
-    async def move(self, shares: Sequence[Share]) -> Sequence[Moved]:
+    async def move(self, shares: Sequence[Share]) -> Sequence[Moved] | None:
         """Each share moved, by one mover or by several, one after the other or at once: what they do is done once.
+        None: they were not, or not all, for want of movers; their driver then renames all files itself.
 
         Cancelled, or failing, it ends the movers as far as it can. One that it cannot reach does no more than a driver
         that sleeps: its files are gone once the job is undone or committed.
