@@ -352,7 +352,7 @@ async def recoverable_after_the_driver_died(lab: Lab) -> Finding:
 
 
 @experiment(
-    "A task attempt that is cut off at any moment, and goes on when its job is over, changes nothing of that.",
+    "A task attempt that is cut off at any moment, and goes on when its job is over, never changes anything of that.",
     declared="holds_through_partition",
 )
 async def holds_through_a_partition(lab: Lab) -> Finding:
@@ -416,11 +416,20 @@ async def _cut_off(trial: Trial, moment: int, change: int) -> tuple[bool | str, 
         # An attempt that goes on may be in the way of a job that has not begun; then that is undone, and tried again.
         trial.note(f"the driver is told: {told_as(refusal)}")
     ended_first = not goes_on.is_set()
+    wanted = [[], second.contents] if refusal is not None else [second.contents]
+    spoilt = False
+
+    async def look() -> None:
+        # What it takes out again at its commit readers have seen, and it may die before.
+        nonlocal spoilt
+        spoilt = spoilt or await trial.see() not in wanted
+
+    moments.each = look
     goes_on.set()
     if (why := await working) is not None:
         trial.note(f"task 0, attempt 0 is told: {told_as(why)}")
-    wanted = [[], second.contents] if refusal is not None else [second.contents]
-    if await trial.see() not in wanted:
+    await look()
+    if spoilt:
         return "an attempt that was cut off has changed what its job has committed", ended_first
     return moments.came, ended_first
 

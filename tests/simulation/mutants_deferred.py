@@ -340,6 +340,7 @@ def an_undoing_takes_nothing_out() -> Iterator[None]:
     features=ON_A_BUCKET,
     shape=_undone_while_its_driver_sleeps,
     histories_max=3_000,
+    near=1_100,
 )
 def an_undoing_leaves_the_uploads() -> Iterator[None]:
     """What is not completed yet is not given up, so a driver that slept completes it after the rollback."""
