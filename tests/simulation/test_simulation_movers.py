@@ -11,6 +11,7 @@ import pytest
 from simworld.faults import Fault, PlannedFaults
 from simworld.features import ON, Feature, scenario_of
 from simworld.history import render
+from simworld.movers import GIVEN_UP
 from simworld.scenario import Scenario
 from simworld.store import PROFILES
 from simworld.systematic import DRIVER, Recorder, and_then_another, crash_points, sleeping_points, small_job
@@ -29,6 +30,20 @@ def test_every_guarantee_holds_in_random_histories_with_movers() -> None:
         assert not history.violations, render(history)
         helped += any(".mover" in name for name in history.actors)
     assert helped > HISTORIES / 4
+
+
+def test_every_guarantee_holds_where_a_driver_gives_its_movers_up_and_they_go_on() -> None:
+    """As where no executor of Spark's is free, and one becomes free later."""
+    first = int(os.environ.get("TEST_SEED", time.time_ns() % 10**6))
+    print(f"TEST_SEED={first}")
+    both = 0
+    for seed in range(first, first + HISTORIES):
+        after = (0.001, 0.05, 0.5, 5.0, 40.0)[seed % 5]
+        scenario = scenario_of(seed, ON - {Feature.UPLOADS})
+        history = play(seed, replace(scenario, movers=2 + seed % 2, movers_given_up_after=after))
+        assert not history.violations, render(history)
+        both += any(GIVEN_UP in line for line in history.told) and any(".mover" in name for name in history.actors)
+    assert both > HISTORIES / 10
 
 
 def _each_moment(scenario: Scenario) -> Iterator[History]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LOOKED_AFTER_SECONDS = 2.0
 SPECULATED_SECONDS = 30.0
 TRIES = 4
+GIVEN_UP = "renames the files itself, and leaves its movers at work"
 _AT_WORK = (Phase.CLAIMED, Phase.REFUSED, Phase.MOVING)
 
 
@@ -39,8 +40,15 @@ class Movers:
     def wanted(self, files: int) -> int:
         return self._world.scenario.movers
 
-    async def move(self, shares: Sequence[Share]) -> list[Moved]:
-        return await together(self._look_after(share) for share in shares)
+    async def move(self, shares: Sequence[Share]) -> list[Moved] | None:
+        patience = self._world.scenario.movers_given_up_after
+        work = asyncio.ensure_future(together(self._look_after(share) for share in shares))
+        await asyncio.wait([work], timeout=patience or None)
+        if work.done():
+            return work.result()
+        work.cancel()
+        self._world.tell(self._driver, GIVEN_UP)
+        return None
 
     async def _look_after(self, share: Share) -> Moved:
         """Begin a mover; another for one that is dead, has failed, or takes long, which may be at work all the same."""

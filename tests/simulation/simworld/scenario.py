@@ -166,6 +166,8 @@ class Scenario:
     """In the end, before the last operator comes, the transaction id is forgotten."""
     movers: int = 0
     """A driver of the manifest protocol has so many movers, and the files are renamed by them."""
+    movers_given_up_after: float = 0.0
+    """After so many seconds the driver renames the files itself, while its movers may be at work; 0: never."""
     judges_finishing: bool = False
     """What recovery could finish, it must finish, and what anybody is told must be so."""
 
