@@ -147,7 +147,7 @@ def test_no_marker_is_made_while_the_job_is_committed(job: Job, tmp_path: Path) 
         late.open(f"more-{late.tag}")
     job.commit([receipt])
     assert data(tmp_path) == [b"1"]
-    with pytest.raises((StoreUnavailable, FileMissing)):
+    with pytest.raises(FileMissing):
         late.open(f"again-{late.tag}")
     assert data(tmp_path) == [b"1"]
 
@@ -349,3 +349,18 @@ def test_continuity_a_marker_asked_for_while_the_first_files_are_read_is_refused
     IO_LOOP.run(asked_late())
     assert lines(tmp_path) == []
     job.abort()
+
+
+def test_a_late_attempt_hears_that_its_job_is_over_and_waits_for_no_server_that_is_gone(
+    tmp_path: Path,
+) -> None:
+    """It asked until its patience was over, which is five minutes."""
+    job = a_job(tmp_path, job_id="j", markers_batch_interval_ms=5)
+    late = job.task_attempt(1)
+    late.setup()
+    pickled = pickle.dumps(late)
+    job.commit([begun(job, {"a-TAG": b"1"}).commit()])
+    for attempt in (late, pickle.loads(pickled)):
+        with pytest.raises(FileMissing, match="is over"):
+            attempt.open(f"late-{attempt.tag}")
+    assert data(tmp_path) == [b"1"]

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 import aiohttp
 
+from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.marker_server import MarkerServer
 from lockgate.model.errors import (
@@ -45,6 +46,7 @@ class TimelineClient(MarkerServer):
     """The server at an address, `HOST:PORT`. `is_ours`: it is a Lockgate driver's, and not Hudi's own."""
 
     def __init__(self, run: JobRun, address: str, *, is_ours: bool) -> None:
+        self._run = run
         self._address = address
         self._directory = run.url(MarkerLayout(run.layout.job_id).directory)
         self._patience = run.options.patience_seconds
@@ -64,6 +66,11 @@ class TimelineClient(MarkerServer):
                 why = f"status {status}: {text[:200]}"
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 why = f"{type(error).__name__}: {error}"
+            if await read_marker(self._run) is None:
+                # The server went with the job's driver; who waited for it would wait as long as for one that is slow.
+                raise FileMissing(
+                    "no marker is made any more: the job is over", where=f"http://{self._address}{PATH}\n{marker.path}"
+                )
             if loop.time() + wait > ends:
                 raise StoreUnavailable(
                     f"the timeline server makes no marker: {why}",
