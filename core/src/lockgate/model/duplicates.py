@@ -154,6 +154,6 @@ def _undecided(task: Duplicates, why: str) -> CommitRefused:
         f"{task.task_id} has the output of {len(task.attempts)} attempts, {why}",
         where="\n".join(shown[:SHOWN_MAX]),
         next_step="nothing was moved: see in the log of Hive or Tez which attempt has succeeded, and name it, "
-        f"duplicates=receipts and duplicate_attempts={task.attempts[-1].name}; or choose a rule, duplicates=largest or "
-        "newest; or delete the files of all other attempts",
+        f"-o duplicates=receipts -o duplicate_attempts={task.attempts[-1].name}; or choose a rule, "
+        "-o duplicates=largest or newest; or delete the files of all other attempts",
     )

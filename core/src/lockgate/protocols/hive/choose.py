@@ -174,7 +174,7 @@ async def _sha256(run: JobRun, place: Place, file: FoundFile) -> str:
             f"two attempts have files of one length, and more than {limit} bytes: too long to be compared",
             where=str(place.url.child(file.path)),
             next_step="raise manifest_bytes_max; or see which attempt has succeeded, and name it with "
-            "duplicates=receipts and duplicate_attempts",
+            "-o duplicates=receipts -o duplicate_attempts=NAME",
         )
     if content is None or len(content) != file.status.length:
         raise changed(place, [file.path])
