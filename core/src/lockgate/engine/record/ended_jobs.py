@@ -25,7 +25,7 @@ import dataclasses
 import msgspec
 from msgspec import Struct
 
-from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.marker import readable_marker
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
 from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, own_summary, published_summary, success_content
@@ -180,12 +180,7 @@ async def is_committed_by_any_sign(run: JobRun) -> bool:
 async def _as_marked(run: JobRun) -> JobRun | None:
     """The run with the transaction id that the job's marker holds, None where no marker says one, or that there is
     none."""
-    try:
-        marker = await read_marker(run)
-    except StoreError:
-        raise
-    except LockgateError:  # damaged
-        return None
+    marker = await readable_marker(run, run.layout)
     if marker is None or "txn_id" not in marker.options:
         return None
     return dataclasses.replace(run, options=run.options.replace(txn_id=marker.options["txn_id"]))

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
-from lockgate.model.errors import JobNotFound, LockgateError
+from lockgate.model.errors import JobNotFound, LockgateError, StoreError
 from lockgate.model.layout import JobLayout
 from lockgate.model.undecodable import UNDECODABLE
 
@@ -53,6 +53,20 @@ async def read_marker_of(run: JobRun, layout: JobLayout) -> JobMarker | None:
             next_step="nothing was touched. If another version wrote it, that version can end the job; if it is "
             f"damaged, {command('abort', run.store.url, layout.job_id)} --force deletes the job",
         ) from error
+
+
+async def readable_marker(run: JobRun, layout: JobLayout) -> JobMarker | None:
+    """The same; None also where it is damaged, which `lockgate jobs` tells.
+
+    Raises:
+        StoreError: the store does not answer.
+    """
+    try:
+        return await read_marker_of(run, layout)
+    except StoreError:
+        raise
+    except LockgateError:
+        return None
 
 
 async def check_marker(run: JobRun) -> None:

@@ -10,11 +10,11 @@ import dataclasses
 
 from lockgate.engine.inspection.list_jobs import JobStatus, job_state
 from lockgate.engine.job.job_abort import abort_job
-from lockgate.engine.record.marker import read_marker_of
+from lockgate.engine.record.marker import readable_marker
 from lockgate.engine.record.neighbours import job_layouts
 from lockgate.engine.recovery.recover import recover_job
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.errors import CommitFenced, LockgateError, StoreError
+from lockgate.model.errors import CommitFenced
 from lockgate.model.layout import JobLayout
 from lockgate.model.phases import PHASES
 
@@ -36,12 +36,7 @@ async def roll_back_dead(run: JobRun) -> None:
 
 
 async def _is_by_markers(run: JobRun, layout: JobLayout) -> bool:
-    try:
-        marker = await read_marker_of(run, layout)
-    except StoreError:
-        raise
-    except LockgateError:  # damaged: `lockgate jobs` tells
-        return False
+    marker = await readable_marker(run, layout)
     return marker is not None and marker.options.get("protocol") == run.protocol.name
 
 
