@@ -113,7 +113,7 @@ def test_people_list_uploads_and_give_them_up_by_the_command_line(bucket) -> Non
         return CliRunner().invoke(app, ["uploads", *arguments, *given])
 
     listed = run("list", bucket.url(PATH), "--json")
-    assert [each["path"] for each in json.loads(listed.output)] == ["p=1/lost"]
+    assert [each["path"] for each in json.loads(listed.stdout)] == ["p=1/lost"]
     assert "p=1/lost" in run("list", bucket.url(PATH)).output
     assert run("abort", bucket.url(PATH)).exit_code == 2
     assert run("abort", bucket.url(PATH), "--older-than", "soon").exit_code == 2
@@ -122,7 +122,7 @@ def test_people_list_uploads_and_give_them_up_by_the_command_line(bucket) -> Non
     assert (young.exit_code, "no such upload" in young.output) == (0, True)
     assert "would give up" in run("abort", bucket.url(PATH), "p=1/lost", "--dry-run").output
     assert bucket.uploads() == [f"{PATH}/p=1/lost"]
-    assert json.loads(run("abort", bucket.url(PATH), "p=1/lost", "--json").output)[0]["action"] == "given up"
+    assert json.loads(run("abort", bucket.url(PATH), "p=1/lost", "--json").stdout)[0]["action"] == "given up"
     assert bucket.uploads() == []
 
 
