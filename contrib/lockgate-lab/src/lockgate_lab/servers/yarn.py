@@ -59,6 +59,7 @@ class MiniYarn(Startable):
             "yarn.nodemanager.vmem-check-enabled": "false",
             # A machine whose disk is nearly full would have no healthy node.
             "yarn.nodemanager.disk-health-checker.enable": "false",
+            "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
         }
         tuning = ["-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
         logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
