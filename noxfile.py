@@ -237,7 +237,7 @@ def long(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-q", s3, "-k", "minio", env={"TEST_MINIO": "1"})
     pairs = "tests/simulation/test_simulation_systematic.py"
     session.run("python", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", pairs, env={"TEST_EVERY_PAIR": "1"})
-    session.run("python", "tests/simulation/explore.py", "--seconds", "3600")
+    session.run("python", "tests/simulation/explore.py", "--seconds", "3600", "--features", "all")
     hdfs = "plugins/lockgate-hdfs/tests/test_hdfs_guarantees.py"
     session.run("python", "-m", "pytest", "-q", hdfs, env={"TEST_EVERY_GUARANTEE": "1"})
 

@@ -53,6 +53,26 @@ def test_show_of_something_else_is_a_problem(tmp_path, content, message) -> None
     assert run("show", str(tmp_path / "nothing"))[0] == 2
 
 
+def test_jobs_shows_each_jobs_protocol_from_its_setup_to_its_summary(table) -> None:
+    def told() -> dict[str, str]:
+        _, found = run_json("jobs", str(table.root))
+        _, out, _ = run("jobs", str(table.root))
+        headings, *rows = [line.split("\t") for line in out.splitlines()]
+        column = headings.index("protocol")
+        by_id = {each["job_id"]: each["protocol"] for each in found}
+        assert {row[0]: row[column] for row in rows} == by_id
+        return by_id
+
+    chosen = {"manifest": {}, "v1": {"protocol": "v1"}, "direct": {"protocol": "direct", "accept_unsafe": True}}
+    running = {table.job(**options).job_id: name for name, options in chosen.items()}
+    dead = crashed(table, protocol="v1")
+    assert told() == running | {dead: "v1"}
+    last = table.write({"p=3/x": b"1"}, protocol="v2", accept_unsafe=True).job_id
+    assert told() == running | {dead: "v1", last: "v2"}
+    (table.root / "_temporary/0/task_20260101_0001_m_000000").mkdir(parents=True)
+    assert told()["job_20260101_0001"] == "", "nothing says which of Hadoop's it is"
+
+
 def test_jobs_tells_running_crashed_and_committed_apart(table) -> None:
     table.write({"old": b"1"})
     running = table.job()

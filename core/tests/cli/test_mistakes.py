@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
 
 import lockgate
 import pytest
@@ -75,8 +77,8 @@ def test_recovery_of_one_job_and_of_all_agree_that_a_driver_may_be_alive(table) 
     record = json.loads(newest.read_text())
     for host, age, status in (("elsewhere", 0, "committing"), ("elsewhere", 10_000, "crashed")):
         record["holder"]["host"] = host
-        record["updated"] -= age
         newest.write_text(json.dumps(record))
+        os.utime(newest, (time.time() - age, time.time() - age))
         assert [job["status"] for job in run_json("jobs", str(table.root))[1]] == [status]
         if status == "committing":
             code, found = run_json("recover", str(table.root))

@@ -11,6 +11,7 @@ import sys
 import pytest
 from command_line import crashed, run, run_json
 from lockgate.cli.main import app
+from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
 from typer.testing import CliRunner
 
 COMMANDS = [
@@ -30,9 +31,10 @@ COMMANDS = [
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 
 
-def as_on_terminal(*arguments: str) -> list[str]:
-    """The lines for a terminal of 80 columns, without their colours, made in this process."""
-    result = CliRunner().invoke(app, list(arguments), env={"FORCE_COLOR": "1", "COLUMNS": "80", "TERM": "xterm"})
+def as_on_terminal(*arguments: str, columns: int = 80) -> list[str]:
+    """The lines for a terminal of so many columns, without their colours, made in this process."""
+    told = {"FORCE_COLOR": "1", "COLUMNS": str(columns), "TERM": "xterm"}
+    result = CliRunner().invoke(app, list(arguments), env=told)
     return CONTROL.sub("", result.stdout).splitlines()
 
 
@@ -79,15 +81,25 @@ def test_ids_and_paths_are_whole_on_a_narrow_terminal(table) -> None:
     assert line.split()[0] in {f"_lockgate/jobs/{job}" for job in (dead, running.job_id)}
 
 
+@pytest.mark.parametrize("more", [[], ["--details"]])
+def test_plugins_fits_a_terminal_of_100_columns_with_details_on_request(more) -> None:
+    lines = as_on_terminal("plugins", *more, columns=100)
+    assert max(map(len, lines)) <= 100
+    assert any(line.split()[:2] == ["manifest", "task_commit_atomic"] for line in lines) is bool(more)
+    assert sum(line.startswith("manifest ") for line in lines) == (1 if not more else 2 + len(ATTRIBUTE_MEANING))
+    _, whole = run_json("plugins", *more)
+    assert whole["protocols"][0]["attributes"].keys() == ATTRIBUTE_MEANING.keys()
+
+
 def test_a_pipe_gets_headings_and_rows_and_nothing_else(table) -> None:
     table.write({"old": b"1"})
     dead = crashed(table)
     _, out, err = run("jobs", str(table.root))
     headings, *rows = [line.split("\t") for line in out.splitlines()]
-    assert headings[:3] == ["job", "status", "phase"]
-    assert len(headings) == 8
+    assert headings[:4] == ["job", "status", "phase", "protocol"]
+    assert len(headings) == 9
     assert {(row[0], row[1]) for row in rows} >= {(dead, "crashed")}
-    assert {len(row) for row in rows} == {8}
+    assert {len(row) for row in rows} == {9}
     assert err == ""
     _, out, _ = run("gc", str(table.root), "--dry-run")
     assert {len(line.split("\t")) for line in out.splitlines()} == {3}
@@ -123,7 +135,7 @@ def test_a_cell_of_many_lines_is_one_row(table) -> None:
     assert status == 1
     _, row = out.splitlines()
     assert row.split("\t")[1] == "unreadable"
-    assert "cannot be read" in row.split("\t")[7]
+    assert "cannot be read" in row.split("\t")[8]
 
 
 @pytest.mark.parametrize("command", [[], *([each] for each in COMMANDS)], ids=str)

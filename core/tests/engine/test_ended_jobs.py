@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from faulty_store import Stop, make_faulty
-from lockgate import Job, JobOptions, collect_garbage, commit, jobs, plan, recover
+from lockgate import Job, JobOptions, collect_garbage, commit, forget_transactions, jobs, plan, recover, verify
 from lockgate.api.destination import last_summary
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.job.setup import setup_job
@@ -299,9 +299,92 @@ def test_the_note_of_a_committed_job_goes_when_it_is_old(table) -> None:
     assert not note.exists()
 
 
-def test_a_job_with_a_transaction_id_leaves_its_outcome_and_no_note(table) -> None:
-    job = table.write({"f": b"x"}, txn_id="stream/1")
-    assert not (table.root / job.layout.ended).exists()
+def test_the_note_of_a_job_with_a_transaction_id_goes_when_its_outcome_is_forgotten(table) -> None:
+    batches = [table.write({f"f{number}": b"x"}, txn_id=f"stream/{number}") for number in range(3)]
+    assert all((table.root / job.layout.ended).exists() for job in batches)
+    forget_transactions(str(table.root), "stream", up_to=1)
+    assert [(table.root / job.layout.ended).exists() for job in batches] == [False, False, True]
+
+
+LOCAL = ("manifest", "v1", "v2", "direct", "stocator", "markers", "hive")
+
+
+def named(table, protocol: str, txn_id: str) -> Job:
+    """A job `nightly`, whose list of files is one beside its `_SUCCESS`."""
+    options = JobOptions(protocol=protocol, accept_unsafe=True, txn_id=txn_id, file_list_inline_max=0)
+    return Job(str(table.root), options, job_id="nightly")
+
+
+def one_task(table, job: Job, file: str) -> list:
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with attempt.open(f"{file}-{attempt.tag}") as opened:
+        opened.write(file.encode())
+    return [attempt.commit()]
+
+
+@pytest.mark.parametrize("protocol", LOCAL)
+@pytest.mark.parametrize(("first", "second"), [("monday", "tuesday"), ("", "tuesday"), ("monday", "")])
+def test_fenced_an_id_that_has_committed_is_refused_to_another_transaction(
+    table, protocol: str, first: str, second: str
+) -> None:
+    """It was admitted, and wrote its own list of files over the one that the first job's `_SUCCESS` names."""
+    job = named(table, protocol, first)
+    job.setup()
+    job.commit(one_task(table, job, "first"))
+    before = table.everything()
+    again = named(table, protocol, second)
+    with pytest.raises(JobNotFound, match="has committed already"):
+        again.setup()
+    assert table.everything() == before
+    assert verify(str(table.root)).findings == []
+    if not first:
+        return
+    same = named(table, protocol, first)
+    if protocol in ("v2", "direct", "stocator", "markers"):
+        with pytest.raises(JobNotFound, match="with the transaction id 'monday'"):
+            same.setup()
+    else:
+        same.setup()
+        assert same.commit(one_task(table, same, "same")).job_id == job.job_id
+    assert list(table.read().values()) == [b"first"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("monday", "tuesday"), ("", "tuesday"), ("monday", "")])
+@pytest.mark.parametrize("ended_by", ["note", "_SUCCESS"])
+def test_fenced_a_driver_of_another_transaction_whose_setup_came_early_is_refused_at_its_claim(
+    table, first: str, second: str, ended_by: str
+) -> None:
+    job, twin = named(table, "manifest", first), named(table, "manifest", second)
+    job.setup()
+    job.commit(one_task(table, job, "first"))
+    note = table.root / job.layout.ended
+    kept = {path: path.read_bytes() for path in (note, table.root / "_SUCCESS")}
+    for path in kept:
+        path.unlink()
+    twin.setup()
+    receipts = one_task(table, twin, "second")
+    for path, content in kept.items():
+        if path != note or ended_by == "note":
+            path.write_bytes(content)
+    with pytest.raises(JobNotFound, match="committed already"):
+        twin.commit(receipts)
+    assert list(table.read().values()) == [b"first"]
+
+
+def test_resumable_a_job_whose_id_was_used_before_never_sets_anything_aside(table) -> None:
+    """The record of the second was lost; the first one's note said that it had committed, and what it had replaced
+    could not be brought back."""
+    table.write({"p=1/old": b"old"})
+    job = named(table, "manifest", "")
+    job.setup()
+    job.commit(one_task(table, job, "p=1/first"))
+    before = table.read()
+    second = Job(str(table.root), JobOptions(conflict="replace", txn_id="t", on_failure="leave"), job_id="nightly")
+    with pytest.raises(JobNotFound, match="without a transaction id"):
+        second.setup()
+    assert table.read() == before
+    assert not table.left_over()
 
 
 @pytest.mark.parametrize("txn_id", ["", "once", "series/7"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +13,7 @@ from faulty_store import Stop, make_faulty
 from lockgate import Job, JobOptions, Receipt
 from lockgate.api.jobs import abort, jobs, recover
 from lockgate.engine.inspection.list_jobs import JobStatus
+from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.errors import (
     CapabilityMissing,
     CommitFailed,
@@ -24,6 +26,9 @@ from lockgate.errors import (
     UsageError,
 )
 from lockgate.model.capabilities import Capability
+from lockgate.model.phases import Phase
+from lockgate.protocols.v2.visible import keep_unmoved, take_out
+from lockgate.stores import local
 from lockgate.stores.local import LocalStore
 
 
@@ -208,6 +213,27 @@ def test_jobs_shows_tasks_that_have_committed_by_v1(tmp_path: Path) -> None:
     assert jobs(str(tmp_path)) == []
 
 
+def test_jobs_shows_a_v1_job_that_was_killed_while_it_moves_once(tmp_path: Path) -> None:
+    """What it leaves of `_temporary/0` is empty by then, and was shown as the job of somebody that nobody knows."""
+    job = a_job(tmp_path, "v1", on_failure="leave")
+    receipt = done(job, {"a": b"1", "b": b"2"}, 0)
+    begun(job, {"c": b"3"}, 1)
+    make_faulty(job).fail_at = lambda name, subject: name == "rename_files" and subject[0].target == "a"
+    with pytest.raises((CommitFailed, Stop)):
+        job.commit([receipt])
+    shutil.rmtree(tmp_path / "_temporary/0/_temporary")
+    assert (tmp_path / "_temporary/0").is_dir()
+    (state,) = jobs(str(tmp_path))
+    assert (state.job_id, state.phase, state.protocol) == (job.job_id, Phase.MOVING, "v1")
+    theirs = tmp_path / "_temporary/1"
+    theirs.mkdir()
+    assert {each.job_id for each in jobs(str(tmp_path))} == {job.job_id, "unknown-1"}
+    theirs.rmdir()
+    recover(str(tmp_path), job.job_id, force=True)
+    assert seen(tmp_path) == {"a": b"1", "b": b"2"}
+    assert not (tmp_path / "_temporary").exists()
+
+
 def test_v2_shows_what_a_task_has_committed_and_an_abort_takes_it_out(tmp_path: Path) -> None:
     (tmp_path / "p=1").mkdir()
     (tmp_path / "p=1/before").write_bytes(b"0")
@@ -322,3 +348,88 @@ def test_v1_sets_a_replaced_directory_aside_by_one_rename_and_brings_it_back(tmp
     again = a_job(tmp_path, "v1", conflict="replace", set_aside="directories")
     again.commit([done(again, {"p=1/a": b"1"})])
     assert seen(tmp_path) == {"p=1/a": b"1"}
+
+
+def test_v2_knows_of_each_of_several_attempts_what_it_has_not_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answered for the last one only: files of the others that had vanished since were taken for moved ones."""
+    has = LocalStore.capabilities.fget
+    less = {Capability.UNIQUE_IDENTITY}
+    monkeypatch.setattr(LocalStore, "capabilities", property(lambda store: has(store) - less))
+    job = a_job(tmp_path, "v2")
+    attempts = [begun(job, {"a": b"1", "b": b"2"}, 0), begun(job, {"c": b"3"}, 1)]
+    store = make_faulty(job)
+    store.fail_at = lambda name, subject: name == "rename_files"
+    for attempt in attempts:
+        with pytest.raises(Stop):
+            attempt.commit()
+    run = Job(tmp_path, protocol="v2", accept_unsafe=True, job_id=job.job_id, nonce=job._marker)._run()
+
+    async def taken_out() -> list[str]:
+        known = await saved(run)
+        unmoved = await keep_unmoved(run, known)
+        assert unmoved == {(0, "attempt_000000_0"): {0, 1}, (0, "attempt_000001_0"): {0}}
+        kept = sorted((tmp_path / "_lockgate").rglob("unmoved/*/_*"))
+        assert len(kept) == 3
+        # Another program puts equal files where these were to be, and deletes what says that these never were there.
+        for path, name in zip(kept, ("a", "b", "c"), strict=True):
+            path.rename(tmp_path / name)
+        return await take_out(run, known, never_moved=unmoved)
+
+    assert asyncio.run(taken_out()) == []
+    assert seen(tmp_path) == {"a": b"1", "b": b"2", "c": b"3"}
+
+
+def asides(root: Path) -> list[str]:
+    """What stores have renamed away to delete it, and not deleted."""
+    return [path.relative_to(root).as_posix() for path in root.rglob(".aside-*")]
+
+
+def test_v2_leaves_nothing_aside_however_its_tasks_and_its_job_end(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_bytes(b"theirs")
+    for ends in ("commit", "abort", "no receipts"):
+        job = a_job(tmp_path, "v2")
+        receipt = done(job, {f"{ends}/a": b"1"}, 0)
+        refused = begun(job, {f"{ends}/b": b"2", "taken": b"ours"}, 1)
+        with pytest.raises(CommitFailed):
+            refused.commit()
+        assert not asides(tmp_path)
+        refused.abort()
+        begun(job, {f"{ends}/c": b"3"}, 2).abort()
+        late = begun(job, {f"{ends}/d": b"4"}, 3)
+        if ends == "abort":
+            job.abort()
+        else:
+            job.commit([receipt] if ends == "commit" else [])
+        with pytest.raises(UsageError):
+            late.commit()
+        late.abort()
+        assert not asides(tmp_path)
+    assert seen(tmp_path) == {"commit/a": b"1", "taken": b"theirs"}
+
+
+@pytest.mark.parametrize("ends", ["attempt", "job"])
+def test_what_a_v2_process_that_is_killed_while_it_deletes_leaves_aside_is_gone_with_gc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    """The one way in which anything stays: the rename is done, and who did it dies before the deletion."""
+    job = a_job(tmp_path, "v2")
+    done(job, {"a": b"1"}, 0)
+    late = begun(job, {"b": b"2"}, 1)
+
+    def dies(full: str) -> None:
+        raise Stop
+
+    with monkeypatch.context() as patched:
+        patched.setattr(local, "_remove", dies)
+        with pytest.raises(Stop):
+            late.abort() if ends == "attempt" else job.abort()
+    assert asides(tmp_path)
+    if ends == "attempt":
+        job.abort()
+    lockgate.collect_garbage(str(tmp_path), options=JobOptions(alive_seconds=0))
+    assert not asides(tmp_path)
+    assert not (tmp_path / "_temporary").exists()
+    assert not (tmp_path / "_lockgate").exists()
+    assert seen(tmp_path) == {}

@@ -381,6 +381,38 @@ def test_a_directory_that_cannot_be_is_refused(tmp_path: Path, given: str, why: 
         jobs(tmp_path, by(hive_directory=given.format(root=tmp_path)))
 
 
+@pytest.mark.parametrize("given", ["{elsewhere}/_tmp.-ext-10000", ".hive-staging_1/_tmp.typo", "file"])
+def test_a_directory_that_is_not_there_is_refused_before_anything(tmp_path: Path, given: str) -> None:
+    """It was made into the id of a job, which was listed, and could be asked to commit."""
+    table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
+    leave(table, TWO_TASKS)
+    (table / "file").write_bytes(b"1")
+    named = by(hive_directory=given.format(elsewhere=elsewhere))
+    before = everything(tmp_path)
+    acts = (
+        lambda: jobs(table, named),
+        lambda: plan(table, "any", named),
+        lambda: commit(table, "any", options=named, force=True),
+        lambda: abort(table, "any", named, force=True),
+    )
+    for act in acts:
+        with pytest.raises(OptionError, match="hive_directory is a file" if given == "file" else "no such hive_dir"):
+            act()
+    assert everything(tmp_path) == before
+
+
+def test_a_directory_that_was_committed_and_is_gone_is_no_mistake_in_its_name(tmp_path: Path) -> None:
+    table, scratch = tmp_path / "t", tmp_path / "hive_1"
+    table.mkdir()
+    left = leave(scratch, TWO_TASKS, "_tmp.-ext-10000")
+    named, job = by(hive_directory=str(left)), "hive_1.-ext-10000"
+    commit(table, job, options=named, force=True)
+    assert not left.exists()
+    with pytest.raises(JobNotFound, match="committed already"):
+        commit(table, job, options=named, force=True)
+    assert [state.job_id for state in jobs(table, named)] == [job]
+
+
 def test_a_job_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
     leave(tmp_path, TWO_TASKS)
     with pytest.raises(JobNotFound):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import shutil
 from collections.abc import Callable
@@ -193,6 +194,32 @@ def test_undoable_a_part_that_only_appended_and_whose_record_somebody_has_delete
     assert undone > 3
 
 
+@pytest.mark.parametrize("gone", ["JOB/commit*", "JOB/*"], ids=["its record", "all of it"])
+@pytest.mark.parametrize("part", ["one", "two"])
+def test_undoable_a_part_whose_record_is_lost_after_somebody_could_not_finish_the_whole(
+    tables: Tables, gone: str, part: str
+) -> None:
+    """Who tried to finish it began the part's record anew, beside which the list of its new files was not looked for
+    (seed 20636 of the simulation with parts)."""
+    for calls in range(42, 60, 3):
+        at = fill(tables, calls)
+        job, receipts = prepare(at, on_failure="leave")
+        with pytest.raises((Stop, LockgateError)):
+            asyncio.run(commit_once(faulty(job, dies_after(calls)), receipts))
+        job._show_life_no_more()
+        success = at["table"].root / "_SUCCESS"
+        if success.exists() and job.job_id in success.read_text():
+            break
+        for path in (at[part].root / "_lockgate" / "jobs").glob(gone.replace("JOB", job.job_id)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        with contextlib.suppress(LockgateError):
+            recover(at["table"].root, job.job_id, undo=False, force=True)
+        with contextlib.suppress(UsageError):  # it could be finished all the same
+            recover(at["table"].root, job.job_id, undo=True, force=True)
+        assert read(at) in (OLD, NEW), calls
+        assert left_over(at) == [], calls
+
+
 def test_undoable_another_jobs_file_is_left_where_a_deleted_parts_file_was(tables: Tables) -> None:
     at = fill(tables)
     job, receipts = prepare(at, on_failure="leave")
@@ -253,6 +280,43 @@ def test_fenced_a_part_of_a_committed_job_is_never_undone(tables: Tables, gone: 
     assert recover(at["table"].root, job.job_id, force=True)[job.job_id].outcome == "finished"
     assert read(at) == NEW
     assert left_over(at) == []
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_resumable_by_another_name_of_the_destination(tables: Tables, undo: bool) -> None:
+    """Its manifests were taken for another store's (seed 5 of the simulation with parts)."""
+    at = fill(tables)
+    job, receipts = prepare(at, on_failure="leave")
+    with pytest.raises((Stop, LockgateError)):
+        asyncio.run(commit_once(faulty(job, dies_after(54)), receipts))
+    job._show_life_no_more()
+    assert read(at)["two"] == NEW["two"]
+    link = at["table"].root.with_name("link")
+    link.symlink_to(at["table"].root)
+    recovery = recover(str(link), job.job_id, undo=undo, force=True)[job.job_id]
+    assert recovery.outcome == ("undone" if undo else "finished")
+    assert read(at) == (OLD if undo else NEW)
+    assert left_over(at) == []
+
+
+def test_fenced_a_part_is_not_undone_where_only_the_outcome_of_its_transaction_says_that_the_whole_committed(
+    tables: Tables,
+) -> None:
+    """A job with a transaction id leaves no note of its end, and another's `_SUCCESS` had taken its place."""
+    at = fill(tables)
+    job, receipts = prepare(at, txn_id="stream/7")
+    with pytest.raises((Stop, LockgateError)):
+        asyncio.run(commit_once(faulty(job, dies_after_the_commit_point()), receipts))
+    job._show_life_no_more()
+    shutil.rmtree(at["table"].root / "_lockgate" / "jobs")
+    other = at["table"].job(conflict="append")
+    other.commit([at["table"].task(other, {"p=2/other": b"other"})])
+    with pytest.raises(UsageError, match="has committed"):
+        recover(str(at["one"].root), job.job_id, undo=True, force=True)
+    for name in POLICIES:
+        assert recover(str(at[name].root), job.job_id, force=True)[job.job_id].outcome == "finished"
+    assert read(at) == NEW | {"table": NEW["table"] | {"p=2/other": b"other"}}
+    assert left_over({name: at[name] for name in POLICIES}) == []
 
 
 def test_resumable_a_recoverer_killed_anywhere_is_followed_by_another(tables: Tables) -> None:

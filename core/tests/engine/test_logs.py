@@ -44,6 +44,7 @@ def test_secrets_are_redacted_in_values_and_by_name(caplog) -> None:
     [
         ({"markers_type": "timeline_server_based"}, "markers_type"),
         ({"staging_directory": "/somewhere"}, "staging_directory"),
+        ({"hive_buckets": 4}, "hive_buckets"),
         ({"protocol": "stocator", "accept_unsafe": True, "duplicates": "newest"}, "duplicates"),
         ({"protocol": "stocator", "accept_unsafe": True, "delete_losers": False}, ""),
         ({}, ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from lockgate import Job, recover
+from lockgate import Job, JobOptions, collect_garbage, recover
 from test_record_lost import after_moving, die, in_moving
 
 
@@ -52,3 +52,26 @@ def test_nothing_of_a_job_is_below_temporary(table) -> None:
     table.write({"p=1/old": b"old"})
     die(table, after_moving, {"p=1/new": b"new"})
     assert not (table.root / "_temporary").exists()
+
+
+def test_gc_says_that_it_leaves_another_committers_job_and_not_that_it_has_deleted_it(table) -> None:
+    table.write({"p=1/old": b"old"})
+    at_work = table.root / "_temporary/0/_temporary/attempt_20240101_0001_m_000000_0/part-0"
+    at_work.parent.mkdir(parents=True)
+    at_work.write_bytes(b"theirs")
+    (found,) = collect_garbage(str(table.root), options=JobOptions(alive_seconds=0))
+    assert (found.path, found.action, found.why) == (
+        "_temporary/0",
+        "kept",
+        "another committer's: its own driver ends it",
+    )
+    assert at_work.read_bytes() == b"theirs"
+
+
+def test_gc_of_a_job_of_v2_at_work_tells_of_no_other_job(table) -> None:
+    job = table.job(protocol="v2", accept_unsafe=True)
+    receipt = table.task(job, {"p=1/new": b"new"})
+    (found,) = collect_garbage(str(table.root))
+    assert (found.path, found.action) == (job.layout.job_directory, "kept")
+    job.commit([receipt])
+    assert table.read() == {"p=1/new": b"new"}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import re
 from typing import get_args, get_type_hints
 
 import pytest
@@ -195,3 +196,46 @@ def test_as_many_short_files_are_read_at_once_as_may_be_in_flight_and_as_memory_
     assert options.files_read_next(40_000) == 104
     assert options.files_read_next(1 << 30) == 64
     assert JobOptions(requests_in_flight=8).files_read_next(1) == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("markers_address", "driver.example:port", "HOST or HOST:PORT"),
+        ("markers_address", "http://driver.example", "HOST or HOST:PORT"),
+        ("markers_server", "driver.example", "HOST:PORT"),
+        ("markers_server", "driver.example:70000", "HOST:PORT"),
+        ("hive_directory", "../elsewhere", "a path below the destination, or a URL"),
+        ("hive_directory", "hdfs://", "a path below the destination, or a URL"),
+        ("staging_directory", "scratch", "an absolute path"),
+    ],
+)
+@pytest.mark.parametrize("protocol", ["auto", "manifest", "markers", "hive", "deferred"])
+def test_a_bad_value_is_refused_also_where_the_option_is_another_protocols(name, value, wanted, protocol) -> None:
+    with pytest.raises(OptionError, match=re.escape(f"{name} cannot be {value!r}")) as refused:
+        JobOptions.resolve({name: value, "protocol": protocol})
+    assert wanted in refused.value.next_step
+
+
+@pytest.mark.parametrize("given", ["5", "task_000005", "000005"])
+def test_an_attempt_that_no_file_can_be_called_by_is_refused(given) -> None:
+    with pytest.raises(OptionError, match="duplicate_attempts cannot hold"):
+        JobOptions(duplicates="receipts", duplicate_attempts=("000005_1", given))
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        {"markers_address": "driver"},
+        {"markers_address": "[::1]:80"},
+        {"markers_server": "10.0.0.1:26754"},
+        {"hive_directory": ".hive-staging_1/_tmp.-ext-10000"},
+        {"hive_directory": "/tmp/hive_1/_tmp.-ext-10000/"},
+        {"hive_directory": "hdfs://namenode:8020/tmp/_tmp.-ext-10000"},
+        {"duplicates": "receipts", "duplicate_attempts": ("000005_1", "HIVE_UNION_SUBDIR_1-000005_0")},
+        {"duplicates": "a_plugins", "duplicate_attempts": ("anything",)},
+    ],
+    ids=str,
+)
+def test_what_can_be_meant_is_taken(good) -> None:
+    JobOptions(**good)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 
@@ -15,6 +16,7 @@ from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.run.spool import MemorySpool
 from lockgate.errors import CapabilityMissing, CommitFailed, LockgateError, OptionError, PluginError
 from lockgate.model.capabilities import Capability
+from lockgate.model.options import option_table
 from lockgate.plugin import CommitPlan, ManifestProtocol, Protocol, hookimpl
 from lockgate.plugins.registry import PluginRegistry
 
@@ -226,3 +228,27 @@ def test_what_a_job_without_its_record_has_set_aside_comes_back_by_the_protocol_
     assert recover(str(table.root), job.job_id, undo=True, options=JobOptions())[job.job_id].outcome == "undone"
     assert "restore" in told.asked
     assert table.read() == {"p=1/old": b"old"}
+
+
+def protocols_named_by(documentation: str) -> set[str]:
+    """The protocols that an option is for, as its documentation begins: "with `a`", or "with `a` and `b`"."""
+    begun = re.match(r"with ((?:`[\w=-]+`(?:, | and )?)+)", documentation)
+    named = set(re.findall(r"`([\w=-]+)`", begun[1])) if begun else set()
+    return named & PluginRegistry().protocols().keys()
+
+
+def test_an_options_documentation_begins_with_the_protocols_that_have_it_for_their_own() -> None:
+    """`hive_buckets` was documented as of `hive`, and given to a job of another protocol without a word."""
+    owners = {
+        row.name: {each.name for each in PluginRegistry().protocols().values() if row.name in each.own_options}
+        for row in option_table()
+    }
+    assert {row.name: protocols_named_by(row.meaning) for row in option_table()} == owners
+    assert owners["hive_buckets"] == {"hive"}
+
+
+def test_a_resolution_of_duplicates_that_nobody_knows_is_refused_by_every_protocol(tmp_path) -> None:
+    for protocol in ("auto", "manifest", "v1", "hive"):
+        with pytest.raises(OptionError, match="no resolution of duplicates 'bigest'"):
+            Job(tmp_path, protocol=protocol, duplicates="bigest")
+    assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ import os
 import random
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -79,13 +79,17 @@ class RemoteTable:
         seen = {path: content for path, content in self.server_files().items() if not path.startswith(("_", "."))}
         return {_TAG.sub("", path): content for path, content in seen.items()} if self.tagged else seen
 
+    def as_read(self, files: Files) -> dict[str, bytes]:
+        """What `read` is to find of files that tasks have written under these names."""
+        return dict(files)
+
     def left_over(self) -> list[str]:
         """What is of use only while a job is at work."""
         return sorted(path for path in self.server_files() if path.startswith(LEFT_OVER))
 
     def through(self, url: str, store: Mapping[str, str], **options: Any) -> RemoteTable:
         """The same destination by another way, such as a proxy's."""
-        return RemoteTable(url, store, self.server_files, {**self.options, **options}, self.tagged)
+        return replace(self, url=url, store=store, options={**self.options, **options})
 
 
 _TAG = re.compile(r"\.[0-9a-f]{16}\Z")
@@ -120,8 +124,9 @@ def run_job_under_faults(
     random_of_job = random.Random(seed)
     old = {f"part={n}/old-{n}.bin": b"old %d" % n for n in range(5)}
     direct.write(old, conflict="replace")
+    old = table.as_read(old)
     new = {task: _files_of(task, random_of_job) for task in range(tasks)}
-    expected = {path: content for files in new.values() for path, content in files.items()}
+    expected = table.as_read({path: content for files in new.values() for path, content in files.items()})
     try:
         job = table.job(conflict="replace", protocol=protocol)
     except LockgateError as error:

@@ -291,7 +291,7 @@ def began_with(latencies: list[float], *, ceiling: int = 512, refused: bool = Fa
 
 
 @pytest.mark.parametrize(
-    ("latency", "begins_with"), [(0.001, START), (0.016, START), (0.03, 120), (0.045, 180), (0.15, START_MAX)]
+    ("latency", "begins_with"), [(0.001, START), (0.014, START), (0.03, 150), (0.06, 300), (0.15, START_MAX)]
 )
 def test_it_begins_with_what_the_latency_asks_for(latency: float, begins_with: int) -> None:
     assert abs(began_with([latency] * START_ANSWERS) - begins_with) <= 1  # sums of times are not exact

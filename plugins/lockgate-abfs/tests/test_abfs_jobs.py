@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import unquote
 
 import pytest
+from early_jobs import run_early_job_under_faults
 from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after, refuse_names
 from lockgate_lab.azure import AzureLab, AzureSettings, connection_string
 from lockgate_lab.azure.namespace import File
@@ -12,7 +15,7 @@ from lockgate_lab.dialects import AZURE
 from lockgate_lab.fault_kinds import FaultRates, FaultSizes
 from lockgate_lab.fault_proxy import FaultProxyLab
 from lockgate_lab.fault_schedule import SeededFaults
-from remote_jobs import FaultyRun, RemoteTable, run_job_under_faults, run_seeds, seeds_of_faults, without_ids
+from remote_jobs import FaultyRun, Files, RemoteTable, run_job_under_faults, run_seeds, seeds_of_faults, without_ids
 
 SIGNATURE = "c2VjcmV0LXNpZ25hdHVyZS1vZi1hLXRlc3Q%3D"
 
@@ -34,7 +37,25 @@ def test_a_job_commit_that_stopped_half_way_is_recovered(undo: bool, azure: Azur
     recover_after(abfs_table, stop, lambda: azure.control.call("DELETE", "faults"), undo=undo)
 
 
-def under_faults(lab: AzureLab, seed: int, protocol: str = "auto") -> FaultyRun:
+Table = type[RemoteTable]
+
+
+class HiveTable(RemoteTable):
+    """Where tasks' names become Hive's, files are known by their directories and contents."""
+
+    def read(self) -> dict[str, bytes]:
+        return self.as_read(super().read())
+
+    def as_read(self, files: Files) -> dict[str, bytes]:
+        found = sorted((path.rpartition("/")[0], content) for path, content in files.items())
+        return {f"{directory}/{number}": content for number, (directory, content) in enumerate(found)}
+
+
+@contextmanager
+def through_faults(
+    lab: AzureLab, seed: int, protocol: str, kind: Table = RemoteTable
+) -> Iterator[tuple[RemoteTable, RemoteTable]]:
+    """A new destination, by way of a proxy that strikes one request in twenty, and without it."""
     name = f"seed{seed}{protocol}"
     lab.on_loop(lambda: lab.account.create(name))
 
@@ -44,13 +65,23 @@ def under_faults(lab: AzureLab, seed: int, protocol: str = "auto") -> FaultyRun:
         return {path.removeprefix("t/"): node.content for path, node in found if isinstance(node, File)}
 
     url = f"abfss://{name}@devstoreaccount1.dfs.core.windows.net/t"
-    direct = RemoteTable(url, {"connection_string": lab.connection_string}, lambda: lab.on_loop(look))
+    tagged = protocol in ("emrfs", "markers")
+    direct = kind(url, {"connection_string": lab.connection_string}, lambda: lab.on_loop(look), tagged=tagged)
     schedule = SeededFaults(seed, FaultRates.each(0.05))
     # To wait out a second at one request in twenty is most of a run; one seed in ten does.
     sizes = FaultSizes(delay_ms_max=100, retry_after_s=int(seed % 10 == 0))
     with FaultProxyLab(lab.url, schedule, dialect=AZURE, normalise=without_ids, sizes=sizes) as proxy:
-        through = direct.through(url, {"connection_string": connection_string(proxy.url)})
+        yield direct.through(url, {"connection_string": connection_string(proxy.url)}), direct
+
+
+def under_faults(lab: AzureLab, seed: int, protocol: str = "auto", kind: Table = RemoteTable) -> FaultyRun:
+    with through_faults(lab, seed, protocol, kind) as (through, direct):
         return run_job_under_faults(through, direct, seed, protocol=protocol)
+
+
+def early_under_faults(lab: AzureLab, seed: int, protocol: str) -> FaultyRun:
+    with through_faults(lab, seed, protocol) as (through, direct):
+        return run_early_job_under_faults(through, direct, seed, protocol)
 
 
 @pytest.mark.timeout(2700)
@@ -63,9 +94,20 @@ def test_complete_and_exclusive_or_nothing_under_five_percent_of_every_fault() -
 
 @pytest.mark.timeout(900)
 @pytest.mark.slow
-def test_v1_is_complete_and_exclusive_or_nothing_under_five_percent_of_every_fault() -> None:
+@pytest.mark.parametrize(("protocol", "kind"), [("v1", RemoteTable), ("hive", HiveTable)])
+def test_another_protocol_is_complete_and_exclusive_or_nothing_under_five_percent_of_every_fault(
+    protocol: str, kind: Table
+) -> None:
     with AzureLab(AzureSettings(check_signatures=True)) as lab:
-        run_seeds(seeds_of_faults(1), lambda seed: under_faults(lab, seed, "v1"))
+        run_seeds(seeds_of_faults(1), lambda seed: under_faults(lab, seed, protocol, kind))
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["direct", "emrfs", "markers", "stocator", "v2"])
+def test_files_that_are_in_place_early_are_complete_or_go_under_five_percent_of_every_fault(protocol: str) -> None:
+    with AzureLab(AzureSettings(check_signatures=True)) as lab:
+        run_seeds(seeds_of_faults(2), lambda seed: early_under_faults(lab, seed, protocol))
 
 
 def test_no_key_is_shown(azure: AzureLab, abfs_table: RemoteTable, caplog: pytest.LogCaptureFixture) -> None:

@@ -288,3 +288,46 @@ def test_an_identity_that_may_not_read_a_file_is_told_its_status(
         assert found.identity == written.identity
 
     use(make_abfs, work)
+
+
+def test_a_file_that_is_looked_after_takes_one_request_and_may_bring_its_directory_back(
+    azure: AzureLab, make_abfs: Callable[..., Store]
+) -> None:
+    """As the versions of a commit record are created, whose driver looks at the version before."""
+
+    def requests() -> int:
+        return int(azure.control.counts()["total"])
+
+    async def work(store: Store) -> None:
+        await store.make_directories(["job"])
+        before = requests()
+        created = await store.create_then_look("job/commit.json", b"first")
+        assert requests() == before + 1
+        with pytest.raises(FileExists):
+            await store.create_then_look("job/commit.json", b"second")
+        (found,) = await store.stat_files(["job/commit.json"])
+        assert found is not None
+        assert found.identity == created.identity
+        await store.delete_directories(["job"])
+        await store.create_then_look("job/commit.json", b"third")
+        assert await store.read_files(["job/commit.json"], bytes_max=10) == [b"third"]
+
+    use(make_abfs, work)
+
+
+def test_a_file_that_is_looked_after_is_known_again_when_its_answer_was_lost(
+    azure: AzureLab, make_abfs: Callable[..., Store]
+) -> None:
+    async def work(store: Store) -> None:
+        await store.make_directories(["job"])
+        azure.control.fault("answer-lost", "PutBlob")
+        created = await store.create_then_look("job/commit.json", b"ours")
+        (found,) = await store.stat_files(["job/commit.json"])
+        assert found is not None
+        assert found.identity == created.identity
+        azure.control.fault("answer-lost", "PutBlob")
+        with pytest.raises(FileExists):
+            await store.create_then_look("job/commit.json", b"other")
+        assert await store.read_files(["job/commit.json"], bytes_max=10) == [b"ours"]
+
+    use(make_abfs, work)

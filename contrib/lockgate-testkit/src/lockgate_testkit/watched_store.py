@@ -133,6 +133,11 @@ class WatchedStore(Store):
         await self._change(f"create {path}")
         return await self._inner.create_file(path, content)
 
+    async def create_then_look(self, path: str, content: bytes) -> FileStatus:
+        """Passed on."""
+        await self._change(f"create {path}")
+        return await self._inner.create_then_look(path, content)
+
     async def write_file(self, path: str, content: bytes) -> FileStatus:
         """Passed on."""
         await self._change(f"write {path}")

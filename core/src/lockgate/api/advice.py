@@ -18,13 +18,11 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.errors import UsageError
 from lockgate.model.layout import JobLayout, probe_directory
 from lockgate.model.options import JobOptions
+from lockgate.model.policies import KEEPING
 from lockgate.plugins.registry import needs_on
 
 LOOKS = 5
 """Requests by which the latency is measured."""
-
-KEEP = ("append", "fail", "fail-partitions")
-"""The policies that leave alone what they find."""
 
 
 def advise(
@@ -81,7 +79,7 @@ def advise(
         return advise_on(
             str(store.url),
             protocols,
-            {each.name: needs_on(each, store.capabilities) for each in protocols},
+            {each.name: needs_on(each, holds) for each in protocols},
             holds,
             broken & set(Capability),
             usual=registry.settled(store, JobOptions(protocol="auto")).protocol,
@@ -97,7 +95,7 @@ def advise(
 
 
 def _refuse_replaced(options: JobOptions, replaced: int) -> None:
-    if replaced and options.conflict in KEEP and not options.delete_target_files:
+    if replaced and options.conflict in KEEPING and not options.delete_target_files:
         raise UsageError(
             f"the conflict policy {options.conflict} replaces nothing, and {replaced} files are said to be replaced",
             where=f"conflict={options.conflict}, replaced={replaced}",

@@ -195,9 +195,16 @@ def _answer(
 
 
 @app.command()
-def plugins(json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
-    """List plugins, with what their stores can do."""
-    _answer(json, verbose, option, lambda options: tables.plugins_answer(registry_of(options)))
+def plugins(
+    details: Annotated[
+        bool, typer.Option("--details", help="Say of each capability and attribute what it means, a row each.")
+    ] = False,
+    json: Json = False,
+    option: Options = None,
+    verbose: Verbose = False,
+) -> None:
+    """List plugins, with what their stores can do, and the protocols."""
+    _answer(json, verbose, option, lambda options: tables.plugins_answer(registry_of(options), details=details))
 
 
 @app.command()

@@ -19,8 +19,8 @@ from lockgate.engine.inspection.verify import FAULT_MEANING, Verification
 from lockgate.engine.recovery.garbage import Garbage
 from lockgate.engine.recovery.orphan_uploads import PendingUpload
 from lockgate.engine.recovery.recover import Recovery
-from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
-from lockgate.model.capabilities import MEANING, WEAKENING
+from lockgate.engine.run.protocol import ATTRIBUTE_MEANING, Protocol
+from lockgate.model.capabilities import MEANING, WEAKENING, Capability
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry, TaskManifest
 from lockgate.model.plan import CommitPlan
@@ -30,6 +30,7 @@ from lockgate.model.replaced import SetAside
 from lockgate.model.summary import Summary
 from lockgate.model.undone import Undone
 from lockgate.model.uploads import BegunUpload
+from lockgate.plugins.hookspecs import StoreKind
 from lockgate.plugins.registry import PluginRegistry
 
 LISTED_MAX = 20
@@ -76,9 +77,9 @@ def _facts(title: str, facts: Mapping[str, Any]) -> Rows:
     return Rows(title, ("", ""), rows)
 
 
-def plugins_answer(registry: PluginRegistry) -> Answer:
-    """`lockgate plugins`."""
-    document, rows, capabilities = [], [], []
+def plugins_answer(registry: PluginRegistry, *, details: bool = False) -> Answer:
+    """`lockgate plugins`; with `details` what each word means, a row each."""
+    document, rows = [], []
     for plugin in [*registry.loaded, *registry.failures]:
         kind = plugin.store
         document.append(
@@ -95,19 +96,8 @@ def plugins_answer(registry: PluginRegistry) -> Answer:
         what = f"FAILED: {plugin.failure}" if plugin.failure else plugin.description
         schemes = ", ".join(f"{scheme}://" for scheme in kind.schemes) if kind else ""
         rows.append((plugin.name, f"{plugin.distribution} {plugin.version}".strip(), schemes, what))
-        if kind:
-            for capability in sorted(kind.capabilities):
-                mark = " (!)" if capability in WEAKENING else ""
-                capabilities.append((plugin.name, capability.value + mark, MEANING[capability]))
-    protocols = [
-        (p.name, f"{p.description}{f'; UNSAFE: {p.unsafe}' if p.unsafe else ''}", ", ".join(sorted(p.needs)))
-        for p in registry.protocols().values()
-    ]
-    attributes = [
-        (protocol.name, name, "yes" if holds else "no", ATTRIBUTE_MEANING[name])
-        for protocol in registry.protocols().values()
-        for name, holds in dataclasses.asdict(protocol.attributes).items()
-    ]
+    protocols = list(registry.protocols().values())
+    more = _plugin_details if details else _plugin_lists
     return Answer(
         {
             "plugins": document,
@@ -118,19 +108,60 @@ def plugins_answer(registry: PluginRegistry) -> Answer:
                     "attributes": dataclasses.asdict(p.attributes),
                     "unsafe": p.unsafe,
                 }
-                for p in registry.protocols().values()
+                for p in protocols
             ],
             "policies": registry.policies(),
         },
         [
             Rows("Plugins", ("plugin", "distribution", "URLs", "what"), rows, prose=True),
-            Rows("Capabilities of the stores", ("store", "capability", "meaning"), capabilities, prose=True),
-            Rows("Protocols", ("protocol", "what", "needs"), protocols, prose=True),
-            Rows("What the protocols promise", ("protocol", "attribute", "holds", "meaning"), attributes, prose=True),
+            *more({plugin.name: plugin.store for plugin in registry.loaded if plugin.store}, protocols),
         ],
         [f"Conflict policies: {', '.join(registry.policies())}"],
         PROBLEM if registry.failures else DONE,
+        [] if details else ["(!): weaker than usual. What each word means: lockgate plugins --details"],
     )
+
+
+def _plugin_lists(stores: Mapping[str, StoreKind], protocols: Sequence[Protocol]) -> list[Rows]:
+    """A row for each store and each protocol."""
+    capabilities = [
+        (name, ", ".join(f"{each}{_weak(each)}" for each in sorted(kind.capabilities))) for name, kind in stores.items()
+    ]
+    promises = []
+    for protocol in protocols:
+        lacking = [name for name, holds in dataclasses.asdict(protocol.attributes).items() if not holds]
+        without = f"; does not promise {', '.join(lacking)}" if lacking else ""
+        promises.append((protocol.name, "UNSAFE" if protocol.unsafe else "", f"{protocol.description}{without}"))
+    return [
+        Rows("Stores", ("store", "capabilities"), capabilities, prose=True),
+        Rows("Protocols", ("protocol", "", "what"), promises, prose=True),
+    ]
+
+
+def _plugin_details(stores: Mapping[str, StoreKind], protocols: Sequence[Protocol]) -> list[Rows]:
+    """A row for each capability of each store, and for each attribute of each protocol."""
+    capabilities = [
+        (name, f"{each}{_weak(each)}", MEANING[each])
+        for name, kind in stores.items()
+        for each in sorted(kind.capabilities)
+    ]
+    what = [(p.name, f"{p.description}{f'; UNSAFE: {p.unsafe}' if p.unsafe else ''}") for p in protocols]
+    needs = [(p.name, ", ".join(sorted(p.needs))) for p in protocols]
+    attributes = [
+        (protocol.name, name, "yes" if holds else "no", ATTRIBUTE_MEANING[name])
+        for protocol in protocols
+        for name, holds in dataclasses.asdict(protocol.attributes).items()
+    ]
+    return [
+        Rows("Capabilities of the stores", ("store", "capability", "meaning"), capabilities, prose=True),
+        Rows("Protocols", ("protocol", "what"), what, prose=True),
+        Rows("What the protocols need of a store", ("protocol", "needs"), needs, prose=True),
+        Rows("What the protocols promise", ("protocol", "attribute", "holds", "meaning"), attributes, prose=True),
+    ]
+
+
+def _weak(capability: Capability) -> str:
+    return " (!)" if capability in WEAKENING else ""
 
 
 _PROBLEMS = frozenset({JobStatus.CRASHED, JobStatus.UNREADABLE, JobStatus.RECORD_LOST})
@@ -145,6 +176,7 @@ def jobs_answer(states: Sequence[JobState]) -> Answer:
             "job_attempt": state.layout.job_attempt,
             "status": state.status,
             "phase": state.phase,
+            "protocol": state.protocol,
             "last_seen": state.last_seen,
             "age_seconds": round(max(0.0, time.time() - state.last_seen), 1) if state.last_seen else None,
             "tasks_committed": state.tasks_committed,
@@ -159,6 +191,7 @@ def jobs_answer(states: Sequence[JobState]) -> Answer:
             state.job_id,
             state.status.value,
             state.phase.value if state.phase else "",
+            state.protocol,
             age(state.last_seen),
             str(state.tasks_committed),
             state.driver,
@@ -174,7 +207,7 @@ def jobs_answer(states: Sequence[JobState]) -> Answer:
         [
             Rows(
                 "Jobs",
-                ("job", "status", "phase", "last seen", "tasks", "driver", "job attempt", "problem"),
+                ("job", "status", "phase", "protocol", "last seen", "tasks", "driver", "job attempt", "problem"),
                 rows,
                 prose=True,
             )

@@ -150,7 +150,7 @@ def _one_line(cell: str) -> str:
     return "; ".join(part.strip() for part in cell.splitlines()).replace("\t", " ")
 
 
-PROSE_CELLS_MIN = 40
+PROSE_CELLS_MIN = 28
 """How narrow a column of prose may become."""
 
 

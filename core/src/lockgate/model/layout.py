@@ -501,15 +501,11 @@ def record_sequence(name: str) -> int | None:
 FILE_LISTS = f"{BOOKKEEPING}/commits"
 """The directory of the lists of files of large commits, and of the notes that jobs have committed."""
 
-MARKERS = ".hoodie/.temp"
-"""The directory of the directories of Hudi's markers."""
-
 WINNERS = f"{BOOKKEEPING}/winners"
 """The directory of the lists of files that count."""
 
 REPLACED = f"{BOOKKEEPING}/replaced"
 """The directory of what jobs have replaced and not yet deleted."""
-
 
 MARKERS = ".hoodie/.temp"
 """The directory of the markers of jobs of the protocol `markers`, where Hudi has them (`HoodieTableMetaClient`)."""

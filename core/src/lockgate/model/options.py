@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, Unpack
 
 from lockgate.model.durations import seconds_of
-from lockgate.model.errors import OptionError
+from lockgate.model.errors import OptionError, PathError
 from lockgate.model.layout import is_reserved
 from lockgate.model.redaction import names_a_secret, redact, redacted_items
-from lockgate.model.urls import check_relative
+from lockgate.model.urls import check_relative, parse_url
 
 SPARK_PREFIX = "spark.lockgate."
 OPTION_PREFIX = "lockgate."
@@ -131,11 +131,11 @@ def _option(
     choices: tuple[str, ...] = (),
     least: float | None = None,
     unit: str = "",
-    absolute: bool = False,
+    form: str = "",
 ) -> Any:
     metadata = {
         "doc": doc, "hadoop": hadoop, "hadoop_also": hadoop_also, "choices": choices, "least": least, "unit": unit,
-        "absolute": absolute,
+        "form": form,
     }  # fmt: skip
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata, repr=False)
@@ -222,7 +222,7 @@ class JobOptions:
     )
     delete_losers: bool = _option(
         True,
-        "with the protocol `stocator`, once the job has committed, delete the files of its task attempts that do not "
+        "with `stocator`, once the job has committed, delete the files of its task attempts that do not "
         "count, as far as that can be done: it costs a listing of the destination",
     )
     cleanup_skip: bool = _option(
@@ -260,9 +260,9 @@ class JobOptions:
     )
     staging_directory: str = _option(
         "",
-        "with `deferred`: a directory on the local disk of each task, where its files wait until its commit uploads "
-        "them; without it they are uploaded while they are written",
-        absolute=True,
+        "with `deferred` and `emrfs`: a directory on the local disk of each task, where its files wait until its "
+        "commit uploads them; without it they are uploaded while they are written",
+        form="local directory",
     )
     markers_type: Literal["direct", "timeline_server_based"] = _option(
         "direct",
@@ -279,27 +279,29 @@ class JobOptions:
     )
     markers_batch_interval_ms: int = _option(
         50,
-        "with `timeline_server_based`: markers that are asked for within this time are written together",
+        "with `markers` and `timeline_server_based`: markers that are asked for within this time are written together",
         hadoop="hoodie.markers.timeline_server_based.batch.interval_ms",
         least=1,
         unit="ms",
     )
     markers_batch_threads: int = _option(
         20,
-        "with `timeline_server_based`: how many files of markers there are at most, each written by one request at a "
-        "time",
+        "with `markers` and `timeline_server_based`: how many files of markers there are at most, each written by one "
+        "request at a time",
         hadoop="hoodie.markers.timeline_server_based.batch.num_threads",
         least=1,
     )
     markers_address: str = _option(
         "",
-        "with `timeline_server_based`: where tasks reach the driver's service, as HOST or HOST:PORT; unset: this "
-        "host's name, and a free port",
+        "with `markers` and `timeline_server_based`: where tasks reach the driver's service, as HOST or HOST:PORT; "
+        "unset: this host's name, and a free port",
+        form="address",
     )
     markers_server: str = _option(
         "",
-        "with `timeline_server_based`: HOST:PORT of a timeline server that is at work already, such as Hudi's, and is "
-        "to make the markers; unset: the driver's own",
+        "with `markers` and `timeline_server_based`: HOST:PORT of a timeline server that is at work already, such as "
+        "Hudi's, and is to make the markers; unset: the driver's own",
+        form="server",
     )
     early_conflicts: bool = _option(
         False,
@@ -330,6 +332,7 @@ class JobOptions:
         "",
         "with `hive`: the directory that a Hive job has left, such as `.../_tmp.-ext-10000`: a path below the "
         "destination, or a URL on its store; without it, what is in staging directories right below the destination",
+        form="place",
     )
     duplicates: Literal["refuse", "largest", "newest", "receipts"] | str = _option(
         "refuse",
@@ -339,8 +342,8 @@ class JobOptions:
     )
     duplicate_attempts: tuple[str, ...] = _option(
         (),
-        "with `duplicates=receipts`: the attempts that have succeeded, as their files are called, such as `000005_1`, "
-        "with commas between them",
+        "with `hive` and `duplicates=receipts`: the attempts that have succeeded, as their files are called, such as "
+        "`000005_1`, with commas between them",
     )
     hive_buckets: int = _option(
         0,
@@ -372,7 +375,7 @@ class JobOptions:
     movers_socket: str = _option(
         "",
         "where a driver program of Spark answers those who ask for its executors; `lockgate.spark.distribute` sets it",
-        absolute=True,
+        form="local directory",
     )
     patience_seconds: float = _option(
         300.0, "how long one store request may be retried through throttling and outages", least=0, unit="s"
@@ -605,6 +608,10 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+_ATTEMPT = re.compile(r"(?:.+-)?[0-9]{6,}_[0-9]+", re.DOTALL)
+"""An attempt of Hive's, as a choice names it: before its number what tells branches of a union apart, if there are."""
+
+
 def _check_attempts(duplicates: str, attempts: tuple[str, ...]) -> None:
     # A resolution that a plugin adds may go by the names too; those that come with Lockgate would pass them over, and
     # commit another attempt than the one that was named.
@@ -614,6 +621,13 @@ def _check_attempts(duplicates: str, attempts: tuple[str, ...]) -> None:
             where=f"duplicates={duplicates}, duplicate_attempts={','.join(attempts)}",
             next_step="say duplicates=receipts; or leave duplicate_attempts out",
         )
+    for name in attempts:
+        if duplicates == "receipts" and not _ATTEMPT.fullmatch(name):
+            raise OptionError(
+                f"duplicate_attempts cannot hold {name!r}",
+                where=f"duplicate_attempts={','.join(attempts)}",
+                next_step="name attempts as their files are called, without what follows: 000005_1",
+            )
 
 
 def _check_below(conflict: str, directories: tuple[str, ...]) -> None:
@@ -680,6 +694,48 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
+@dataclass(frozen=True)
+class _Form:
+    """What a text must look like, and how that is said to who gave another."""
+
+    holds: Callable[[str], bool]
+    wanted: str
+
+
+_HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)"
+
+
+def _is_place(text: str) -> bool:
+    try:
+        parse_url(text) if "://" in text or text.startswith(("/", "file:")) else check_relative(text.rstrip("/"))
+    except PathError:
+        return False
+    return True
+
+
+def _has_port(text: str) -> bool:
+    """Whether there is no port, or one that can be."""
+    port = re.fullmatch(r".*:([0-9]{1,5})", text)
+    return port is None or int(port[1]) < 1 << 16
+
+
+_FORMS = {
+    "local directory": _Form(
+        lambda text: text.startswith("/"), "an absolute path on the local disk, such as /mnt/scratch"
+    ),
+    "address": _Form(
+        lambda text: bool(re.fullmatch(rf"{_HOST}(?::[0-9]{{1,5}})?", text)) and _has_port(text),
+        "HOST or HOST:PORT, such as driver.example or driver.example:26754",
+    ),
+    "server": _Form(
+        lambda text: bool(re.fullmatch(rf"{_HOST}:[0-9]{{1,5}}", text)) and _has_port(text),
+        "HOST:PORT, such as driver.example:26754",
+    ),
+    "place": _Form(_is_place, "a path below the destination, or a URL"),
+}
+"""By the name that `_option` gives."""
+
+
 def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
     kind = _kind(spec)
     result: Any = value
@@ -697,7 +753,8 @@ def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=suggestion + _wanted(spec))
     if least is not None and not value >= least:
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
-    if spec.metadata["absolute"] and value and not str(value).startswith("/"):
+    form = _FORMS.get(spec.metadata["form"])
+    if form is not None and value and not form.holds(str(value)):
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
     if not all(_is_text(each) for each in _texts_in(result)):
         # `store` holds credentials.
@@ -741,8 +798,8 @@ def _wanted(spec: dataclasses.Field[Any]) -> str:
         "Mapping[str, str]": "a mapping",
     }
     wanted = " or ".join(spec.metadata["choices"]) or kinds[_kind(spec)]
-    if spec.metadata["absolute"]:
-        wanted = "an absolute path on the local disk, such as /mnt/scratch"
+    if form := _FORMS.get(spec.metadata["form"]):
+        wanted = form.wanted
     if spec.metadata["least"] is not None:
         wanted += f" from {spec.metadata['least']}"
     if spec.metadata["unit"] == "bytes":

@@ -92,6 +92,9 @@ def replace_below(plan: CommitPlan, existing: Existing) -> Resolution:
     return dataclasses.replace(plan.replacing(existing), clears_the_way=True)
 
 
+KEEPING = ("append", "fail", "fail-partitions")
+"""The policies that leave alone what they find."""
+
 POLICIES: dict[str, Callable[[CommitPlan, Existing], Resolution]] = {
     "append": append,
     "fail": fail,

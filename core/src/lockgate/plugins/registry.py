@@ -299,16 +299,18 @@ class PluginRegistry:
             )
 
     def check_choices(self, options: JobOptions) -> None:
-        """Make sure that there are the protocol and the conflict policy that the options name.
+        """Make sure that there are the protocol, the conflict policy and the resolution of duplicates that the options
+        name; the last also where the protocol asks for none.
 
         Raises:
-            OptionError: there is no such protocol or policy.
+            OptionError: there is no such protocol, policy or resolution.
             PluginError: a plugin's offer is none.
         """
         self.protocols()
         if options.protocol != AUTO_PROTOCOL:
             self.protocol(options.protocol)
         self.check_policy(options)
+        self._check_resolution(options)
 
     def settled(self, store: Store, options: JobOptions) -> JobOptions:
         """The options with a protocol that is one, where they leave it to the store: `manifest`, unless the store has
@@ -411,12 +413,19 @@ class PluginRegistry:
         """
         answer: Answer | None = self._pluggy.hook.lockgate_resolve_duplicates(duplicates=duplicates, options=options)
         if answer is None:
-            raise OptionError(
-                f"there is no resolution of duplicates {options.duplicates!r}",
-                where=f"duplicates={options.duplicates}",
-                next_step=_suggestion(options.duplicates, sorted(RESOLUTIONS)),
-            )
+            raise _no_resolution(options)
         return answer
+
+    def _check_resolution(self, options: JobOptions) -> None:
+        """What a plugin adds has no list of names: where there is one, it is asked when there is something to resolve.
+
+        Raises:
+            OptionError: nobody can know the resolution.
+        """
+        asked = self._pluggy.hook.lockgate_resolve_duplicates.get_hookimpls()
+        others = [each for each in asked if each.plugin_name != "duplicate_resolutions"]
+        if options.duplicates not in RESOLUTIONS and not others:
+            raise _no_resolution(options)
 
     def cleanup(self, store: Store, options: JobOptions) -> CleanupPlan:
         """The first plugin's answer, where the options leave it open."""
@@ -449,10 +458,21 @@ def registry_for(allow: tuple[str, ...], block: tuple[str, ...]) -> PluginRegist
 
 def needs_on(protocol: Protocol, capabilities: Collection[Capability]) -> frozenset[Capability]:
     """What a protocol needs of a store with these capabilities: renames are atomic, or the store says how they are
-    weaker."""
-    if not WEAKENING.intersection(capabilities) and Capability.RENAME_WITHOUT_REPLACE in protocol.needs:
-        return protocol.needs | {Capability.ATOMIC_RENAME}
-    return protocol.needs
+    weaker; and of what it needs one of, the first where the store has none."""
+    needs = protocol.needs
+    if not WEAKENING.intersection(capabilities) and Capability.RENAME_WITHOUT_REPLACE in needs:
+        needs |= {Capability.ATOMIC_RENAME}
+    if protocol.needs_one_of and not any(each.issubset(capabilities) for each in protocol.needs_one_of):
+        needs |= protocol.needs_one_of[0]
+    return needs
+
+
+def _no_resolution(options: JobOptions) -> OptionError:
+    return OptionError(
+        f"there is no resolution of duplicates {options.duplicates!r}",
+        where=f"duplicates={options.duplicates}",
+        next_step=_suggestion(options.duplicates, sorted(RESOLUTIONS)),
+    )
 
 
 def _refuse_unknown(option: str, chosen: Sequence[str], known: set[str]) -> None:

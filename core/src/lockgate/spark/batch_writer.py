@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from lockgate.api.job import Job
-from lockgate.api.job_runs import registry_of
+from lockgate.api.job_runs import open_destination, registry_of
 from lockgate.api.progress_line import drawing_on
 from lockgate.api.telling import telling_why_it_takes_long
 from lockgate.engine.record.recorded_options import options_for_marker
@@ -37,10 +37,10 @@ from lockgate.spark.asked_movers import movers_for
 from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_process
 from lockgate.spark.driver_terminal import driver_terminal
-from lockgate.spark.error_answer import answering
+from lockgate.spark.error_answer import answering, told_by
 from lockgate.spark.session_conf import task_properties
 from lockgate.spark.write_options import WriteOptions
-from lockgate.spark.write_task import CommitMessage, SetUp, write_task
+from lockgate.spark.write_task import CommitMessage, SetUp, begin_task, is_the_jobs, receipts_of, write_task
 
 log = get_log()
 
@@ -63,21 +63,28 @@ class BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows; called in a Python worker of an executor."""
         with answering(self._options.answer):
-            conf = self._options.conf_of(task_properties(), os.environ)
-            job = self._job(conf)
-            receipt = write_task(job, self._options, self._schema, iterator, set_up=self._set_up_for(conf))
+            try:
+                conf = self._options.conf_of(task_properties(), os.environ)
+                job = self._job(conf)
+                attempt = begin_task(job, self._schema, set_up=self._set_up_for(conf))
+            except LockgateError as error:
+                if not is_the_jobs(error):
+                    raise
+                return CommitMessage(None, refusal=told_by(error))
+            receipt = write_task(job, attempt, self._options, self._schema, iterator)
         return CommitMessage(receipt, conf)
 
     @telling_why_it_takes_long()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Commit the job; called in a Python process of the driver. Once the job is committed nothing is raised: Spark
-        would call the write failed, and whoever wrote would write again."""
+        """Commit the job, or raise why its tasks were refused; called in a Python process of the driver. Once the job
+        is committed nothing is raised: Spark would call the write failed, and whoever wrote would write again."""
         told = [message for message in messages if isinstance(message, CommitMessage)]
         conf = told[0].spark_conf if told else {}
         with answering(self._options.answer), drawing_on(driver_terminal):
+            receipts = receipts_of(told)
             try:
                 job = self._job(conf)
-                job.commit([message.receipt for message in told], movers=movers_for(job))
+                job.commit(receipts, movers=movers_for(job))
             except CleanupFailed as error:
                 log.warning("the job is committed; its cleanup failed", job=self._job_id, error=str(error))
 
@@ -126,6 +133,24 @@ class BatchWriter(DataSourceArrowWriter):
 def _of_the_job(options: JobOptions) -> tuple[dict[str, str], bool, dict[str, str]]:
     """What a job's setup does by its options, and writes down of them; and where: another endpoint is another store."""
     return options_for_marker(options), options.delete_success_at_setup, dict(options.store)
+
+
+def check_protocol(url: str, options: JobOptions) -> None:
+    """Make sure that there are the protocol and the policy, that the store has what the protocol needs, and that an
+    unsafe one is accepted. For who knows the session's settings. A store that cannot be opened here is left to Spark's
+    processes, which may have what it asks for.
+
+    Raises:
+        OptionError: there is no such protocol or policy.
+        CapabilityMissing: the combination is not safe.
+    """
+    registry_of(options).check_choices(options)
+    try:
+        open_destination(url, options)
+    except CapabilityMissing:
+        raise
+    except LockgateError as error:
+        log.info("whether the protocol fits is left to the tasks", url=url, error=str(error))
 
 
 def check_scheme(url: str, options: JobOptions) -> None:

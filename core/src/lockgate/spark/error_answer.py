@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from lockgate.model import errors
@@ -30,20 +30,27 @@ def answering(word: str) -> Iterator[None]:
         yield
     except LockgateError as error:
         if word and not any(word in note for note in getattr(error, "__notes__", ())):
-            content = json.dumps([type(error).__name__, error.what, error.where, error.next_step]).encode()
+            content = json.dumps(told_by(error)).encode()
             error.add_note(f"{_MARK} {word} {base64.b64encode(content).decode()}")
         raise
 
 
 def error_answered(text: str, word: str) -> LockgateError | None:
-    """The error that was noted with this word in a text of Spark's, None where there is none.
-
-    A type that a plugin made is not known here: it comes as a plain `LockgateError`.
-    """
+    """The error that was noted with this word in a text of Spark's, None where there is none."""
     found = re.search(rf"{_MARK} {re.escape(word)} ([A-Za-z0-9+/=]+)", text)
     if found is None:
         return None
-    name, what, where, next_step = json.loads(base64.b64decode(found[1]))
+    return error_of(json.loads(base64.b64decode(found[1])))
+
+
+def told_by(error: LockgateError) -> tuple[str, str, str, str]:
+    """An error by its type's name and its texts: Spark's pickles of an exception make a type of its own of its type."""
+    return type(error).__name__, error.what, error.where, error.next_step
+
+
+def error_of(told: Sequence[str]) -> LockgateError:
+    """The error that was told so. A type that a plugin made is not known here: it comes as a plain `LockgateError`."""
+    name, what, where, next_step = told
     kind = getattr(errors, name, LockgateError)
     known = isinstance(kind, type) and issubclass(kind, LockgateError)
     made: type[LockgateError] = kind if known else LockgateError

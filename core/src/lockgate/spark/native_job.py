@@ -16,12 +16,13 @@ from lockgate.api.staged_tasks import receipts_of
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import CapabilityMissing, CleanupFailed, CommitFenced, LockgateError, OptionError
 from lockgate.model.options import AUTO_PROTOCOL, OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
+from lockgate.model.policies import KEEPING
 from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named
 from lockgate.spark.asked_movers import movers_for
 from lockgate.spark.driver_terminal import following_spark
 from lockgate.spark.native_locations import commit_elsewhere, replaced_parts, staged_below, staged_elsewhere
-from lockgate.spark.save_policy import KEEPS, NamedPolicy, named_policy
+from lockgate.spark.save_policy import NamedPolicy, named_policy
 
 log = get_log()
 
@@ -66,7 +67,7 @@ class NativeJob(msgspec.Struct):
             )
         named = named_policy(of_write, spark_conf, environment) or NamedPolicy(options.conflict, "", by_write=False)
         if not self.dynamic and not self.replaced and not self.replaced_locations:
-            if named.policy not in KEEPS:
+            if named.policy not in KEEPING:
                 raise _contradiction(named, "Spark's save mode replaces nothing here")
             return options
         if named.policy in ("fail", "fail-partitions"):

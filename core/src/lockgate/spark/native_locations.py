@@ -19,9 +19,9 @@ from lockgate.api.staged_tasks import receipts_of
 from lockgate.engine.manifests.staged_elsewhere import StagedFile, StagedTask
 from lockgate.model.errors import CommitRefused, UsageError
 from lockgate.model.layout import TaskAttempt
+from lockgate.model.policies import KEEPING
 from lockgate.model.receipt import Receipt
 from lockgate.model.urls import parse_url
-from lockgate.spark.save_policy import KEEPS
 
 LOCATIONS_AT_ONCE = 8
 
@@ -118,7 +118,7 @@ def commit_elsewhere(
         )
 
     def saved(url: str) -> tuple[Job, list[Receipt]]:
-        keeps = job.options.conflict if job.options.conflict in KEEPS else "append"
+        keeps = job.options.conflict if job.options.conflict in KEEPING else "append"
         part = part_of(job, url, "replace" if dynamic or url in known else keeps)
         part.setup()
         return part, receipts_of(part, written.get(url, ()))

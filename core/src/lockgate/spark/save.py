@@ -28,7 +28,7 @@ from lockgate.model.errors import (
 from lockgate.model.options import ENVIRONMENT_PREFIX, JobOptions, names_given
 from lockgate.model.summary import Summary
 from lockgate.model.urls import parse_url
-from lockgate.spark.batch_writer import check_scheme
+from lockgate.spark.batch_writer import check_protocol, check_scheme
 from lockgate.spark.check_schema import check_schema, refuse_duplicates
 from lockgate.spark.error_answer import ANSWER_OPTION, error_answered
 from lockgate.spark.find_data_source import is_not_found, make_found
@@ -205,6 +205,7 @@ def _check_first(df: DataFrame, options: WriteOptions, job_options: JobOptions) 
     if _is_connect(df):
         return  # the server's Python counts, not this one's
     check_scheme(options.path, job_options)
+    check_protocol(options.path, job_options)
     check_workers(df.sparkSession, parse_url(options.path).scheme)
 
 

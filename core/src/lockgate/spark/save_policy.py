@@ -13,6 +13,7 @@ from typing import Literal
 
 from lockgate.model.errors import OptionError
 from lockgate.model.options import ENVIRONMENT_PREFIX, OPTION_PREFIX, SPARK_PREFIX
+from lockgate.model.policies import KEEPING
 
 SaveMode = Literal["append", "overwrite", "error", "ignore", "stream", "complete"]
 """Spark's save modes; `stream` and `complete` are a stream's output modes, `stream` for append and update."""
@@ -20,7 +21,6 @@ SaveMode = Literal["append", "overwrite", "error", "ignore", "stream", "complete
 OVERWRITE_MODE_SETTING = "spark.sql.sources.partitionOverwriteMode"
 
 REPLACES = ("replace", "replace-partitions")
-KEEPS = ("append", "fail", "fail-partitions")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _overwrite_setting(spark_conf: Mapping[str, str]) -> str:
 
 
 def _checked(mode: SaveMode, named: NamedPolicy) -> str:
-    if named.policy in KEEPS:
+    if named.policy in KEEPING:
         raise _contradiction(mode, named)
     return named.policy
 

@@ -3,6 +3,14 @@
 Spark gives it to neither the data source nor its commit; but it sends every `spark.*` setting of the session along
 with each task, as local properties (Spark's `SQLExecution.withSQLConfPropagated`). So the tasks read it, and their
 commit messages carry what is Lockgate's to the driver.
+
+The process that plans a write has no way to it, in Spark 4.0 to 4.3. It is sent the class, the format's name, the
+schema, the writer's options and `overwrite` (`pyspark.sql.worker.write_into_data_source`). Spark adds no setting to
+those options: it does so for sources that are a `SessionConfigSupport`, and its `PythonDataSourceV2` is none. The
+environment is that of the JVM, with `PYTHONPATH` and a few fixed names (`PythonPlannerRunner`); the settings that newer
+ones are sent beside it are the profiler's alone. There is no `SparkContext` and no way to the JVM, and no code of ours
+runs in a program that calls `df.write.format("lockgate")`. What is on the JVM's command line is what the application
+was started with: a session may say otherwise since, and a write that is allowed would be refused.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from lockgate.spark.driver_process import driver_process
 from lockgate.spark.pyspark_versions import StreamArrowWriter
 from lockgate.spark.session_conf import task_properties
 from lockgate.spark.write_options import WriteOptions
-from lockgate.spark.write_task import CommitMessage, write_task
+from lockgate.spark.write_task import CommitMessage, begin_task, receipts_of, write_task
 
 log = get_log()
 
@@ -107,7 +107,8 @@ class StreamWriter(StreamArrowWriter):
         conf = self._options.conf_of(properties, os.environ)
         job = self._job(query, int(batch), run, conf)
         tag = f"{query}-{int(batch):05d}"
-        receipt = write_task(job, self._options, self._schema, iterator, set_up="missing", file_tag=tag)
+        attempt = begin_task(job, self._schema, set_up="missing")
+        receipt = write_task(job, attempt, self._options, self._schema, iterator, file_tag=tag)
         return CommitMessage(receipt, conf, query, run)
 
     @telling_why_it_takes_long()
@@ -118,7 +119,7 @@ class StreamWriter(StreamArrowWriter):
             return
         first = told[0]
         job = self._job(first.query, batchId, first.run, first.spark_conf)
-        receipts = [message.receipt for message in told]
+        receipts = receipts_of(told)
         try:
             summary = job.commit(receipts, movers=movers_for(job))
         except CleanupFailed as error:

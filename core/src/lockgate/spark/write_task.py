@@ -1,9 +1,17 @@
-"""What a Spark task does for either kind of write: make its attempt, write its rows, commit, return the receipt."""
+"""What a Spark task does for either kind of write: make its attempt, write its rows, commit, return the receipt.
+
+A job that is refused for what its options say is refused to every task alike, and Spark would try each of them again.
+So a task of a batch write ends, before it has taken a row, with a message that holds the refusal, which the driver's
+commit raises once. (Spark's planner, which could refuse the job before any task, is not told the session's settings:
+`session_conf`.) A task of a stream raises it: Spark tells what a stream's tasks raise, and of its commit only that it
+failed.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -13,11 +21,13 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from lockgate.api.job import Job
+from lockgate.api.job import Job, TaskAttempt
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import JobNotFound, LockgateError
+from lockgate.model.errors import DestinationConflict, JobNotFound, LockgateError, PluginError, UsageError
+from lockgate.model.options import ENVIRONMENT_PREFIX
 from lockgate.model.receipt import Receipt
 from lockgate.spark.check_schema import arrow_schema_of, refuse_duplicates, with_spark_type
+from lockgate.spark.error_answer import error_of
 from lockgate.spark.session_conf import is_case_sensitive, task_properties
 from lockgate.spark.split_partitions import named_columns
 from lockgate.spark.task_write import TaskWrite
@@ -26,12 +36,35 @@ from lockgate.spark.write_options import WriteOptions
 
 @dataclass
 class CommitMessage(WriterCommitMessage):
-    """What a task tells the driver: the receipt, and the part of the session's conf that is Lockgate's."""
+    """What a task tells the driver: the receipt, and the part of the session's conf that is Lockgate's; or, instead of
+    a receipt, why the job is refused (`error_answer.told_by`)."""
 
-    receipt: Receipt
+    receipt: Receipt | None
     spark_conf: dict[str, str] = field(default_factory=dict, repr=False)
     query: str = ""
     run: str = ""
+    refusal: tuple[str, ...] = ()
+
+
+def is_the_jobs(error: LockgateError) -> bool:
+    """Whether an error that a task meets before its first row is a refusal of the job, which every other task, and
+    another try of this one, would meet too. Not one that another host may not have: a plugin that is missing, or what
+    this host's environment says of the job. (What the driver's says, Spark's planner has refused already.)"""
+    if isinstance(error, JobNotFound | PluginError) or not isinstance(error, UsageError | DestinationConflict):
+        return False
+    return not any(name.upper().startswith(ENVIRONMENT_PREFIX) for name in os.environ)
+
+
+def receipts_of(messages: Sequence[CommitMessage]) -> list[Receipt]:
+    """The receipts of the tasks.
+
+    Raises:
+        LockgateError: a task says that the job is refused.
+    """
+    for message in messages:
+        if message.refusal:
+            raise error_of(message.refusal)
+    return [message.receipt for message in messages if message.receipt is not None]
 
 
 SetUp = Literal["done", "missing", "again"]
@@ -39,24 +72,18 @@ SetUp = Literal["done", "missing", "again"]
 session that belong to the job, so that each task does it once more, with them."""
 
 
-def write_task(
-    job: Job,
-    options: WriteOptions,
-    schema: StructType,
-    batches: Iterator[pa.RecordBatch],
-    *,
-    set_up: SetUp,
-    file_tag: str = "",
-) -> Receipt:
-    """Write the rows of the running Spark task as one attempt at it.
+def begin_task(job: Job, schema: StructType, *, set_up: SetUp) -> TaskAttempt:
+    """The attempt at the running Spark task, set up, and its job before it where the driver could not.
 
     The task is the partition; the attempt is Spark's task attempt id, which no other try of this application has,
-    of whichever stage attempt. Nothing becomes visible here: Spark may let another attempt win after this returns.
+    of whichever stage attempt.
+
+    Raises:
+        LockgateError: the job is refused, or its store cannot be reached; no row was taken.
     """
     context = TaskContext.get()
     assert context is not None, "a Spark task has a context"
-    properties = task_properties()
-    refuse_duplicates(schema, case_sensitive=is_case_sensitive(properties))
+    refuse_duplicates(schema, case_sensitive=is_case_sensitive(task_properties()))
     attempt = job.task_attempt(context.partitionId(), context.taskAttemptId())
     # Where directories are not real, an attempt's setup does not find out that its job is not set up.
     if set_up == "again" or (set_up == "missing" and Capability.REAL_DIRECTORIES not in job.capabilities):
@@ -68,6 +95,25 @@ def write_task(
             raise
         job.setup()
         attempt.setup()
+    return attempt
+
+
+def write_task(
+    job: Job,
+    attempt: TaskAttempt,
+    options: WriteOptions,
+    schema: StructType,
+    batches: Iterator[pa.RecordBatch],
+    *,
+    file_tag: str = "",
+) -> Receipt:
+    """Write the rows of the running Spark task as this attempt at it.
+
+    Nothing becomes visible here: Spark may let another attempt win after this returns.
+    """
+    context = TaskContext.get()
+    assert context is not None, "a Spark task has a context"
+    properties = task_properties()
     options = options.with_session(properties)
     first = next(batches, None)
     schema_given = _arrow_schema(schema, first, options, properties.get("spark.sql.session.timeZone", "UTC"))

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from lockgate.stores.http.exchange import Answer, Call, Repeat
 
 CALLS_MAX = 100
+"""More in one request the service refuses."""
 
 _BOUNDARY = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
 _CONTENT_ID = re.compile(r"response-item-(\d+)")

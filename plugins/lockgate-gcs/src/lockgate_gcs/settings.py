@@ -9,6 +9,7 @@ from typing import Literal, cast
 
 from lockgate.model.errors import OptionError
 
+from lockgate_gcs.batch import CALLS_MAX
 from lockgate_gcs.hadoop_names import HADOOP_NAMES, told_by_hadoop
 
 SCHEMES = ("gs", "gcs")
@@ -37,7 +38,7 @@ class GcsSettings:
     token: str = field(default="", repr=False)
     user_project: str = ""
     rename: RenameBy = "auto"
-    batch_calls: int = 100
+    batch_calls: int = CALLS_MAX
     chunk_bytes: int = CHUNK_BYTES
 
     @classmethod
@@ -73,7 +74,7 @@ class GcsSettings:
             token,
             options.get("user_project", ""),
             cast(RenameBy, rename),
-            _whole("batch_calls", options.get("batch_calls", "100"), 1, 100),
+            _whole("batch_calls", options.get("batch_calls", str(CALLS_MAX)), 1, CALLS_MAX),
             _whole("chunk_bytes", options.get("chunk_bytes", str(CHUNK_BYTES)), CHUNK_STEP, 1 << 30)
             // CHUNK_STEP
             * CHUNK_STEP,

@@ -26,19 +26,24 @@ async def a_file_is_written_over_what_was_there(bench: Bench) -> None:
 
 @check()
 async def a_file_is_not_created_where_one_is(bench: Bench) -> None:
-    """`create_file` makes a new file, and refuses a path where something is, which it leaves as it was."""
+    """`create_file` makes a new file, and refuses a path where something is, which it leaves as it was; and so does
+    `create_then_look`, in a directory that is there."""
     await bench.make("d")
     created = await bench.store.create_file("d/file", b"first")
     expect_same((created.path, created.length), ("d/file", 5), "status of a created file")
-    await bench.refuses(FileExists, bench.store.create_file("d/file", b"second"))
-    expect_same(await bench.read("d/file"), b"first", "content after a refused creation")
     await bench.write("d/empty", b"")
-    await bench.refuses(FileExists, bench.store.create_file("d/empty", b"second"))
+    for create in (bench.store.create_file, bench.store.create_then_look):
+        await bench.refuses(FileExists, create("d/file", b"second"))
+        await bench.refuses(FileExists, create("d/empty", b"second"))
+    expect_same(await bench.read("d/file"), b"first", "content after a refused creation")
     expect_same(await bench.read("d/empty"), b"", "content of an empty file after a refused creation")
     await bench.store.create_file("d/nothing", b"")
     expect_same(await bench.read("d/nothing"), b"", "content of a file created empty")
+    looked = await bench.store.create_then_look("d/version", b"first")
+    expect_same((looked.path, looked.length), ("d/version", 5), "status of a file created to be looked after")
+    expect_same(await bench.read("d/version"), b"first", "content of a file created to be looked after")
     paths = sorted(each.path for each in await bench.listed("d"))
-    expect_same(paths, ["d/empty", "d/file", "d/nothing"], "what creating leaves in the directory")
+    expect_same(paths, ["d/empty", "d/file", "d/nothing", "d/version"], "what creating leaves in the directory")
 
 
 @check(Capability.REAL_DIRECTORIES)

@@ -56,7 +56,9 @@ class TableFiles:
 
     @property
     def urls(self) -> list[str]:
-        """Their URLs, for a reader that takes many: `spark.read.parquet(*lockgate.files(url).urls)`."""
+        """Their URLs, for a reader that takes many:
+        `spark.read.option("basePath", url).parquet(*lockgate.files(url).urls)`. Without `basePath` Spark leaves out the
+        columns of a table that is partitioned by directories."""
         return [file.url for file in self.files]
 
     def __repr__(self) -> str:

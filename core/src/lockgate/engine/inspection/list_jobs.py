@@ -12,7 +12,7 @@ from lockgate.engine.manifests.load_manifests import attempts_of
 from lockgate.engine.record.ended_jobs import last_end
 from lockgate.engine.record.marker import JobMarker, read_marker_of
 from lockgate.engine.record.neighbours import job_layouts
-from lockgate.engine.record.record_log import has_predecessor, read_record
+from lockgate.engine.record.record_log import has_predecessor, read_record, renewed_at
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists
 from lockgate.engine.record.signs_of_life import drivers_own, why_at_work
 from lockgate.engine.record.summaries import published_summary, read_summary
@@ -24,7 +24,7 @@ from lockgate.model.errors import JobNotFound, LockgateError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL as HIVE
 from lockgate.model.hive_output import STAGING
-from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, PENDING_SET_SUFFIX, SUCCESS, JobLayout
+from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, PENDING_SET_SUFFIX, SUCCESS, TEMPORARY, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Holder
 
@@ -77,6 +77,9 @@ class JobState:
     problem: str = ""
     elsewhere: str = ""
     tasks_seen: float = 0.0
+    protocol: str = ""
+    """The name of its commit protocol, as its record, its marker, its summary, or the place where another program has
+    set it up says it; empty: nothing says it."""
 
     @property
     def directory(self) -> str:
@@ -104,6 +107,7 @@ async def list_jobs(run: JobRun) -> list[JobState]:
     found = [state for state in found if state.job_id not in known]
     seen = {state.job_id for state in [*found, *lost]}
     finished = await _finished(run, seen)
+    explained = _at_work_in_temporary(run, [*found, *lost])
     others = [
         JobState(
             JobLayout(other.job_id),
@@ -113,17 +117,29 @@ async def list_jobs(run: JobRun) -> list[JobState]:
             elsewhere=other.directory,
         )
         for other in await list_other_jobs(run)
-        if other.job_id not in seen
+        if other.job_id not in seen and not (other.job_attempt is None and other.directory in explained)
     ]
     return sorted([*found, *lost, *finished, *others], key=lambda state: -state.last_seen)
 
 
-def driver_may_be_alive(run: JobRun, record: CommitRecord) -> bool:
-    """Whether a job commit may be under way: its record was renewed in the last `alive_seconds`, and its driver is not
-    known to be gone, nor has given it up. What `jobs` shows, and what `recover` goes by."""
+def _at_work_in_temporary(run: JobRun, states: Sequence[JobState]) -> set[str]:
+    """The directories of `_temporary` in which jobs of ours work, by their protocols. Once the directories of its
+    tasks are adopted, nothing in there tells whose it is: it is theirs, and not another job that nobody knows."""
+    protocols = run.hooks.protocols()
+    return {
+        f"{TEMPORARY}/{number}"
+        for state in states
+        if (protocol := protocols.get(state.protocol)) is not None and protocol.works_in_temporary
+        for number in range(state.layout.job_attempt + 1)
+    }
+
+
+def driver_may_be_alive(run: JobRun, record: CommitRecord, renewed: float) -> bool:
+    """Whether a job commit may be under way: its record was `renewed` in the last `alive_seconds`, and its driver is
+    not known to be gone, nor has given it up. What `jobs` shows, and what `recover` goes by."""
     if record.given_up:
         return False
-    return run.runtime.wall() - record.updated < run.options.alive_seconds and not run.runtime.is_gone(record.holder)
+    return run.runtime.wall() - renewed < run.options.alive_seconds and not run.runtime.is_gone(record.holder)
 
 
 async def _without_record(run: JobRun, recorded: set[str]) -> list[JobState]:
@@ -143,7 +159,8 @@ async def _without_record(run: JobRun, recorded: set[str]) -> list[JobState]:
             created = max(each.replaced.created for each in kept)
             committed = await published_summary(dataclasses.replace(run, layout=kept[0].layout)) is not None
             status, phase = (JobStatus.LEFT_BEHIND, Phase.COMMITTED) if committed else (JobStatus.RECORD_LOST, None)
-            found.append(JobState(kept[0].layout, status, phase, None, created))
+            protocol = kept[0].replaced.protocol
+            found.append(JobState(kept[0].layout, status, phase, None, created, protocol=protocol))
     return found
 
 
@@ -175,28 +192,42 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         raise
     except LockgateError as error:
         marker, problem = None, problem or str(error)
-    elsewhere = await _tasks_elsewhere(run, layout, marker)
+    named = "" if marker is None else marker.options.get("protocol", "")
+    if layout.prefix != OURS:
+        named = named or layout.found_protocol
+    elsewhere = await _tasks_elsewhere(run, layout, named or layout.found_protocol)
     tasks |= elsewhere.committed
     newest, tasks_seen = max(newest, elsewhere.last_seen), max(tasks_seen, elsewhere.last_seen)
     driver = _name(run, Holder("", marker.host, marker.process, marker.user)) if marker else ""
-    newest = max(newest, marker.created if marker else 0.0)
+    # The store has dated the marker, too; what it says of itself is by its driver's clock, which may be wrong by hours.
+    newest = newest or (marker.created if marker else 0.0)
     if problem:
         return JobState(
-            layout, JobStatus.UNREADABLE, None, None, newest, len(tasks), driver, problem, tasks_seen=tasks_seen
+            layout,
+            JobStatus.UNREADABLE,
+            None,
+            None,
+            newest,
+            len(tasks),
+            driver,
+            problem,
+            tasks_seen=tasks_seen,
+            protocol=named,
         )
-    last_seen = max(newest, record.updated if record else 0.0)
-    status = _status(run, record, marker, last_seen, tasks_seen)
+    renewed = await renewed_at(run, layout, record) if record else 0.0
+    last_seen = max(newest, renewed)
+    status = _status(run, record, marker, last_seen, tasks_seen, renewed)
     if status is JobStatus.CRASHED and record is not None and not await has_predecessor(run, record, layout):
         # What a driver has created that woke up when its job was over.
         status = JobStatus.LEFT_BEHIND
     if record is not None:
         driver = _name(run, record.holder)
     phase = record.phase if record else None
-    return JobState(layout, status, phase, record, last_seen, len(tasks), driver, tasks_seen=tasks_seen)
+    named = record.options.get("protocol", named) if record else named
+    return JobState(layout, status, phase, record, last_seen, len(tasks), driver, tasks_seen=tasks_seen, protocol=named)
 
 
-async def _tasks_elsewhere(run: JobRun, layout: JobLayout, marker: JobMarker | None) -> TasksElsewhere:
-    named = layout.found_protocol if marker is None else marker.options.get("protocol", layout.found_protocol)
+async def _tasks_elsewhere(run: JobRun, layout: JobLayout, named: str) -> TasksElsewhere:
     protocol = run.hooks.protocols().get(named)  # of one that is not here, whoever has it can tell
     if protocol is None:
         return TasksElsewhere()
@@ -223,7 +254,12 @@ def _name(run: JobRun, driver: Holder) -> str:
 
 
 def _status(
-    run: JobRun, record: CommitRecord | None, marker: JobMarker | None, last_seen: float, tasks_seen: float
+    run: JobRun,
+    record: CommitRecord | None,
+    marker: JobMarker | None,
+    last_seen: float,
+    tasks_seen: float,
+    renewed: float,
 ) -> JobStatus:
     if record is None:
         at_work = why_at_work(run, marker, last_seen, tasks_seen=tasks_seen)
@@ -232,7 +268,7 @@ def _status(
         return JobStatus.LEFT_BEHIND
     if record.phase is Phase.REFUSED:
         return JobStatus.REFUSED
-    return JobStatus.COMMITTING if driver_may_be_alive(run, record) else JobStatus.CRASHED
+    return JobStatus.COMMITTING if driver_may_be_alive(run, record, renewed) else JobStatus.CRASHED
 
 
 async def _finished(run: JobRun, seen: set[str]) -> list[JobState]:
@@ -252,8 +288,12 @@ async def _finished(run: JobRun, seen: set[str]) -> list[JobState]:
         return []
     attempts = summary.lockgate.attempts if summary.lockgate else 0
     seconds = summary.timestamp / 1000
-    state = JobState(layout, JobStatus.COMMITTED, Phase.COMMITTED, None, seconds, attempts, summary.hostname)
-    return [state]
+    protocol = summary.lockgate.protocol if summary.lockgate else ""
+    return [
+        JobState(
+            layout, JobStatus.COMMITTED, Phase.COMMITTED, None, seconds, attempts, summary.hostname, protocol=protocol
+        )
+    ]
 
 
 async def find_job(run: JobRun, job_id: str) -> JobLayout:

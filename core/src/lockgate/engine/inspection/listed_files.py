@@ -10,7 +10,7 @@ from lockgate.engine.inspection.list_jobs import JobState
 from lockgate.engine.job.conflicts import is_hidden
 from lockgate.engine.manifests.load_manifests import every_attempt
 from lockgate.engine.record.marker import readable_marker
-from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, success_content
+from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, files_of, success_content
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.errors import LockgateError, StoreError
@@ -18,7 +18,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.layout import SUCCESS, WINNERS, JobLayout, is_unfinished
 from lockgate.model.spooled import windows
 from lockgate.model.stocator_names import tag_of_job
-from lockgate.model.summary import CommittedFile, Summary, decode_file_list, decode_lines, decode_summary
+from lockgate.model.summary import CommittedFile, Summary, decode_lines, decode_summary
 
 
 async def listed_by_success(run: JobRun, doubts: list[str]) -> tuple[dict[str, CommittedFile], Summary | None]:
@@ -30,15 +30,10 @@ async def listed_by_success(run: JobRun, doubts: list[str]) -> tuple[dict[str, C
         summary = decode_summary(content, name=run.url(SUCCESS))
         if summary.lockgate is None:
             return {}, summary
-        files = summary.lockgate.files
-        if not files.companion:
-            return {file.path: file for file in files.inline}, summary
-        (lines,) = await run.store.read_files([files.companion], bytes_max=SUMMARY_BYTES_MAX)
-        if lines is None:
+        files = await files_of(run, summary.lockgate.files)
+        if files is None:
             doubts.append("the list of the last job's files is gone: somebody has deleted it")
-            return {}, summary
-        named = decode_file_list(lines, files, name=run.url(files.companion))
-        return {file.path: file for file in named}, summary
+        return {file.path: file for file in files or ()}, summary
     except StoreError:
         raise
     except LockgateError as error:

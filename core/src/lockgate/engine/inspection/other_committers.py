@@ -26,6 +26,15 @@ class OtherJob:
     job_attempt: int | None = None
 
 
+UNKNOWN = "unknown-"
+"""What the id of a job begins with of which nothing is there but its directory."""
+
+
+def is_unknown(job_id: str) -> bool:
+    """Whether this is no id, but says that none is known."""
+    return job_id.startswith(UNKNOWN)
+
+
 async def list_other_jobs(run: JobRun) -> list[OtherJob]:
     """Every job of Hadoop's `FileOutputCommitter` that is at work below the destination, or was left there."""
     found: list[OtherJob] = []
@@ -65,5 +74,5 @@ async def _jobs_in(run: JobRun, directory: str, modified: float) -> list[OtherJo
                 job.tasks_committed += task is not None
     if not jobs and is_other:
         # Set up, and no task at work yet; or its tasks went into the destination at once (version 2).
-        return [OtherJob(f"unknown-{directory.rpartition('/')[2]}", directory, modified)]
+        return [OtherJob(f"{UNKNOWN}{directory.rpartition('/')[2]}", directory, modified)]
     return list(jobs.values())

@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 from lockgate.engine.inspection.list_jobs import JobState
 from lockgate.engine.job.conflicts import AT_ONCE, is_hidden, list_visible
 from lockgate.engine.record.ended_jobs import last_end
-from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, read_summary
+from lockgate.engine.record.summaries import files_of, read_summary
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.sorting import Sorter
 from lockgate.model.commands import command
@@ -17,7 +17,7 @@ from lockgate.model.errors import JobNotFound, LockgateError
 from lockgate.model.files import FileStatus, Mismatch
 from lockgate.model.layout import SUCCESS
 from lockgate.model.spooled import windows
-from lockgate.model.summary import CommittedFile, Summary, decode_file_list
+from lockgate.model.summary import CommittedFile, Summary
 from lockgate.model.urls import parent_of
 
 Fault = Literal["missing", "changed", "swapped", "moved", "extra"]
@@ -110,17 +110,15 @@ async def _committed(run: JobRun, summary: Summary) -> Iterable[CommittedFile]:
             where=run.url(SUCCESS),
             next_step=f"it was written by {summary.committer or 'another committer'}; lockgate show prints it",
         )
-    files = summary.lockgate.files
-    if not files.companion:
-        return files.inline
-    (content,) = await run.store.read_files([files.companion], bytes_max=SUMMARY_BYTES_MAX)
-    if content is None:
+    listed = summary.lockgate.files
+    files = await files_of(run, listed)
+    if files is None:
         raise LockgateError(
             "the list of committed files is gone",
-            where=run.url(files.companion),
+            where=run.url(listed.companion),
             next_step="somebody has deleted it, so nothing can be verified; the next commit leaves a new one",
         )
-    return decode_file_list(content, files, name=run.url(files.companion))
+    return files
 
 
 def _last_of_each(files: Iterable[Named]) -> Iterator[Named]:

@@ -13,7 +13,7 @@ from lockgate.engine.job.answer_failure import Failure, answer_failure, still_he
 from lockgate.engine.job.cleanup import clean_up, clean_up_if_possible
 from lockgate.engine.job.commit_parts import ClaimedPart, claim_parts, finish_parts, go_on_with_parts, move_parts
 from lockgate.engine.job.locations import refuse_if_in_parts
-from lockgate.engine.job.plan_claimed import begin_moving, check_claimed, plan_claimed
+from lockgate.engine.job.plan_claimed import Ahead, begin_moving, check_claimed, meet_ahead, plan_claimed
 from lockgate.engine.job.reports import report_success
 from lockgate.engine.job.undo import roll_back
 from lockgate.engine.record.ended_jobs import (
@@ -24,6 +24,7 @@ from lockgate.engine.record.ended_jobs import (
     remember_last,
     why_over,
 )
+from lockgate.engine.record.marker import check_marker
 from lockgate.engine.record.neighbours import ground_of, looks_alone
 from lockgate.engine.record.record_log import RecordLog, has_predecessor, look_at_job, read_record, refuse_superseded
 from lockgate.engine.record.recorded_options import options_for_record
@@ -45,6 +46,7 @@ from lockgate.model.errors import (
     OutcomeUnknown,
     StoreError,
 )
+from lockgate.model.files import FileStatus
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin, Receipt, pins_of
@@ -70,8 +72,8 @@ async def commit_job(run: JobRun, receipts: Sequence[Receipt] | None, admit: Adm
     if receipts is None:
         await refuse_if_in_parts(run)
     try:
-        pins, plan, alone_with = await _claim(run, log, receipts)
-        return await log.while_renewing(commit_from_claim(run, log, pins, admit, plan, alone_with))
+        pins, plan, ahead = await _claim(run, log, receipts)
+        return await log.while_renewing(commit_from_claim(run, log, pins, admit, plan, ahead))
     except Failure as error:
         lost = log.now is not None and not log.is_past_commit_point and not await still_held(log, error)
         if lost and isinstance(error, LockgateError):
@@ -122,17 +124,17 @@ async def commit_from_claim(
     pins: Sequence[Pin],
     admit: Admission,
     plan: CommitPlan | None = None,
-    alone_with: Ground | None = None,
+    ahead: Ahead | None = None,
 ) -> Summary:
-    """Go on from phase `claimed`: a driver, which may have its plan already, or the recoverer of a dead one.
-    `alone_with`: the claim has announced that, and no neighbour was met since."""
+    """Go on from phase `claimed`: a driver, which may have its plan already, and what was found out `ahead`, or the
+    recoverer of a dead one."""
     earlier = await admit(run)
     if earlier is not None:
         run.log.info("the transaction id is committed already", by=earlier.job_id)
         await roll_back(run, log, reason=f"transaction committed by job {earlier.job_id}")
         await clean_up_if_possible(run)
         return earlier
-    plan = await plan_claimed(run, log, pins, plan, alone_with)
+    plan = await plan_claimed(run, log, pins, plan, ahead)
     async with AsyncExitStack() as stack:
         parts = await claim_parts(run, stack)
         return await _publish(run, log, plan, await _move(run, log, plan, parts))
@@ -150,11 +152,11 @@ async def plan_job(run: JobRun, receipts: Sequence[Receipt] | None) -> CommitPla
 
 async def _claim(
     run: JobRun, log: RecordLog, receipts: Sequence[Receipt] | None
-) -> tuple[Sequence[Pin], CommitPlan | None, Ground | None]:
-    """Make the job this driver's; its pins, its plan if the manifests could be read ahead of the claim, and what it has
-    announced, if nobody else is at work there."""
+) -> tuple[Sequence[Pin], CommitPlan | None, Ahead | None]:
+    """Make the job this driver's; its pins, its plan if the manifests could be read ahead of the claim, and what was
+    found out with the claim, if nobody else is at work there."""
     with run.stage("load_manifests"):
-        (pins, plan), ((earlier, newest_attempt), lost) = await both(_read_ahead(run, receipts), _look(run))
+        (pins, plan), ((earlier, newest_attempt), lost, is_there) = await both(_read_ahead(run, receipts), _look(run))
     options = run.options
     refuse_superseded(run, newest_attempt)
     if lost:
@@ -164,6 +166,7 @@ async def _claim(
         record = await log.claim(
             Phase.CLAIMED,
             earlier,
+            marker_seen=is_there,
             pins=pins,
             policy=options.conflict,
             on_failure=options.on_failure,
@@ -175,13 +178,28 @@ async def _claim(
             # A job that has yet to wait for another of its transaction id must not stand in that one's way.
             ground=Ground() if plan is None or options.txn_id else _ground_ahead(run, plan),
         )
-        # All three look at what is there once the claim is.
-        (_, refusal), is_alone = await both(both(check_claimed(run, pins), why_over(run)), looks_alone(run, record))
-        if refusal is not None:
-            raise refusal
+        # All of it looks at what is there once the claim is.
+        _, (is_alone, met) = await both(_refuse_if_over(run, pins), _look_around(run, record, plan))
         if receipts is None and not pins:
             await _refuse_if_tasks_have_committed(run)
-    return pins, plan, record.ground if is_alone else None
+    return pins, plan, Ahead(record.ground, met) if is_alone else None
+
+
+async def _refuse_if_over(run: JobRun, pins: Sequence[Pin]) -> None:
+    """Make sure that the job is still there to be committed, and none of its attempts was aborted.
+
+    Raises:
+        JobNotFound, OutcomeUnknown, CommitRefused: it is not.
+    """
+    _, refusal = await both(check_claimed(run, pins), why_over(run))
+    if refusal is not None:
+        raise refusal
+
+
+async def _look_around(run: JobRun, record: CommitRecord, plan: CommitPlan | None) -> tuple[bool, CommitPlan | None]:
+    """Whether nobody else is at work there, and the plan after it has met the destination, where that need not wait for
+    it."""
+    return await both(looks_alone(run, record), meet_ahead(run, plan, record.ground))
 
 
 async def _refuse_if_tasks_have_committed(run: JobRun) -> None:
@@ -208,9 +226,24 @@ def _ground_ahead(run: JobRun, plan: CommitPlan) -> Ground:
         return Ground()
 
 
-async def _look(run: JobRun) -> tuple[tuple[CommitRecord | None, int], bool]:
-    """The job's record and newest attempt, and whether another record of it is lost."""
+async def _look(run: JobRun) -> tuple[tuple[CommitRecord | None, int], bool, bool]:
+    """The job's record and newest attempt, whether another record of it is lost, and whether it is there at all."""
+    (found, lost), is_there = await both(_look_at_records(run), _sees_marker(run))
+    return found, lost, is_there
+
+
+async def _look_at_records(run: JobRun) -> tuple[tuple[CommitRecord | None, int], bool]:
     return await both(look_at_job(run), is_record_lost(run))
+
+
+async def _sees_marker(run: JobRun) -> bool:
+    """Whether the job that this driver has set up is there; what keeps it from being read is found again, and told,
+    once the job is claimed."""
+    try:
+        await check_marker(run)
+    except LockgateError:
+        return False
+    return bool(run.marker)
 
 
 async def _read_ahead(run: JobRun, receipts: Sequence[Receipt] | None) -> tuple[Sequence[Pin], CommitPlan | None]:
@@ -233,29 +266,62 @@ async def _readable_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan | None:
         return None
 
 
-async def _move(run: JobRun, log: RecordLog, plan: CommitPlan, parts: list[ClaimedPart]) -> FileList:
+async def _move(
+    run: JobRun, log: RecordLog, plan: CommitPlan, parts: list[ClaimedPart]
+) -> tuple[FileList, FileStatus | None]:
     """Write down what will be set aside, say so in the record, and only then move: elsewhere first, then here."""
     nonce = await begin_moving(run, log, plan)
     await move_parts(parts)
-    return await _move_and_list(run, plan, nonce)
+    return await _move_and_list(run, log, plan, nonce)
 
 
-async def _move_and_list(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: bool = False) -> FileList:
-    _, files = await both(run.protocol.perform(run, plan, aside_nonce, again=again), write_file_list(run, plan))
-    return files
+async def _move_and_list(
+    run: JobRun, log: RecordLog, plan: CommitPlan, aside_nonce: str, *, again: bool = False
+) -> tuple[FileList, FileStatus | None]:
+    performing = run.protocol.perform(run, plan, aside_nonce, again=again)
+    _, prepared = await both(performing, _prepare_to_publish(run, log, plan))
+    return prepared
 
 
-async def _publish(run: JobRun, log: RecordLog, plan: CommitPlan, files: FileList) -> Summary:
+async def _prepare_to_publish(run: JobRun, log: RecordLog, plan: CommitPlan) -> tuple[FileList, FileStatus | None]:
+    """The list of files, and, where that is safe, a summary that waits already: both beside the renames.
+
+    That summary lacks only what the renames have yet to count. It was written while the job was this driver's, which
+    is looked at afterwards; nobody writes it a second time once it is gone, and whoever ends the job deletes it. So if
+    it can be renamed to `_SUCCESS`, the job's directory was never away, and the next version of the record needs no
+    look of its own.
+
+    Raises:
+        CommitFenced: somebody else holds the job.
+    """
+    files = await write_file_list(run, plan)
+    if not (run.commits_by_success and run.protocol.waits_early(run)):
+        return files, None
+    try:
+        waiting = await run.protocol.wait_to_publish(run, success_summary(run, plan, files), log.nonce)
+        await log.refuse_unless_here()
+    except StoreError as error:
+        run.log.info("the summary is written after the renames", error=str(error))
+        return files, None
+    return files, waiting
+
+
+async def _publish(
+    run: JobRun, log: RecordLog, plan: CommitPlan, prepared: tuple[FileList, FileStatus | None]
+) -> Summary:
     nonce = log.nonce
     marks = run.options.mark_success
+    files, early = prepared
     with run.stage("save_summary"):
         summary = success_summary(run, plan, files)
-        waiting = await run.protocol.wait_to_publish(run, summary, nonce) if marks else None
+        waiting = await run.protocol.wait_to_publish(run, summary, nonce) if marks and early is None else None
     by_success = run.commits_by_success
     await save_for_outcome(run, summary, nonce)
-    publishing = log.advance(Phase.PUBLISHING, summary_nonce=nonce)
-    # Only a job that leaves a `_SUCCESS` takes another's place.
-    await (both(publishing, remember_last(run)) if marks else publishing)
+    publishing = _say_publishing(run, log, look=early is None)
+    if early is None:
+        await publishing
+    else:
+        waiting, _ = await both(run.protocol.save_again(run, summary, nonce, early), publishing)
     # Without `_SUCCESS`, the version of the record that says `committed` is the commit point.
     surely = by_success and await run.protocol.publish(run, nonce, waiting)
     noted = False
@@ -267,6 +333,12 @@ async def _publish(run: JobRun, log: RecordLog, plan: CommitPlan, files: FileLis
     assert log.now is not None
     await delete_emptied_directories(run, plan)
     return await wind_up(run, summary, log.now, replaced=bool(plan.set_aside), noted=noted)
+
+
+async def _say_publishing(run: JobRun, log: RecordLog, *, look: bool) -> None:
+    publishing = log.advance(Phase.PUBLISHING, look=look, summary_nonce=log.nonce)
+    # Only a job that leaves a `_SUCCESS` takes another's place.
+    await (both(publishing, remember_last(run)) if run.options.mark_success else publishing)
 
 
 async def _note_if_possible(run: JobRun) -> bool:
@@ -289,7 +361,8 @@ async def record_commit(run: JobRun, log: RecordLog, *, surely: bool) -> None:
         OutcomeUnknown: nobody can tell yet.
     """
     try:
-        await log.advance(Phase.COMMITTED)
+        # What is past its commit point is so whoever holds the record: there is nothing to look for then.
+        await log.advance(Phase.COMMITTED, look=not surely)
     except (CommitFenced, JobNotFound, StoreError) as error:
         if not surely and not await _is_committed(run, error):
             raise
@@ -405,4 +478,4 @@ async def finish_from(run: JobRun, log: RecordLog, plan: CommitPlan) -> Summary:
     """Recovery: go on from phase `moving`, over what was moved already, to the end."""
     assert log.now is not None
     await go_on_with_parts(run)
-    return await _publish(run, log, plan, await _move_and_list(run, plan, log.now.set_aside_nonce, again=True))
+    return await _publish(run, log, plan, await _move_and_list(run, log, plan, log.now.set_aside_nonce, again=True))

@@ -25,7 +25,7 @@ import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from lockgate.engine.record.ended_jobs import is_known_committed
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.job_run import JobRun
@@ -74,6 +74,7 @@ async def part_at(run: JobRun, url: str, policy: str = "append") -> AsyncIterato
             layout=JobLayout(run.layout.job_id, run.layout.job_attempt),
             options=options_of_part(run.options, policy),
             store=store,
+            marker=run.marker or run.marker_for_parts,
             counters={},
             stage_seconds={},
             movers=None,
@@ -199,7 +200,7 @@ async def _is_left_alone(run: JobRun, part_of: str) -> bool:
                 next_step=f"nothing was touched: {command('recover', part_of, run.layout.job_id)} ends all parts of "
                 f"it, or {command('abort', part_of, run.layout.job_id)}, if its commit has not begun",
             )
-        return not await is_known_committed(main)
+        return not await is_committed_by_any_sign(main)
     finally:
         await store.close()
 

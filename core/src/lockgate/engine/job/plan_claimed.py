@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lockgate.engine.record.marker import check_marker
 from lockgate.engine.record.neighbours import ground_of, take_ground
@@ -28,11 +29,36 @@ async def check_claimed(run: JobRun, pins: Sequence[Pin]) -> None:
     await both(check_marker(run), run.protocol.refuse_aborted(run, pins))
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """What a driver has found out while it looked whether its claim counts: that nobody else is at work on the `ground`
+    that the claim has announced; and the plan after it has `met` the destination, where that could be done ahead."""
+
+    ground: Ground
+    met: CommitPlan | None = None
+
+
+async def meet_ahead(run: JobRun, plan: CommitPlan | None, ground: Ground) -> CommitPlan | None:
+    """The plan after it has met the destination, beside the look for neighbours; None where it has to wait for that.
+
+    It need not where nothing of the destination is surveyed, as by `append`: what a neighbour may change meanwhile,
+    whose commit ends before it is looked for, is which directories are there. One that it has made is made again
+    without harm, and no rollback removes one that is not empty; one that it has removed is made by the first rename
+    into it. What is wrong is found again, and told, once it is known that nobody is at work there.
+    """
+    if plan is None or ground == Ground() or ground.exclusive:
+        return None
+    try:
+        return await run.protocol.meet(run, plan)
+    except Exception:  # a policy may fail in any way at all
+        return None
+
+
 async def plan_claimed(
-    run: JobRun, log: RecordLog, pins: Sequence[Pin], plan: CommitPlan | None, alone_with: Ground | None = None
+    run: JobRun, log: RecordLog, pins: Sequence[Pin], plan: CommitPlan | None, ahead: Ahead | None = None
 ) -> CommitPlan:
     """The plan of a claimed job, which has the ground that it touches for itself; `plan` if it was read already,
-    `alone_with` what `take_ground` says of it.
+    `ahead` what was found out before.
 
     Raises:
         CommitRefused: it may not be performed; nothing was moved.
@@ -41,10 +67,11 @@ async def plan_claimed(
         with run.stage("load_manifests"):
             plan = await run.protocol.load_plan(run, pins)
     # The destination is surveyed only once no other job can change what this one touches.
-    await take_ground(run, log, plan, alone_with)
+    await take_ground(run, log, plan, None if ahead is None else ahead.ground)
     ground = ground_of(run, plan)
     with run.stage("plan"):
-        plan = await run.protocol.meet(run, plan)
+        met = ahead.met if ahead is not None and ahead.ground == ground else None
+        plan = await run.protocol.meet(run, plan) if met is None else met
     await refuse_jobs_above(run, ground)
     return plan
 

@@ -8,7 +8,7 @@ from lockgate.engine.job.cleanup import clean_up_if_possible
 from lockgate.engine.job.locations import PARTS_AT_ONCE, declared_locations, one_name_each, part_at
 from lockgate.engine.record.lost_versions import catch_up
 from lockgate.engine.record.marker import read_marker
-from lockgate.engine.record.record_log import RecordLog, has_predecessor, read_record
+from lockgate.engine.record.record_log import RecordLog, has_predecessor, holders_of, read_record
 from lockgate.engine.record.recorded_options import as_recorded
 from lockgate.engine.record.replaced_lists import kept_lists, read_replaced
 from lockgate.engine.run.concurrency import together
@@ -130,23 +130,33 @@ async def _undo_with_record(part: JobRun, record: CommitRecord | None) -> Undone
     if record.phase is Phase.ROLLED_BACK:
         return Undone(record.missing, record.left)
     as_owner = dataclasses.replace(part, options=as_recorded(part.options, record))
-    record = await catch_up(as_owner, log, await log.take_over(record))
+    held = await log.take_over(record)
+    lost = Undone()
+    if record.phase is Phase.CLAIMED:
+        # Somebody who would have finished the whole has begun this record anew, where another was deleted.
+        lost = await log.while_renewing(_restore(part, begun_anew=record))
+    record = await catch_up(as_owner, log, held)
     if record.phase is Phase.COMMITTED:
         raise OutcomeUnknown(
             f"a part of job {part.layout.job_id} is committed, and the whole is being undone",
             where=part.url(part.layout.job_directory),
             next_step="this cannot be: somebody has changed records; look at the files of both before you delete any",
         )
-    return await log.while_renewing(roll_back(as_owner, log, reason="the whole is undone"))
+    return lost + await log.while_renewing(roll_back(as_owner, log, reason="the whole is undone"))
 
 
-async def _restore(part: JobRun) -> Undone:
+async def _restore(part: JobRun, *, begun_anew: CommitRecord | None = None) -> Undone:
     """Of a part whose record somebody has deleted: bring back what its lists name, and take out what took its place, by
     these alone. A list of nothing is of a part that replaces nothing, and counts, whatever waits: what it did is to be
-    undone with the whole, whoever wrote it, and only files are touched that have the identities of its own."""
+    undone with the whole, whoever wrote it, and only files are touched that have the identities of its own. A record
+    that was `begun_anew` since is left the lists of its own holders."""
     undone = Undone()
-    in_force = {kept.nonce for kept in await kept_lists(part, part.layout.job_id)}
-    for kept in reversed(await kept_lists(part, part.layout.job_id, in_force=False)):
+    written = await kept_lists(part, part.layout.job_id, in_force=False)
+    if written and begun_anew is not None:
+        holders = await holders_of(part, begun_anew)
+        written = [kept for kept in written if kept.nonce not in holders]
+    in_force = {kept.nonce for kept in await kept_lists(part, part.layout.job_id)} if written else set()
+    for kept in reversed(written):
         if kept.nonce in in_force or not (kept.replaced.files or kept.replaced.directories):
             undone += await part.protocol.restore(part, [kept])
     return undone

@@ -2,8 +2,16 @@
 
 The commit record goes with the job's directory, `_SUCCESS` is the last job's, or none is left. So a small file stays,
 `_lockgate/commits/_{job}.ended`, until `gc` finds it old. (The list of files of a large commit cannot say it: it is
-written before the commit point.) A job with a transaction id leaves none: its outcome says the same, and the numbered
-ids of a stream can be forgotten.
+written before the commit point.) Of a job with a transaction id the note names that id, and goes when its outcome is
+forgotten.
+
+**An id is used once, whatever the transaction.** Much is known by the job's id alone: the list of files of a large
+commit, which a second job of the id would write anew while `_SUCCESS` and an outcome name the first one's; `_SUCCESS`
+and the note, by which a job is told to be over whose record is lost, so that what a second one has set aside would be
+deleted for good; and the names of files that Spark's tasks write. So a job whose id has committed is refused, with
+another transaction id than the note's as well as with none, by every protocol. With the same one it may go on, and its
+commit returns the first summary; but not by a protocol whose tasks show what they commit before the job does: nobody
+would take that out of the destination, since all that is known by the id says that its job has committed.
 
 Why no order of events lets a job commit twice. The note is written after the commit point and before the record goes.
 A driver creates the first version of the record if there is none, and only then looks for the note. If it could create
@@ -28,7 +36,13 @@ from msgspec import Struct
 from lockgate.engine.record.marker import readable_marker
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
-from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, own_summary, published_summary, success_content
+from lockgate.engine.record.summaries import (
+    SUMMARY_BYTES_MAX,
+    files_of,
+    own_summary,
+    published_summary,
+    success_content,
+)
 from lockgate.engine.record.transactions import has_outcome, known_outcome, remember_outcome
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
@@ -37,7 +51,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, LockgateError, StoreError
 from lockgate.model.layout import ENDED_SUFFIX, FILE_LISTS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
-from lockgate.model.summary import Summary, decode_file_list, decode_summary
+from lockgate.model.summary import Summary, decode_summary
 from lockgate.model.undecodable import UNDECODABLE
 
 NOTHING_ASIDE = frozenset({Phase.CLAIMED, Phase.REFUSED, Phase.ROLLED_BACK})
@@ -46,12 +60,13 @@ NOTHING_ASIDE = frozenset({Phase.CLAIMED, Phase.REFUSED, Phase.ROLLED_BACK})
 
 class Ended(Struct, frozen=True, omit_defaults=True):
     """The content of that file: which attempt at the job committed, and when, in seconds since 1970; and the summary of
-    a job that leaves no `_SUCCESS`, which nothing else would hold."""
+    a job that leaves no `_SUCCESS`, which nothing else would hold; and its transaction id."""
 
     job_id: str
     job_attempt: int
     ended: float
     summary: Summary | None = None
+    txn_id: str = ""
 
     def as_summary(self) -> Summary:
         """The job's summary; of a few words, where it was not kept."""
@@ -66,13 +81,13 @@ class Ended(Struct, frozen=True, omit_defaults=True):
 async def note_end(run: JobRun, summary: Summary | None = None) -> None:
     """Leave the note that the job has committed. Called after the commit point, before the record goes; repeating it
     is no failure."""
-    if run.options.txn_id:
-        return
     kept = None if run.options.mark_success else summary
-    content = msgspec.json.encode(Ended(run.layout.job_id, run.layout.job_attempt, run.runtime.wall(), kept))
+    ended = Ended(run.layout.job_id, run.layout.job_attempt, run.runtime.wall(), kept, run.options.txn_id)
+    content = msgspec.json.encode(ended)
     with contextlib.suppress(FileExists):
         try:
-            await run.store.create_file(run.layout.ended, content)
+            # Its directory is made where it is missing: nobody minds if the store does that by itself.
+            await run.store.create_then_look(run.layout.ended, content)
         except (FileMissing, AnswerLost):
             if Capability.REAL_DIRECTORIES in run.store.capabilities:
                 await run.store.make_directories([FILE_LISTS])
@@ -92,7 +107,12 @@ async def remember_last(run: JobRun) -> None:
         theirs = dataclasses.replace(run, layout=JobLayout(last.job_id), options=options)
     except LockgateError:  # another committer's
         return
-    await (remember_outcome(theirs) if options.txn_id else note_end(theirs))
+    await (both(remember_outcome(theirs), _note_once(theirs)) if options.txn_id else _note_once(theirs))
+
+
+async def _note_once(run: JobRun) -> None:
+    if await read_end(run, run.layout.ended) is None:
+        await note_end(run)
 
 
 async def has_ended(run: JobRun) -> bool:
@@ -136,13 +156,10 @@ async def listed_by_summary(run: JobRun) -> set[str] | None:
         summary = await committed_summary(run)
         if summary is None or summary.lockgate is None:
             return None
-        files = summary.lockgate.files
-        if not files.companion:
-            return {file.path for file in files.inline} if len(files.inline) == files.count else None
-        (lines,) = await run.store.read_files([files.companion], bytes_max=SUMMARY_BYTES_MAX)
-        if lines is None:
-            return None
-        return {file.path for file in decode_file_list(lines, files, name=run.url(files.companion))}
+        listed = summary.lockgate.files
+        files = await files_of(run, listed)
+        paths = [file.path for file in files or ()]
+        return set(paths) if len(paths) == listed.count and files is not None else None
     except StoreError:
         raise
     except LockgateError:  # damaged
@@ -199,9 +216,10 @@ async def is_record_lost(run: JobRun) -> bool:
 async def why_over(run: JobRun) -> LockgateError | None:
     """Why this job, whose commit has moved nothing yet, must not be begun, or committed: it has committed; or files are
     set aside by a commit of it whose record is lost. None: it may. A job with a transaction id that has committed may:
-    its commit returns the first summary."""
+    its commit returns the first summary; unless its tasks would be seen before that."""
     if run.options.txn_id:
-        return still_set_aside(run) if await is_record_lost(run) else None
+        other, lost = await both(_used_before(run), is_record_lost(run))
+        return other or (still_set_aside(run) if lost else None)
     ended, lost = await both(has_ended(run), is_record_lost(run))
     if ended:
         return JobNotFound(
@@ -210,3 +228,27 @@ async def why_over(run: JobRun) -> LockgateError | None:
             next_step="this would commit nothing; give a new write a job id of its own",
         )
     return still_set_aside(run) if lost else None
+
+
+async def _used_before(run: JobRun) -> JobNotFound | None:
+    """Why a job with a transaction id must not begin: its id has committed with another, or with none; or with the same
+    one, where its tasks would be seen. By the note, or, where a driver died before it could leave that, by `_SUCCESS`,
+    or the outcome."""
+    early = not run.protocol.attributes.committed_invisible
+    note, last = await both(read_end(run, run.layout.ended), success_content(run))
+    first = None if note is None else note.txn_id
+    if first is None:
+        without = dataclasses.replace(run, options=run.options.replace(txn_id=""))
+        published = own_summary(without, last)
+        first = published.lockgate.txn_id if published is not None and published.lockgate is not None else None
+    if first is None and early:
+        outcome = await known_outcome(run)
+        first = run.options.txn_id if outcome is not None and outcome.job_id == run.layout.job_id else None
+    if first is None or (first == run.options.txn_id and not early):
+        return None
+    told = f"with the transaction id {first!r}" if first else "without a transaction id"
+    return JobNotFound(
+        f"job {run.layout.job_id} has committed already, {told}",
+        where=f"{run.url(run.layout.ended)}\nnow with      {run.options.txn_id!r}",
+        next_step="nothing was touched; an id is used once: give a new write a job id of its own, or leave it out",
+    )

@@ -11,6 +11,7 @@ or none, and the job is committed all the same.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from lockgate.engine.record.ended_jobs import is_known_committed
 from lockgate.engine.record.record_log import RecordLog
@@ -60,7 +61,7 @@ async def _moving(run: JobRun, log: RecordLog, record: CommitRecord) -> CommitRe
         # With `new-first` files are moved before those that they replace are set aside.
         kept = await kept_lists(run, run.layout.job_id, in_force=False)
     run.log.warning("the newest versions of the commit record are lost; the store shows that files were moved")
-    found: dict[str, object] = {} if plan is None else {"files": plan.files, "bytes": plan.bytes}
+    found: dict[str, Any] = {} if plan is None else {"files": plan.files, "bytes": plan.bytes}
     if kept:
         last = kept[-1]
         found |= {

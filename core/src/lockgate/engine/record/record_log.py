@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
@@ -44,6 +45,11 @@ RENEWALS_PER_ALIVE = 4
 
 RENEW_SECONDS_MIN = 5.0
 
+STEPS = frozenset({Phase.MOVING, Phase.PUBLISHING, Phase.COMMITTED})
+"""What a driver that holds its job goes on to. These versions are created in as few requests as the store has for it,
+although one that was asleep until its job was over may bring the job's directory back by it: the look at the version
+before tells it that nobody goes by what it has created."""
+
 CREATE_TRIES = 5
 CREATE_RETRY_SECONDS = 0.1
 """How often a version is created, and the wait between, while its answers are lost."""
@@ -52,6 +58,14 @@ CREATE_RETRY_SECONDS = 0.1
 async def read_record(run: JobRun, layout: JobLayout | None = None) -> CommitRecord | None:
     """The newest version of the record, None where the job commit has not begun; of `layout`'s job, or of this."""
     return (await look_at_job(run, layout))[0]
+
+
+async def renewed_at(run: JobRun, layout: JobLayout, record: CommitRecord) -> float:
+    """When a job's record was last renewed, in seconds since 1970: as the store dates its newest version, like every
+    other sign of life. The clock of the driver that wrote it may be wrong by hours, and counts only where the store
+    does not tell."""
+    (status,) = await run.store.stat_files([layout.commit_record(record.sequence)])
+    return status.modified if status is not None and status.modified else record.updated
 
 
 async def look_at_job(run: JobRun, layout: JobLayout | None = None) -> tuple[CommitRecord | None, int]:
@@ -195,10 +209,28 @@ class RecordLog:
         found = await read_record(self._run)
         return found is not None and found.holder.nonce == self.nonce and await has_predecessor(self._run, found)
 
-    async def claim(self, phase: Phase, earlier: CommitRecord | None, **fields: Any) -> CommitRecord:
+    async def refuse_unless_here(self) -> None:
+        """Make sure that the newest version on the store is the one that this driver created last, and that the one
+        before it is there: then nobody has ended the job, and deleted its directory, before this was asked.
+
+        Raises:
+            CommitFenced: it is not so.
+            LockgateError: it cannot be read.
+        """
+        async with self._turn:
+            now = self.now
+            assert now is not None, "it follows claim or take_over"
+            found, is_followed = await both(read_record(self._run), has_predecessor(self._run, now))
+        if not is_followed or not _is(found, now):
+            raise fenced(self._run, found)
+
+    async def claim(
+        self, phase: Phase, earlier: CommitRecord | None, *, marker_seen: bool = False, **fields: Any
+    ) -> CommitRecord:
         """Create the record, or, where an earlier commit was refused before it moved anything, its next version.
 
-        `earlier` is the newest version as `read_record` has found it.
+        `earlier` is the newest version as `read_record` has found it. `marker_seen`: the job was there just now, and
+        the caller looks afterwards whether it still is (`check_marker`).
 
         Raises:
             CommitFenced: somebody else holds the job; the error names them.
@@ -221,6 +253,7 @@ class RecordLog:
                 **fields,
             ),
             None,
+            in_few=marker_seen,
         )
 
     async def take_over(self, record: CommitRecord) -> CommitRecord:
@@ -231,8 +264,9 @@ class RecordLog:
         """
         return await self._succeed(record, record.phase)
 
-    async def advance(self, phase: Phase, **changes: Any) -> CommitRecord:
-        """Go on to the next phase.
+    async def advance(self, phase: Phase, *, look: bool = True, **changes: Any) -> CommitRecord:
+        """Go on to the next phase. Without `look` it is left to the next version to look whether this one belongs to
+        the record: only where nothing depends on it that another act does not decide.
 
         Raises:
             CommitFenced: somebody took the job over; this driver must not touch the destination any more.
@@ -241,7 +275,7 @@ class RecordLog:
         self._is_committing = phase is Phase.COMMITTED
         async with self._turn:
             assert self.now is not None, "advance follows claim or take_over"
-            return await self._succeed(self.now, phase, **changes)
+            return await self._succeed(self.now, phase, look=look, **changes)
 
     async def while_renewing(self, work: Coroutine[Any, Any, T]) -> T:
         """Do some work of a job that this driver holds, and renew the record meanwhile, so that others see that its
@@ -276,9 +310,9 @@ class RecordLog:
                 except StoreError as error:
                     self._run.log.info("the commit record could not be renewed", error=str(error))
 
-    async def _succeed(self, before: CommitRecord, phase: Phase, **changes: Any) -> CommitRecord:
-        if not self._is_checked:
-            # The store did not let this driver look when it had created `now`; nor may it go on from there unseen.
+    async def _succeed(self, before: CommitRecord, phase: Phase, *, look: bool = True, **changes: Any) -> CommitRecord:
+        if not self._is_checked and (look or phase is not Phase.COMMITTED):
+            # This driver has not looked, or could not, when it had created `now`; nor may it go on from there unseen.
             assert self.now is not None
             await self._check_head(self.now, self._before)
             self._is_checked = True
@@ -286,8 +320,9 @@ class RecordLog:
         while True:
             record = before.succeeded_by(phase, self._holder, self._run.runtime.wall(), **changes)
             record = msgspec.structs.replace(record, sequence=record.sequence + skipped)
+            in_few = phase in STEPS and phase is not before.phase
             try:
-                return await self._create(record, before)
+                return await self._create(record, before, in_few=in_few, look=look)
             except _OwnVersion as own:
                 # A step of ours that was cancelled after its request had gone out, and before it could look.
                 if own.record.follows != record.follows:
@@ -301,11 +336,13 @@ class RecordLog:
                     raise fenced(self._run, taken.version) from None
                 skipped += 1
 
-    async def _create(self, record: CommitRecord, predecessor: CommitRecord | None) -> CommitRecord:
+    async def _create(
+        self, record: CommitRecord, predecessor: CommitRecord | None, *, in_few: bool = False, look: bool = True
+    ) -> CommitRecord:
         run = self._run
         path = run.layout.commit_record(record.sequence)
         try:
-            await self._create_once(path, record)
+            await self._create_once(path, record, in_few=in_few)
         except FileMissing as error:
             raise JobNotFound(
                 f"job {run.layout.job_id} is over: its directory is gone",
@@ -314,21 +351,23 @@ class RecordLog:
             ) from error
         before, self.now = self.now, record
         self._is_checked, self._before = False, predecessor
-        try:
-            await self._check_head(record, predecessor)
-        except CommitFenced:
-            self.now = before
-            raise
-        self._is_checked = True
+        if look:
+            try:
+                await self._check_head(record, predecessor)
+            except CommitFenced:
+                self.now = before
+                raise
+            self._is_checked = True
         run.emit("phase", phase=record.phase.value)
         run.log.info("commit record", phase=record.phase.value, sequence=record.sequence)
         return record
 
-    async def _create_once(self, path: str, record: CommitRecord) -> None:
+    async def _create_once(self, path: str, record: CommitRecord, *, in_few: bool) -> None:
         run = self._run
+        create = run.store.create_then_look if in_few else run.store.create_file
         for _ in range(CREATE_TRIES):
             try:
-                await run.store.create_file(path, encode_record(record))
+                await create(path, encode_record(record))
                 return
             except FileExists:
                 found = await _read(run, run.layout, record.sequence)

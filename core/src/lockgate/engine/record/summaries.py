@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import WEAKENING, Capability
@@ -21,6 +21,7 @@ from lockgate.model.summary import (
     LocationSummary,
     LockgateSummary,
     Summary,
+    decode_file_list,
     decode_summary,
     encode_file_list,
 )
@@ -51,6 +52,19 @@ async def read_summary(run: JobRun, path: str) -> Summary | None:
     """
     (content,) = await run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX)
     return None if content is None else decode_summary(content, name=run.url(path))
+
+
+async def files_of(run: JobRun, files: FileList) -> Iterable[CommittedFile] | None:
+    """What a summary's list names, wherever it is kept, to be read once; None where the file that it is kept in is
+    gone. Reading what is returned raises a LockgateError where that file holds another list.
+
+    Raises:
+        StoreError: nobody can tell.
+    """
+    if not files.companion:
+        return files.inline
+    (content,) = await run.store.read_files([files.companion], bytes_max=SUMMARY_BYTES_MAX)
+    return None if content is None else decode_file_list(content, files, name=run.url(files.companion))
 
 
 async def published_summary(run: JobRun) -> Summary | None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -213,8 +213,25 @@ async def forget_outcomes(run: JobRun, series: str, up_to: int) -> None:
         await run.store.create_file(transactions_forgotten(digest, up_to), b"{}")
     numbers = range(max(newest + 1, up_to - FORGOTTEN_AT_ONCE_MAX), up_to + 1)
     outcomes = [transaction_outcome(digest_of_transaction(f"{series}/{number}")) for number in numbers]
-    await run.store.delete_files([path for path in outcomes if path.rpartition("/")[2] in names])
+    there = [path for path in outcomes if path.rpartition("/")[2] in names]
+    for start in range(0, len(there), run.options.files_read_at_once):
+        some = there[start : start + run.options.files_read_at_once]
+        # The notes first: nothing else says which they are.
+        await run.store.delete_files(await _notes_of(run, some))
+        await run.store.delete_files(some)
     await run.store.delete_files([transactions_forgotten(digest, number) for number in marks])
+
+
+async def _notes_of(run: JobRun, outcomes: Sequence[str]) -> list[str]:
+    """Where the jobs that have committed with these outcomes have noted it. What cannot be read leaves its note to gc,
+    which deletes it when it is old."""
+    notes: list[str] = []
+    contents = await run.store.read_files(outcomes, bytes_max=SUMMARY_BYTES_MAX)
+    for path, content in zip(outcomes, contents, strict=True):
+        with contextlib.suppress(LockgateError):
+            if content is not None:
+                notes.append(JobLayout(decode_summary(content, name=run.url(path)).job_id).ended)
+    return notes
 
 
 async def _forgotten_outcome(run: JobRun) -> Summary | None:

@@ -12,6 +12,7 @@ import dataclasses
 from typing import Literal
 
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, list_jobs
+from lockgate.engine.inspection.other_committers import is_unknown
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.job_abort import abort_job
 from lockgate.engine.job.locations import refuse_part, wants_undo_by_lists
@@ -109,11 +110,16 @@ async def _delete_empty(run: JobRun) -> None:
 
 
 async def _states(run: JobRun) -> list[JobState]:
-    return [state for state in await list_jobs(run) if state.status is not JobStatus.COMMITTED]
+    found = [state for state in await list_jobs(run) if state.status is not JobStatus.COMMITTED]
+    # In `_temporary/0` there may be nothing but what a job of ours by `v1` or `v2` has made, which goes with that.
+    return [state for state in found if state.status is not JobStatus.OTHER_COMMITTER or not is_unknown(state.job_id)]
 
 
 async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     path = state.layout.replaced if state.status is JobStatus.RECORD_LOST else state.layout.job_directory
+    if state.status is JobStatus.OTHER_COMMITTER:
+        # Below `_temporary`, where nothing is ours to delete but directories that are empty.
+        return Garbage(state.directory, "kept", "another committer's: its own driver ends it")
     keep = {
         JobStatus.RUNNING: "its tasks may be at work",
         JobStatus.COMMITTING: "its driver may be alive",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from lockgate.engine.inspection.list_jobs import driver_may_be_alive, job_state
 from lockgate.engine.job.answer_failure import Failure, answer_failure, still_held
@@ -24,7 +24,14 @@ from lockgate.engine.record.ended_jobs import NOTHING_ASIDE, committed_summary, 
 from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.own_protocol import with_own_protocol
-from lockgate.engine.record.record_log import RecordLog, has_predecessor, holders_of, look_at_job, read_record
+from lockgate.engine.record.record_log import (
+    RecordLog,
+    has_predecessor,
+    holders_of,
+    look_at_job,
+    read_record,
+    renewed_at,
+)
 from lockgate.engine.record.recorded_options import as_recorded
 from lockgate.engine.record.replaced_lists import kept_lists, lists_in_force, still_set_aside
 from lockgate.engine.record.signs_of_life import refuse_if_at_work
@@ -81,13 +88,15 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
             run,
             layout=run.layout.at_attempt(record.job_attempt),
             locations=record.locations,
-            marker=run.marker or (record.marker if record.locations else ""),
+            marker_for_parts=record.marker,
         )
         undo = await wants_undo_of_part(run, record, undo)
         if await is_remainder(run, record):
             return await _end_remainder(run, record, undo=undo)
-        if record.phase is not Phase.COMMITTED and not force and _may_be_alive(run, record):
-            raise _may_be_at_work(run, record)
+        if record.phase is not Phase.COMMITTED and not force:
+            renewed = await renewed_at(run, run.layout, record)
+            if _may_be_alive(run, record, renewed):
+                raise _may_be_at_work(run, record, renewed)
         if record.phase in NOTHING_ASIDE and (lost := await _lists_of_another_record(run, record)):
             recovery = await _from_lists(run, lost, undo=undo)
             # Then the record that was begun anew, as if it were the only one.
@@ -136,10 +145,10 @@ async def _ended_by_another(run: JobRun, phase: Phase) -> Recovery | None:
     return None
 
 
-def _may_be_at_work(run: JobRun, record: CommitRecord) -> CommitFenced:
+def _may_be_at_work(run: JobRun, record: CommitRecord, renewed: float) -> CommitFenced:
     return CommitFenced(
         f"job {run.layout.job_id} may be at work: {record.holder} renewed it "
-        f"{run.runtime.wall() - record.updated:.0f} s ago (phase {record.phase.value})",
+        f"{max(0.0, run.runtime.wall() - renewed):.0f} s ago (phase {record.phase.value})",
         where=run.url(run.layout.attempt_directory),
         next_step="if that driver is surely dead, add --force",
     )
@@ -175,7 +184,7 @@ async def _recover_refused(run: JobRun, log: RecordLog, record: CommitRecord, *,
     moved = await moved_plan(run, record)
     if moved is None and not has_lists:
         return Recovery("nothing", record.phase)
-    files = {"files": moved.files, "bytes": moved.bytes} if moved else {}
+    files: dict[str, Any] = {"files": moved.files, "bytes": moved.bytes} if moved else {}
     record = await log.claim(Phase.ROLLING_BACK, record, reason="undone by recovery", **files)
     return await log.while_renewing(_undo(run, log, record))
 
@@ -399,8 +408,8 @@ def _ended_already(run: JobRun, record: CommitRecord) -> Recovery:
     return Recovery("undone", record.phase, missing=undone.missing, left=undone.left)
 
 
-def _may_be_alive(run: JobRun, record: CommitRecord) -> bool:
-    return driver_may_be_alive(run, record) and record.phase not in (Phase.ROLLED_BACK, Phase.REFUSED)
+def _may_be_alive(run: JobRun, record: CommitRecord, renewed: float) -> bool:
+    return driver_may_be_alive(run, record, renewed) and record.phase not in (Phase.ROLLED_BACK, Phase.REFUSED)
 
 
 def too_late(run: JobRun) -> UsageError:

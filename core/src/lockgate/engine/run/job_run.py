@@ -82,6 +82,9 @@ class JobRun:
     """Whether task attempts may have declared more of them: false for a driver that knows that its own do not."""
     part_of: str = ""
     """The destination of the job on whose behalf this part of it is worked at."""
+    marker_for_parts: str = ""
+    """The nonce in this job's marker, for its parts, where another than its driver ends it: who has that as `marker`
+    knows the destination by the name that the job's manifests have."""
 
     def __post_init__(self) -> None:
         self.below = Below(self.store.url)

@@ -89,6 +89,9 @@ class Protocol(ABC):
     """One line for `lockgate plugins`."""
     needs: ClassVar[frozenset[Capability]]
     """The capabilities of a store without which a job is refused."""
+    needs_one_of: ClassVar[tuple[frozenset[Capability], ...]] = ()
+    """Beside `needs`, sets of capabilities of which the store must have one whole; the first is the one that an error
+    names. Empty: none."""
     alternative: ClassVar[str]
     """What to do on a store that lacks one."""
     attributes: ClassVar[Attributes]
@@ -110,6 +113,8 @@ class Protocol(ABC):
 
     leaves_found: ClassVar[bool] = False
     """Whether what another program has left is never garbage before somebody has begun to commit it here."""
+    works_in_temporary: ClassVar[bool] = False
+    """Whether its task attempts work where those of Hadoop's `FileOutputCommitter` do, below `_temporary/{attempt}`."""
     commits_others_only: ClassVar[bool] = False
     """Whether it only commits what tasks of another program have committed, and `set_up_job` refuses."""
 
@@ -309,6 +314,16 @@ class Protocol(ABC):
     async def wait_to_publish(self, run: JobRun, summary: Summary, nonce: str) -> FileStatus | None:
         """Save the summary where nobody takes it for `_SUCCESS`, so that `publish` is one act; None where the protocol
         needs nothing saved. Not called for a job that leaves no `_SUCCESS`."""
+
+    def waits_early(self, run: JobRun) -> bool:
+        """Whether `wait_to_publish` may be called while `perform` is at work, with a summary that `save_again` makes
+        whole; and whether `publish` can then only take place if nobody has deleted what was saved. The default: no."""
+        return False
+
+    async def save_again(self, run: JobRun, summary: Summary, nonce: str, waiting: FileStatus) -> FileStatus | None:
+        """Save the summary over what `wait_to_publish` has saved, if that still waits; what waits now, None where that
+        is not known. Never raises a `StoreError`. Called only where `waits_early`."""
+        raise NotImplementedError
 
     @abstractmethod
     async def publish(self, run: JobRun, nonce: str, waiting: FileStatus | None = None) -> bool:

@@ -246,6 +246,16 @@ class Store(ABC):
             AccessDenied, StoreUnavailable, StoreError: it was surely not created.
         """
 
+    async def create_then_look(self, path: str, content: bytes) -> FileStatus:
+        """As `create_file`, for a caller that does no harm if the file's directory is gone, and comes back by this: as
+        it looks afterwards whether what it goes on from is still there. A store that needs fewer requests if it makes
+        missing directories may do so here, instead of raising `FileMissing`. The default is `create_file`.
+
+        Raises:
+            As `create_file`.
+        """
+        return await self.create_file(path, content)
+
     @abstractmethod
     async def write_file(self, path: str, content: bytes) -> FileStatus:
         """Write a small file atomically, whatever is there. Its directory must exist, on a store with real

@@ -8,16 +8,19 @@ leads out of it (Contained).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import dataclasses
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
 
+from lockgate.engine.record.ended_jobs import has_ended
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store, list_all
 from lockgate.model.errors import JobNotFound, ManifestInvalid, OptionError, PathError
-from lockgate.model.hive_output import OUTPUT_PREFIX, STAGING, adopted, branch_of_output, job_id_of, note_of
+from lockgate.model.hive_output import OUTPUT_PREFIX, PROTOCOL, STAGING, adopted, branch_of_output, job_id_of, note_of
+from lockgate.model.layout import found_layout
 from lockgate.model.undecodable import UNDECODABLE
 from lockgate.model.urls import StoreUrl, check_relative, parse_url
 
@@ -138,10 +141,31 @@ async def below_destination(run: JobRun) -> list[str]:
     return sorted(found)
 
 
-def named_job(run: JobRun) -> str | None:
-    """The id of the job of the directory that the options name; None: they name none."""
+async def named_job(run: JobRun, begun: Collection[str]) -> str | None:
+    """The id of the job of the directory that the options name; None: they name none, or that of a job which has
+    committed. `begun`: the jobs whose commit here has begun, which may have taken their directories already.
+
+    Raises:
+        OptionError: there is no such directory, and never was, as far as is known here.
+    """
     given = _chosen(run)
-    return None if given is None else job_id_of(given)
+    if given is None:
+        return None
+    job_id = job_id_of(given)
+    if job_id in begun:
+        return job_id
+    async with _opened(run, given) as place:
+        (found,) = await place.store.stat_files([place.path])
+    if found is not None and found.is_directory:
+        return job_id
+    if found is None and await has_ended(dataclasses.replace(run, layout=found_layout(PROTOCOL, job_id))):
+        return None
+    raise OptionError(
+        "hive_directory is a file" if found else "there is no such hive_directory",
+        where=f"hive_directory={run.options.hive_directory}\nlooked at      {place.url}",
+        next_step="name the directory that Hive has left, such as …/_tmp.-ext-10000; where Hive has ended the job "
+        "itself, it is gone",
+    )
 
 
 def above_targets(place: Place) -> str:

@@ -67,7 +67,9 @@ class HiveProtocol(ManifestProtocol):
         Capability.REAL_DIRECTORIES,
     }
     alternative = "leave protocol out: manifest and deferred need no directory that is renamed as one act"
-    own_options: ClassVar[frozenset[str]] = frozenset({"hive_directory", "duplicates", "duplicate_attempts"})
+    own_options: ClassVar[frozenset[str]] = frozenset(
+        {"hive_directory", "duplicates", "duplicate_attempts", "hive_buckets"}
+    )
     leaves_found: ClassVar[bool] = True
 
     # Task attempts of ours.
@@ -97,7 +99,11 @@ class HiveProtocol(ManifestProtocol):
 
     async def jobs_of_others(self, run: JobRun) -> list[JobLayout]:
         """Those whose commit here has begun; and, for who asks for this protocol, the one that `hive_directory` names,
-        and those of the staging directories right below the destination."""
+        and those of the staging directories right below the destination.
+
+        Raises:
+            OptionError: `hive_directory` names what is not there.
+        """
         if not self.needs <= run.store.capabilities:
             return []
         found = {
@@ -106,8 +112,9 @@ class HiveProtocol(ManifestProtocol):
             if (job_id := status.path.rpartition("/")[2])
         }
         if run.options.protocol == self.name and not run.marker:
+            named = await named_job(run, found)
             others = [job_id_of(path) for path in await below_destination(run)]
-            for job_id in [*others, *([named] if (named := named_job(run)) else [])]:
+            for job_id in [*others, *([named] if named else [])]:
                 found.setdefault(job_id, found_layout(self.name, job_id))
         return list(found.values())
 

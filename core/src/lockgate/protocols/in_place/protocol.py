@@ -33,7 +33,7 @@ from lockgate.model.undone import Undone
 from lockgate.protocols.deferred.job_commit import conclude
 from lockgate.protocols.in_place import task_commit
 from lockgate.protocols.in_place.policies import POLICIES, refuse_policies
-from lockgate.protocols.in_place.visible import refuse_store_that_cannot, take_out_of
+from lockgate.protocols.in_place.visible import TAKES_OUT, take_out_of
 from lockgate.protocols.manifest import publish, staging
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 
@@ -44,6 +44,7 @@ class InPlaceProtocol(Protocol):
     needs: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.CREATE_IF_ABSENT, Capability.ATOMIC_WRITE, Capability.CONSISTENT_LISTING}
     )
+    needs_one_of: ClassVar[tuple[frozenset[Capability], ...]] = TAKES_OUT
     policies: ClassVar[tuple[str, ...]] = POLICIES
     commits_by_success: ClassVar[bool] = False
     writes_in_destination: ClassVar[bool] = True
@@ -51,9 +52,8 @@ class InPlaceProtocol(Protocol):
     # A job and its task attempts.
 
     async def set_up_job(self, run: JobRun) -> None:
-        """Refused with a policy, or on a store, that cannot be kept to; then the job's directories."""
+        """Refused with a policy that cannot be kept to; then the job's directories."""
         refuse_policies(run)
-        refuse_store_that_cannot(run)
         await staging.set_up_job(run)
 
     async def set_up_task(self, run: JobRun) -> None:

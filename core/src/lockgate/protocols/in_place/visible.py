@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lockgate.engine.renames.roll_back import return_what_is_not_ours, withdraw
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CapabilityMissing, FileMissing
+from lockgate.model.errors import FileMissing
 from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.manifest import Entry, TaskManifest
 from lockgate.model.plan import CommitPlan
@@ -16,24 +16,12 @@ from lockgate.model.spooled import windows
 
 BATCH = 1_000
 
-RENAMES = frozenset({Capability.RENAME_WITHOUT_REPLACE, Capability.IDENTITY_KEPT_BY_RENAME})
-"""What a store must have that cannot delete a file only if it is the one that was seen."""
-
-
-def refuse_store_that_cannot(run: JobRun) -> None:
-    """Make sure that what task attempts write can be taken out without a moment in which another's file would go.
-
-    Raises:
-        CapabilityMissing: the store can do neither of the two that do it.
-    """
-    have = run.store.capabilities
-    if Capability.CONDITIONAL_WRITE not in have and not have >= RENAMES:
-        raise CapabilityMissing(
-            f"the {run.protocol.name} protocol is not safe on this store: it lacks {Capability.CONDITIONAL_WRITE.value}"
-            f", and {' and '.join(sorted(each.value for each in RENAMES))} to do without",
-            where=str(run.store.url),
-            next_step="lockgate plugins lists which stores have one or the other",
-        )
+TAKES_OUT = (
+    frozenset({Capability.CONDITIONAL_WRITE}),
+    frozenset({Capability.RENAME_WITHOUT_REPLACE, Capability.IDENTITY_KEPT_BY_RENAME}),
+)
+"""What a store must have one of, so that what task attempts write can be taken out without a moment in which another's
+file would go: it deletes a file only if it is the one that was seen, or renames it and keeps its identity."""
 
 
 async def take_out(run: JobRun, entries: Sequence[Entry]) -> list[str]:

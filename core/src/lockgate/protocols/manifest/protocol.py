@@ -116,6 +116,14 @@ class ManifestProtocol(Protocol):
         """The summary at its temporary path."""
         return await publish.wait_to_publish(run, summary, nonce)
 
+    def waits_early(self, run: JobRun) -> bool:
+        """Where the summary can be written again on condition that it is still there."""
+        return Capability.CONDITIONAL_WRITE in run.store.capabilities
+
+    async def save_again(self, run: JobRun, summary: Summary, nonce: str, waiting: FileStatus) -> FileStatus | None:
+        """Over the one that waits, by its identity."""
+        return await publish.save_again(run, summary, nonce, waiting)
+
     async def publish(self, run: JobRun, nonce: str, waiting: FileStatus | None = None) -> bool:
         """The summary's rename to `_SUCCESS`."""
         return await publish.publish(run, nonce, waiting)

@@ -22,8 +22,21 @@ PUBLISH_TRIES = 8
 
 
 async def wait_to_publish(run: JobRun, summary: Summary, nonce: str) -> FileStatus:
-    """Write the summary to the temporary path of this nonce; what is there now."""
+    """Write the summary to the temporary path of this nonce; what is there now. Not in fewer requests than it takes to
+    be sure that no request of them comes true late: a summary that waits again, once it was published, would say that
+    the job is not committed."""
     return await run.store.write_file(run.layout.summary_temporary(nonce), encode_summary(summary))
+
+
+async def save_again(run: JobRun, summary: Summary, nonce: str, waiting: FileStatus) -> FileStatus | None:
+    """Write the summary over the one that waits, if it still does; None where that is not known to be done. Never
+    brings back what is gone, and never raises: what waits may be published as it is."""
+    path = run.layout.summary_temporary(nonce)
+    try:
+        return await run.store.replace_file(path, encode_summary(summary), waiting.identity)
+    except StoreError as error:
+        run.log.info("the summary that waits could not be written again", error=str(error))
+        return None
 
 
 async def is_waiting(run: JobRun, nonce: str) -> bool:

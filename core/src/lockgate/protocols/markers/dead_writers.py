@@ -1,7 +1,8 @@
 """The next writer rolls a dead one back before it begins.
 
 Seed: "Rolling back failed commits"; Hudi `BaseHoodieWriteClient.rollbackFailedWrites`. Who is dead the signs of life
-say, and the record: a writer that may be alive is left alone.
+say, and the record: a writer that may be alive is left alone. How long ago these were is measured by the store's clock,
+as whenever somebody else than its driver ends a job: the next writer's own may be hours ahead.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from lockgate.engine.inspection.list_jobs import JobStatus, job_state
 from lockgate.engine.job.job_abort import abort_job
 from lockgate.engine.record.marker import readable_marker
 from lockgate.engine.record.neighbours import job_layouts
+from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.recover import recover_job
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import CommitFenced
@@ -26,11 +28,13 @@ async def roll_back_dead(run: JobRun) -> None:
     Raises:
         LockgateError: one cannot be ended; it is as it was.
     """
+    judge: JobRun | None = None
     async for layout in job_layouts(run, without=run.layout.job_directory):
         if not await _is_by_markers(run, layout):
             continue
+        judge = judge or await by_the_stores_clock(run)
         try:
-            await _end_if_dead(run, layout)
+            await _end_if_dead(judge, layout)
         except CommitFenced as error:  # of writers that begin at once another is at it, or it lives after all
             run.log.info("a dead writer is left to who ends it", other=layout.job_id, error=str(error))
 

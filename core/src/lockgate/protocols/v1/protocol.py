@@ -9,7 +9,7 @@ from lockgate.engine.inspection.other_committers import list_other_jobs
 from lockgate.engine.job.conflicts import meet_directories, resolve
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
-from lockgate.engine.run.store import OutputFile, list_all
+from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import OptionError
 from lockgate.model.file_output import job_part
@@ -19,46 +19,27 @@ from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
-from lockgate.protocols.file_output import attempts, job_directories
-from lockgate.protocols.manifest import ManifestProtocol
+from lockgate.protocols.file_output import job_directories
+from lockgate.protocols.file_output.protocol import FileOutputProtocol
+from lockgate.protocols.manifest import staging
 from lockgate.protocols.manifest.inspect_staged import refuse_unless_staged, with_old_summary_set_aside
 from lockgate.protocols.v1 import load, task_commit
 from lockgate.protocols.v1.adopt import adopt, refuse_if_changed, waiting, where_it_is
 
 
-class V1Protocol(ManifestProtocol):
+class V1Protocol(FileOutputProtocol):
     """Commits tasks by a rename of their directory, and the job by a rename a file."""
 
     name = "v1"
     description = "Hadoop's FileOutputCommitter, algorithm 1: a task's directory is renamed, the job commit merges them"
-    needs: ClassVar[frozenset[Capability]] = ManifestProtocol.needs | {
+    needs: ClassVar[frozenset[Capability]] = FileOutputProtocol.needs | {
         Capability.ATOMIC_DIRECTORY_RENAME,
         Capability.REAL_DIRECTORIES,
     }
     alternative = "leave protocol out: manifest and deferred need no directory that is renamed as one act"
+    works_in_temporary: ClassVar[bool] = True
 
     # A job and its task attempts.
-
-    async def set_up_job(self, run: JobRun) -> None:
-        """Its own directories; Hadoop's are made by its tasks."""
-        await attempts.refuse_equal_ids(run)
-        await super().set_up_job(run)
-
-    async def set_up_task(self, run: JobRun) -> None:
-        """The attempt's directory below `_temporary`."""
-        await attempts.set_up_task(run)
-
-    async def set_up_directory(self, run: JobRun, directory: str) -> None:
-        """The directories of its path."""
-        await attempts.set_up_directory(run, directory)
-
-    def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
-        """A file in the attempt's directory, under its own name: readers that skip no `_` directories see it."""
-        return attempts.open_file(run, path)
-
-    def working_directory(self, run: JobRun) -> str:
-        """The attempt's directory, as Hadoop's `getWorkPath`."""
-        return run.url(attempts.working_directory(run, run.task_attempt_id))
 
     async def commit_task(
         self,
@@ -99,8 +80,8 @@ class V1Protocol(ManifestProtocol):
         return list(found.values())
 
     async def take_over(self, run: JobRun, *, to_commit: bool) -> None:
-        """The job's own directory, and the manifests of its tasks there."""
-        await super().set_up_job(run)
+        """The job's own directory, and the manifests of its tasks there. They have its names, being its own."""
+        await staging.set_up_job(run)
         if to_commit:
             await load.keep_all(run)
 

@@ -10,7 +10,6 @@ from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes, TasksElsewhere
-from lockgate.engine.run.store import OutputFile
 from lockgate.model.errors import ReceiptUnmatched
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import ABORTED_SUFFIX, TaskAttempt, saves_manifest_of
@@ -18,20 +17,21 @@ from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
-from lockgate.protocols.file_output import attempts, job_directories
+from lockgate.protocols.file_output import job_directories
+from lockgate.protocols.file_output.protocol import FileOutputProtocol
 from lockgate.protocols.in_place.policies import POLICIES, refuse_policies
-from lockgate.protocols.manifest import ManifestProtocol
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 from lockgate.protocols.v2 import task_commit
 from lockgate.protocols.v2.visible import keep_unmoved, take_out_all
 
 
-class V2Protocol(ManifestProtocol):
+class V2Protocol(FileOutputProtocol):
     """Commits tasks by a rename a file into the destination, and the job by its `_SUCCESS`."""
 
     name = "v2"
     description = "Hadoop's FileOutputCommitter, algorithm 2: each task commit moves its files into the destination"
     alternative = "leave protocol out: manifest needs no more of a store, and shows nothing before the job commits"
+    works_in_temporary: ClassVar[bool] = True
     policies: ClassVar[tuple[str, ...]] = POLICIES
     unsafe: ClassVar[str] = (
         "readers see a task's files as soon as it commits, and some of them while it does; a task attempt that is cut "
@@ -51,24 +51,7 @@ class V2Protocol(ManifestProtocol):
     async def set_up_job(self, run: JobRun) -> None:
         """Refused with a policy that would have to be kept before there is a job commit to keep it."""
         refuse_policies(run, "its tasks would replace data that nobody could bring back if the job fails")
-        await attempts.refuse_equal_ids(run)
         await super().set_up_job(run)
-
-    async def set_up_task(self, run: JobRun) -> None:
-        """The attempt's directory below `_temporary`."""
-        await attempts.set_up_task(run)
-
-    async def set_up_directory(self, run: JobRun, directory: str) -> None:
-        """The directories of its path."""
-        await attempts.set_up_directory(run, directory)
-
-    def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
-        """A file in the attempt's directory, under its own name."""
-        return attempts.open_file(run, path)
-
-    def working_directory(self, run: JobRun) -> str:
-        """The attempt's directory, as Hadoop's `getWorkPath`."""
-        return run.url(attempts.working_directory(run, run.task_attempt_id))
 
     async def commit_task(
         self,

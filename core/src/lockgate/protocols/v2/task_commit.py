@@ -126,8 +126,9 @@ async def _give_back(
     try:
         own = [Saved(manifest, committed=False)]
         seen = await keep_unmoved(run, own)
-        # A rename of which nobody knows what it did may still be done.
-        never_moved = set() if isinstance(error, OutcomeUnknown) else seen
+        # A rename of which nobody knows what it did may still be done. Who ends another's attempt, or the job, never
+        # goes by this: an attempt that is at work may move a file after it was seen.
+        never_moved = None if isinstance(error, OutcomeUnknown) else seen
         await take_out(run, own, never_moved=never_moved, refuse_if_taken_over=lambda: _refuse_if_ended(run, attempt))
         await _refuse_if_ended(run, attempt)
         await run.store.delete_files([intent])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from lockgate.engine.manifests.saved_manifests import Saved, saved
 from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES
@@ -23,17 +23,27 @@ from lockgate.protocols.file_output.attempts import places_of
 BATCH = 1_000
 
 
-async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> set[int]:
+Attempt = tuple[int, str]
+"""Which task attempt: the number of the job attempt, and its id there."""
+
+
+def attempt_of(manifest: TaskManifest) -> Attempt:
+    """Whose manifest this is."""
+    return manifest.job_attempt, manifest.task_attempt_id
+
+
+async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> dict[Attempt, set[int]]:
     """Move the files that these attempts have not moved yet, and which another file could be taken for, out of their
     reach, to where they say of themselves that they were never in the destination. Called before anything deletes
     their working directories: once a staged file is gone, nobody can tell whether it was moved, or only another file of
-    its content stands where it was to be. The answer: the numbers of those that were still there at the first look, of
-    the last attempt; another program may delete them before they are moved.
+    its content stands where it was to be. The answer: of each attempt that has not committed the numbers of those that
+    were still there at the first look; another program may delete them before they are moved. It proves that they were
+    not moved only to who knows that the attempt moves nothing any more: one at work may do so after the look.
 
     Raises:
         CommitFailed: one could not be moved.
     """
-    seen: set[int] = set()
+    seen: dict[Attempt, set[int]] = {}
     for each in attempts:
         if each.committed:
             continue
@@ -48,7 +58,8 @@ async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> set[int]:
             found = await run.store.stat_files([rename.source for rename in waiting])
             waiting = [rename for rename, status in zip(waiting, found, strict=True) if status is not None]
             if not attempt:
-                seen = {number for rename in waiting if (number := ordinal_in(rename.target)) is not None}
+                numbers = {number for rename in waiting if (number := ordinal_in(rename.target)) is not None}
+                seen[attempt_of(each.manifest)] = numbers
             if not waiting:
                 break
             if attempt:
@@ -85,7 +96,7 @@ async def take_out(
     attempts: Sequence[Saved],
     *,
     kept: Collection[Saved] | None = None,
-    never_moved: Collection[int] = (),
+    never_moved: Mapping[Attempt, Collection[int]] | None = None,
     refuse_if_taken_over: Callable[[], Awaitable[None]] | None = None,
 ) -> list[str]:
     """Take the files of these attempts out of the destination, each only if it is the one that was moved there; the
@@ -94,8 +105,8 @@ async def take_out(
 
     `kept`: those of which `keep_unmoved` was asked before their working directories were deleted. Of an attempt that
     was cut off, and has saved what it would move only after that, nobody knows what it has moved: its files stay where
-    others could be taken for them. `never_moved`: the numbers of the files that the one attempt, which nobody else
-    moves, has seen unmoved after its last rename. `refuse_if_taken_over` is asked between the look at the files and
+    others could be taken for them. `never_moved`: of attempts that nobody moves any more, the numbers of the files that
+    were seen unmoved after their last rename. `refuse_if_taken_over` is asked between the look at the files and
     their renames: what stands there since somebody else has ended the job is another version than the one that was
     looked at.
 
@@ -112,7 +123,7 @@ async def take_out(
         unmoved = (
             set()
             if Capability.UNIQUE_IDENTITY in run.store.capabilities
-            else await _unmoved_of(run, manifest, never_moved)
+            else await _unmoved_of(run, manifest, (never_moved or {}).get(attempt_of(manifest), ()))
         )
         knows = each.committed or kept is None or each in kept
         files = [

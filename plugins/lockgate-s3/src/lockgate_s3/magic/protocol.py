@@ -33,6 +33,7 @@ class MagicProtocol(DeferredProtocol):
     description: ClassVar[str] = "commits what the tasks of a job of S3A's magic committer have committed"
     alternative: ClassVar[str] = "leave protocol out: a job of S3A's is known by its directory"
     commits_others_only: ClassVar[bool] = True
+    own_options: ClassVar[frozenset[str]] = frozenset()
     attributes: ClassVar[Attributes] = Attributes(
         task_commit_atomic=True,
         task_commit_repeatable=True,
