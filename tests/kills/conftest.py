@@ -6,9 +6,13 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from asked_kinds import ASKED_KINDS, AskedKind
+from asked_stores import ASKED_STORES, AskedStore, asked_store
+from asked_worlds import AskedWorld
 from destinations import Destination
 from emulated_stores import STORES, destination_on
 from forked_drivers import ForkedDrivers
@@ -52,6 +56,29 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedDrivers]
 def every() -> bool:
     """Whether this is the long session."""
     return "TEST_EVERY_CALL" in os.environ
+
+
+@pytest.fixture(scope="session")
+def asked_drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedDrivers]:
+    with ForkedDrivers(tmp_path_factory.mktemp("forks"), *ASKED_STORES) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def asked_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, AskedStore]]:
+    """Each store, started once."""
+    with ExitStack() as opened:
+        yield {name: opened.enter_context(asked_store(name, tmp_path_factory.mktemp(name))) for name in ASKED_STORES}
+
+
+@pytest.fixture(params=ASKED_KINDS, ids=str)
+def world(
+    request: pytest.FixtureRequest, asked_stores: dict[str, AskedStore], asked_drivers: ForkedDrivers
+) -> Iterator[AskedWorld]:
+    kind: AskedKind = request.param
+    found = AskedWorld(asked_stores[kind.store], asked_drivers, kind)
+    yield found
+    found.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,13 +27,14 @@ class End:
 
 
 class ForkedDrivers:
-    """A server of forks (`forking_server.py`), and what is asked of it; one thing at a time."""
+    """A server of forks (`forking_server.py`), and what is asked of it; one thing at a time. `plugins` are those for
+    stores elsewhere."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *plugins: str) -> None:
         self._log = directory / "strace.txt"
         self._errors = (directory / "forks.txt").open("w+")
         self._server = subprocess.Popen(
-            [sys.executable, str(SERVER)],
+            [sys.executable, str(SERVER), *plugins],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -53,6 +55,14 @@ class ForkedDrivers:
     def do(self, do: str, **told: Any) -> End:
         """Let a fresh process do something, to its end."""
         self._send({"do": do, **told})
+        return self._end()
+
+    def watch(self, begins: Callable[[int], None], do: str, **told: Any) -> End:
+        """Let a fresh process do something, to its end; `begins` is told its number before it does anything."""
+        self._send({"do": do, "waits": True, **told})
+        # The main thread's number is the process's (gettid(2)).
+        begins(self._receive()["ready"]["main"])
+        self._send({})
         return self._end()
 
     def count(self, do: str, **told: Any) -> tuple[End, list[Call]]:

@@ -4,18 +4,24 @@ at once and knows nothing of the ones before.
 It reads a JSON object a line from standard input: `do` names a function of this module, the rest are its arguments.
 With `waits` the forked process first says `ready` with the ids of its threads, so that they can be traced, and begins
 at the next line. At the end there is one line of JSON with `told` or `error`, and with `signal` where it was killed.
+
+Arguments are the names of plugins for stores elsewhere; without any, local destinations alone are known.
 """
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import ctypes
+import gc
 import json
 import os
+import pickle
 import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +30,7 @@ from lockgate.api import jobs as outside
 from lockgate.api.files import files as outside_files
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import registry_of
+from lockgate.errors import JobNotFound, UsageError
 from lockgate.model.layout import BOOKKEEPING, JOBS
 
 PR_SET_PTRACER = 0x59616D61
@@ -57,32 +64,84 @@ def write(
     return {"files": job.commit(receipts).files}
 
 
-def recover(url: str, job_id: str, undo: bool) -> dict[str, Any]:
-    """Finish or undo a job; no options are given, those that count are in its record."""
-    found = outside.recover(url, job_id, undo=True if undo else None, force=True, options=_plain())
-    return {"outcome": found[job_id].outcome}
-
-
-def abort(url: str, job_id: str) -> dict[str, Any]:
-    """Abort a job."""
-    outside.abort(url, job_id, options=_plain(), force=True)
+def set_up(url: str, options: dict[str, str], job_id: str) -> dict[str, Any]:
+    """Set a job up, and leave it to others."""
+    Job(url, _plain(**options), job_id=job_id, nonce=job_id).setup()
     return {}
 
 
-def collect_garbage(url: str) -> dict[str, Any]:
+def attempt(
+    url: str, files: dict[str, str], options: dict[str, str], job_id: str, number: int, aborts: Sequence[int] = ()
+) -> dict[str, Any]:
+    """An attempt at the only task of a job that another process has set up, after those that are known to be dead were
+    aborted; its receipt, in base64."""
+    job = Job(url, _plain(**options), job_id=job_id, nonce=job_id)
+    for dead in aborts:
+        job.task_attempt(0, dead).abort()
+    mine = job.task_attempt(0, number)
+    mine.setup()
+    for path in sorted(files):
+        with mine.open(f"{path}.{mine.tag}" if job.needs_tags else path) as file:
+            file.write(files[path].encode("latin-1"))
+    return {"receipt": base64.b64encode(pickle.dumps(mine.commit())).decode()}
+
+
+def commit(url: str, options: dict[str, str], job_id: str, receipts: Sequence[str]) -> dict[str, Any]:
+    """Commit a job that another process has set up."""
+    job = Job(url, _plain(**options), job_id=job_id, nonce=job_id)
+    held = [pickle.loads(base64.b64decode(each)) for each in receipts]  # this module has written it
+    return {"files": job.commit(held).files}
+
+
+def commit_found(url: str, job_id: str, options: dict[str, str]) -> dict[str, Any]:
+    """Commit what the tasks of another program's job have left."""
+    return {"files": outside.commit(url, job_id, options=_plain(**options), force=True).files}
+
+
+def recover(url: str, job_id: str, undo: bool, options: Mapping[str, str] = {}) -> dict[str, Any]:
+    """Finish or undo a job; no options of the job are given, those that count are in its record."""
+    found = outside.recover(url, job_id, undo=True if undo else None, force=True, options=_plain(**options))
+    return {"outcome": found[job_id].outcome}
+
+
+def abort(url: str, job_id: str, options: Mapping[str, str] = {}) -> dict[str, Any]:
+    """Abort a job."""
+    outside.abort(url, job_id, options=_plain(**options), force=True)
+    return {}
+
+
+def collect_garbage(url: str, options: Mapping[str, str] = {}) -> dict[str, Any]:
     """Collect garbage, with no patience for what may be alive."""
-    found = outside.collect_garbage(url, options=_plain(alive_seconds="0"))
+    now = {"alive_seconds": "0", "upload_alive_seconds": "0"}
+    found = outside.collect_garbage(url, options=_plain(**options, **now))
     return {"kept": [f"{each.path}: {each.action}, {each.why}" for each in found if each.action in ("kept", "failed")]}
 
 
-def verify(url: str) -> dict[str, Any]:
+def verify(url: str, options: Mapping[str, str] = {}) -> dict[str, Any]:
     """What `lockgate verify` finds."""
-    return {"findings": [str(finding) for finding in outside.verify(url, options=_plain()).findings]}
+    return {"findings": [str(finding) for finding in outside.verify(url, options=_plain(**options)).findings]}
 
 
-def read(url: str) -> dict[str, Any]:
+def read(url: str, options: Mapping[str, str] = {}) -> dict[str, Any]:
     """What a reader is told to read."""
-    return {"files": [file.path for file in outside_files(url, _plain()).files]}
+    return {"files": [file.path for file in outside_files(url, _plain(**options)).files]}
+
+
+def end(url: str, job_id: str, undo: bool, options: Mapping[str, str]) -> dict[str, Any]:
+    """All that others do about a job whose process died, in one process, since many do that in many: what a reader is
+    told first; its recovery, or abort where it had not begun its commit; garbage collection; what a reader is told
+    then, and what `lockgate verify` finds. Of a job that had committed, `too_late` is what the undoing was told."""
+    first, too_late = read(url, options)["files"], ""
+    try:
+        outcome = recover(url, job_id, undo, options)["outcome"]
+    except UsageError as error:
+        too_late = str(error)
+        outcome = recover(url, job_id, False, options)["outcome"]
+    if outcome in ("no trace", "not begun", "nothing"):
+        with contextlib.suppress(JobNotFound):
+            abort(url, job_id, options)
+    told = {"first": first, "outcome": outcome, "too_late": too_late}
+    return told | collect_garbage(url, options) | read(url, options) | verify(url, options)
 
 
 def delete_jobs(url: str) -> dict[str, Any]:
@@ -94,11 +153,25 @@ def delete_jobs(url: str) -> dict[str, Any]:
 
 def _plain(**options: Any) -> JobOptions:
     # No other store's plugin is loaded: a small process forks sooner.
-    return JobOptions.resolve({"durable": "false", "plugins_allow": "local"} | options)
+    return JobOptions.resolve({"durable": "false", "plugins_allow": ",".join(["local", *sys.argv[1:]])} | options)
 
 
 DO: dict[str, Callable[..., dict[str, Any]]] = {
-    function.__name__: function for function in (write, recover, abort, collect_garbage, verify, read, delete_jobs)
+    function.__name__: function
+    for function in (
+        write,
+        set_up,
+        attempt,
+        commit,
+        commit_found,
+        recover,
+        abort,
+        collect_garbage,
+        verify,
+        read,
+        end,
+        delete_jobs,
+    )
 }
 
 
@@ -146,6 +219,8 @@ def _read_line() -> bytes:
 def main() -> None:
     """Serve until standard input ends."""
     registry_of(_plain())
+    # What is there by now is never looked at for garbage, and so not copied by each fork (gc.freeze).
+    gc.freeze()
     while line := _read_line():
         sys.stdout.flush()
         child = os.fork()

@@ -88,11 +88,6 @@ class TcpFaultProxy(Steered, LoopServer):
         if self._outage is None or self._outage.done():
             self._outage = asyncio.get_running_loop().create_task(self._refuse_connections(seconds))
 
-    def cut_connections(self) -> None:
-        """Reset every open connection now."""
-        for connection in self._connections:
-            connection.cancel()
-
     async def _refuse_connections(self, seconds: float) -> None:
         assert self._listener is not None
         self._listener.close()

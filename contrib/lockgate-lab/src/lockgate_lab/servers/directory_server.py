@@ -13,16 +13,48 @@ from lockgate_lab.server_process import ServerProcess
 from lockgate_lab.servers.free_port import free_port
 
 
-class DirectoryServer(Startable):
-    """One server on a free loopback port, over a temporary directory; a context manager."""
+class DirectoryProcess(Startable):
+    """A process over a temporary directory, which goes when it is stopped; a context manager."""
 
     name: ClassVar[str]
     """What it is called in errors, and what its directory's name begins with."""
-    environment: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self) -> None:
         self._process: ServerProcess | None = None
         self._directory: tempfile.TemporaryDirectory[str] | None = None
+
+    def stop(self) -> None:
+        """End it and remove its directory."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+        if self._directory is not None:
+            self._directory.cleanup()
+            self._directory = None
+
+    @property
+    def directory(self) -> Path:
+        """Its directory, from `start` to `stop`."""
+        if self._directory is None:
+            raise RuntimeError(f"{self.name} is not running")
+        return Path(self._directory.name)
+
+    def _make_directory(self) -> Path:
+        """The directory, made if there is none yet. A process that was killed may write until after it is removed."""
+        if self._directory is None:
+            self._directory = tempfile.TemporaryDirectory(prefix=f"{self.name}-", ignore_cleanup_errors=True)
+        return self.directory
+
+    def _running(self) -> ServerProcess:
+        if self._process is None:
+            raise RuntimeError(f"{self.name} is not running")
+        return self._process
+
+
+class DirectoryServer(DirectoryProcess):
+    """One server on a free loopback port, over a temporary directory; a context manager."""
+
+    environment: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def fetch(self) -> Sequence[str]:
@@ -35,8 +67,7 @@ class DirectoryServer(Startable):
     def start(self) -> None:
         """Start it; raises MissingTool or ServerStartError."""
         command = self.fetch()
-        self._directory = tempfile.TemporaryDirectory(prefix=f"{self.name}-")
-        directory, port = Path(self._directory.name), free_port()
+        directory, port = self._make_directory(), free_port()
         self._process = ServerProcess.tethered(
             [*command, *self.arguments(port, directory)],
             port,
@@ -46,25 +77,7 @@ class DirectoryServer(Startable):
         )
         self._process.start()
 
-    def stop(self) -> None:
-        """End it."""
-        if self._process is not None:
-            self._process.stop()
-            self._process = None
-        if self._directory is not None:
-            self._directory.cleanup()
-            self._directory = None
-
     @property
     def url(self) -> str:
         """Where it listens."""
-        if self._process is None:
-            raise RuntimeError(f"{self.name} is not running")
-        return self._process.url
-
-    @property
-    def directory(self) -> Path:
-        """Its directory, while it runs."""
-        if self._directory is None:
-            raise RuntimeError(f"{self.name} is not running")
-        return Path(self._directory.name)
+        return self._running().url

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from lockgate_lab.lifecycle import Startable
 from lockgate_lab.server_process import ServerProcess
+from lockgate_lab.servers.directory_server import DirectoryProcess
 from lockgate_lab.servers.free_port import free_port
 from lockgate_lab.servers.hadoop_jars import java, mini_cluster_class_path
 
@@ -21,23 +20,22 @@ _OPENED = ("java.base/java.lang", "java.base/java.io", "java.base/java.util", "j
 START_TIMEOUT_S = 180.0
 
 
-class MiniHdfs(Startable):
+class MiniHdfs(DirectoryProcess):
     """An HDFS on free loopback ports; a context manager. Its data lives until `stop`."""
 
+    name = "minidfs"
+
     def __init__(self, configuration: Mapping[str, str] | None = None) -> None:
+        super().__init__()
         self.configuration = dict(configuration or {})
         self.namenode_port = free_port()
         self.http_port = free_port()
-        self._directory: tempfile.TemporaryDirectory[str] | None = None
-        self._process: ServerProcess | None = None
 
     def start(self) -> None:
         """Start it: empty the first time, with its data after `kill`; raises MissingTool or ServerStartError."""
         virtual_machine, class_path = java(), mini_cluster_class_path()
         is_new = self._directory is None
-        if self._directory is None:
-            self._directory = tempfile.TemporaryDirectory(prefix="minidfs-", ignore_cleanup_errors=True)
-        directory = Path(self._directory.name)
+        directory = self._make_directory()
         program = Path(__file__).with_name("MiniDfs.java")
         # One JVM among many tests: a small heap, and compilers and collectors that leave the processors to others.
         tuning = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
@@ -55,15 +53,6 @@ class MiniHdfs(Startable):
             working_directory=directory,
         )
         self._process.start()
-
-    def stop(self) -> None:
-        """End it and remove its data."""
-        if self._process is not None:
-            self._process.stop()
-            self._process = None
-        if self._directory is not None:
-            self._directory.cleanup()
-            self._directory = None
 
     def kill(self) -> None:
         """Kill it without warning (SIGKILL), as a machine that fails; `start` brings it back with its data."""
@@ -103,11 +92,6 @@ class MiniHdfs(Startable):
     def pid(self) -> int:
         """The id of the Java process."""
         return self._running().pid
-
-    def _running(self) -> ServerProcess:
-        if self._process is None:
-            raise RuntimeError("HDFS is not running")
-        return self._process
 
     def _command(self, line: str) -> None:
         answer = self._running().ask(line, timeout_s=START_TIMEOUT_S)

@@ -6,13 +6,12 @@ directory. `configuration_directory` is what a client's HADOOP_CONF_DIR names.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from lockgate_lab.lifecycle import Startable
 from lockgate_lab.server_process import ServerProcess
+from lockgate_lab.servers.directory_server import DirectoryProcess
 from lockgate_lab.servers.hadoop_jars import java, yarn_class_path
 
 _OPENED = ("java.base/java.lang", "java.base/java.io", "java.base/java.util")
@@ -23,20 +22,20 @@ _ADDRESSES = tuple(
 START_TIMEOUT_S = 180.0
 
 
-class MiniYarn(Startable):
+class MiniYarn(DirectoryProcess):
     """A YARN of one node on free loopback ports; a context manager. `default_fs` is the filesystem of its clients."""
 
+    name = "miniyarn"
+
     def __init__(self, default_fs: str, *, memory_mb: int = 4096) -> None:
+        super().__init__()
         self.default_fs = default_fs
         self.memory_mb = memory_mb
-        self._directory: tempfile.TemporaryDirectory[str] | None = None
-        self._process: ServerProcess | None = None
 
     def start(self) -> None:
         """Start it and wait for its node; raises MissingTool or ServerStartError."""
         virtual_machine, class_path = java(), yarn_class_path()
-        self._directory = tempfile.TemporaryDirectory(prefix="miniyarn-", ignore_cleanup_errors=True)
-        directory = Path(self._directory.name)
+        directory = self._make_directory()
         # The daemons take free ports, and say which.
         settings = dict.fromkeys(_ADDRESSES, "127.0.0.1:0") | {
             "fs.defaultFS": self.default_fs,
@@ -77,30 +76,15 @@ class MiniYarn(Startable):
         self._process.start()
         self._write_configuration({name: str(self._process.announcement[name]) for name in _ADDRESSES})
 
-    def stop(self) -> None:
-        """End it with its containers, and remove its directories."""
-        if self._process is not None:
-            self._process.stop()
-            self._process = None
-        if self._directory is not None:
-            self._directory.cleanup()
-            self._directory = None
-
     @property
     def configuration_directory(self) -> Path:
         """What HADOOP_CONF_DIR and YARN_CONF_DIR of a client are to name."""
-        return self._root / "conf"
+        return self.directory / "conf"
 
     @property
     def logs(self) -> Path:
         """Where containers write: `APPLICATION/CONTAINER/stdout` and `stderr`."""
-        return self._root / "logs"
-
-    @property
-    def _root(self) -> Path:
-        if self._directory is None:
-            raise RuntimeError("YARN is not running")
-        return Path(self._directory.name)
+        return self.directory / "logs"
 
     def _write_configuration(self, addresses: Mapping[str, str]) -> None:
         self.configuration_directory.mkdir()

@@ -1,0 +1,54 @@
+"""The jobs that are killed at each request to a remote store: by protocol, with what readers may see of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kill_cases import Files
+
+OLD: Files = {"p=0/a": "old a", "at the root": "old"}
+NEW: Files = {"p=0/n": "new n", "p=1/n": "new n of 1", "n": "new n at the root"}
+LATER: Files = {"p=9/later": "of a later job"}
+
+
+@dataclass(frozen=True)
+class AskedKind:
+    """A job of a protocol, on a store. `early`: what of it a listing may show before it has committed: nothing before
+    its record says that files move, what tasks have `committed`, or what they have `written`."""
+
+    protocol: str
+    store: str
+    early: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.protocol} on {self.store}"
+
+    @property
+    def told(self) -> dict[str, str]:
+        """The options of its job."""
+        unsafe = {"accept_unsafe": "true"} if self.early else {}
+        return {"protocol": self.protocol, **unsafe, **self.options}
+
+    @property
+    def rivals(self) -> bool:
+        """Whether further attempts at a task may be there beside the one that counts, as the protocol has it."""
+        return self.early == "written"
+
+    @property
+    def leaves_dead_attempts(self) -> bool:
+        """Whether a file stays whose task attempt saved nothing of it, as `direct` says of itself."""
+        return self.protocol == "direct"
+
+
+REMOTE = ("abfs", "gcs", "s3")
+
+ASKED_KINDS = [
+    *(AskedKind(name, store, "written") for name in ("direct", "stocator", "markers") for store in REMOTE),
+    *(AskedKind("emrfs", store, "committed") for store in REMOTE),
+    *(AskedKind("v2", store, "committed") for store in ("abfs", "gcs")),
+    AskedKind("v1", "abfs"),
+    AskedKind("hive", "abfs"),
+]
+"""By Lockgate's own tasks, where a store has what a protocol needs: v1 and hive real directories that are renamed as
+one act, v2 renames."""
