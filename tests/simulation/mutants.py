@@ -31,7 +31,7 @@ from lockgate.protocols.manifest import ManifestProtocol, protocol, task_commit
 from simworld import world
 from simworld.faults import Kind
 from simworld.features import Feature, scenario_of
-from simworld.scenario import Scenario, Visitor
+from simworld.scenario import Scenario, Visitor, changed
 from simworld.world import History, play
 
 
@@ -167,6 +167,10 @@ def _answered_late(scenario: Scenario) -> Scenario:
     return replace(scenario, store="tree", fault_kinds=(Kind.LATE,), fault_rate=0.05, faults_max=4)
 
 
+def _never(*arguments: Any, **named: Any) -> bool:
+    return False
+
+
 async def _nothing(*arguments: Any, **named: Any) -> None:
     return None
 
@@ -189,7 +193,7 @@ FAILING = _faults("unavailable", "crash before", "crash after")
 def the_fence_is_removed() -> Iterator[None]:
     """A version of the commit record is written whatever is there, so two drivers both hold the job."""
 
-    async def create_once(self: RecordLog, path: str, record: Any) -> None:
+    async def create_once(self: RecordLog, path: str, record: Any, *, in_few: bool) -> None:
         await self._run.store.write_file(path, encode_record(record))
 
     with patch.object(RecordLog, "_create_once", create_once):
@@ -221,6 +225,32 @@ def a_lost_answer_counts_as_renamed() -> Iterator[None]:
         yield
 
 
+def _undone_as_it_is_about_to_publish(scenario: Scenario) -> Scenario:
+    """One driver, which may sleep through the undoing of its job, on a store that makes missing directories of what is
+    written there in one request."""
+    chosen = changed(changed(scenario.jobs[0].options, txn_id=""), mark_success=True)
+    job = replace(scenario.jobs[0], options=chosen, start=0.0)
+    return replace(
+        scenario,
+        store="tree",
+        jobs=(job,),
+        visitors=(Visitor("undo", 0, 400.0),),
+        fault_kinds=(Kind.SLEEP_BEFORE,),
+        fault_rate=0.05,
+        faults_max=3,
+        sleep_seconds_max=5000.0,
+        settle_before_sleepers_wake=True,
+    )
+
+
+@mutant("complete", "continuity", "undoable", "fenced", "told right", shape=_undone_as_it_is_about_to_publish)
+def a_version_that_makes_its_directory_is_not_looked_after() -> Iterator[None]:
+    """A driver that slept until its job was undone brings its directory back with a version of the record, and goes
+    on."""
+    with patch.object(RecordLog, "_check_head", _nothing), patch.object(ManifestProtocol, "waits_early", _never):
+        yield
+
+
 @mutant("undoable", wants=REPLACING)
 def the_set_aside_list_is_written_after_the_move() -> Iterator[None]:
     """What is set aside is written down when it has been moved already."""
@@ -239,7 +269,7 @@ def the_set_aside_list_is_written_after_the_move() -> Iterator[None]:
         await move_files.move_files(run, plan, log.nonce)
         if plan.set_aside:
             await replaced_lists.write_replaced(run, plan, log.nonce)
-        return await summaries.write_file_list(run, plan)
+        return await summaries.write_file_list(run, plan), None
 
     with patch.object(job_commit, "_move", move):
         yield

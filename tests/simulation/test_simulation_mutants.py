@@ -9,6 +9,7 @@ import mutants_directories  # noqa: F401
 import mutants_mended  # noqa: F401
 import mutants_movers  # noqa: F401
 import mutants_museum  # noqa: F401
+import mutants_parts  # noqa: F401
 import pytest
 from mutants import MUTANTS, Mutant, hunt, seeds_of
 from mutants_table import DOCS, updated

@@ -19,17 +19,20 @@ from simworld.faults import CRASHES, SLEEPS, Kind
 from simworld.scenario import (
     ACTS,
     MOMENTS,
+    POLICIES,
     AttemptPlan,
     JobPlan,
     Person,
+    Place,
     Scenario,
     Stranger,
     Visitor,
     changed,
+    draw_job,
     draw_scenario,
     options_on,
 )
-from simworld.store import BUCKET, COPYING, NAMES, VERSIONED, profile_of
+from simworld.store import BUCKET, COPYING, NAMES, PROFILES, VERSIONED, profile_of
 
 
 class Feature(StrEnum):
@@ -49,11 +52,12 @@ class Feature(StrEnum):
     UPLOADS = "uploads instead of renames"
     PEOPLE = "people who edit in place"
     DIRECTORIES = "directories set aside whole"
+    PARTS = "parts in other locations"
     FINISHING = "recovery finishes what it can"
 
 
-ON: frozenset[Feature] = frozenset(Feature)
-"""What random histories have."""
+ON: frozenset[Feature] = frozenset(Feature) - {Feature.PARTS}
+"""What random histories have. Parts, of which each place has judges of its own, have tests of their own."""
 
 
 def scenario_of(seed: int, features: Iterable[Feature] = ON, *, surely: bool = False) -> Scenario:
@@ -412,6 +416,92 @@ def _directories(scenario: Scenario, random: Random) -> Scenario:
     return replace(scenario, before=before, jobs=tuple(jobs), people=people, renames_away=True)
 
 
+def _parts(scenario: Scenario, random: Random) -> Scenario:
+    """Jobs have parts elsewhere, on stores of one kind or of several, with rivals, and people who come by there. (Not
+    of further attempts at a job, nor of one that is run again: Spark's own writers, which have parts, know neither.)"""
+    unlike = any(job.attempt_of or job.again_of for job in scenario.jobs) or scenario.strangers or scenario.movers
+    if _shares_an_id(scenario) or unlike or scenario.store not in PROFILES:
+        return scenario
+    chance = random.random
+    jobs = tuple(replace(job, with_receipts=job.with_receipts or chance() < 0.9) for job in scenario.jobs)
+    divided = [job for number, job in enumerate(jobs) if number == 0 or chance() < 0.4]
+    names = ("one", "two")[: random.choice((1, 1, 2))]
+    places = tuple(_place(scenario, random, name, divided) for name in names)
+    return replace(scenario, jobs=jobs, places=places)
+
+
+def _tidiers(random: Random, start: float) -> tuple[Stranger, ...]:
+    """Somebody who deletes the directories of jobs, or their records: often while the driver that began at `start` is
+    at its commit, or when it has died."""
+    at = start + random.choice((0.0, 5.0, 5.0, 5.0, 10.0, 30.0, 2_500.0))
+    only_records, turns = random.random() < 0.5, random.randrange(100)
+    return (Stranger(at, (), aborts=True, tidies=True, only_records=only_records, turns=turns),)
+
+
+def _place(scenario: Scenario, random: Random, name: str, divided: list[JobPlan]) -> Place:
+    """A location, what is there, which parts it has, and who else is at work there."""
+    chance = random.random
+    before = {}
+    for path in ("old", "deep/old b", "p=1/old", "part-0.parquet"):
+        if chance() < 0.4:
+            before[path] = same_bytes(path) if chance() < 0.2 else f"before|{name}|{path}".encode()
+    here = [job for job in divided if chance() < 0.8] or divided[:1]
+    policies = {job.run: random.choice(("replace", "replace", "append", "append", "fail")) for job in here}
+    targets: dict[tuple[str, int, int], tuple[str, ...]] = {}
+    for job in here:
+        for plan in job.attempts:
+            own = tuple(
+                f"{directory}{job.run if chance() < 0.7 else 'j'}t{plan.task}{end}"
+                for directory, end in (("", ""), ("deep/", " b"), ("", "-2"))
+                if chance() < 0.4
+            )
+            first = targets.get((job.run, plan.task, 0))
+            targets[job.run, plan.task, plan.attempt] = first if first is not None and chance() < 0.6 else own
+    replacing = [job.run for job in here if policies[job.run] == "replace"]
+    rivals = tuple(
+        replace(
+            draw_job(random, number, random.choice(POLICIES), same_transaction=False, same_id=False),
+            run=f"{name}-rival{number}",
+            job_id=f"rival-{name}{number}",
+        )
+        for number in range(random.choice((0, 0, 1)))
+    )
+    visitors = tuple(
+        Visitor(
+            random.choice(("recover", "finish", "undo", "abort", "gc")),
+            random.randrange(len(rivals) + len(here)),
+            random.choice((0.0, 1.0, 30.0, 200.0, 4_000.0)) * chance(),
+            force=chance() < 0.8,
+        )
+        for _ in range(random.choice((0, 0, 1, 1, 2)))
+    )
+    there = replace(
+        scenario,
+        store=scenario.store if chance() < 0.5 else random.choice(tuple(PROFILES)),
+        before=before,
+        marked_before=bool(before) and chance() < 0.4,
+        jobs=rivals,
+        visitors=visitors,
+        strangers=_tidiers(random, divided[0].start) if chance() < 0.15 else (),
+        people=(),
+        forgets=False,
+        operators_call_it=0,
+        judges_finishing=True,
+    )
+    calls_it = {(run, task): 1 for run, task, _ in targets if chance() < 0.2}
+    declared = frozenset(run for run in replacing if chance() < 0.4)
+    return Place(name, there, policies, targets, declared, calls_it, is_told_apart=chance() < 0.9)
+
+
+WITH_PARTS = ON - {Feature.UPLOADS, Feature.COPIES, Feature.STRANGERS, Feature.TIDYING, Feature.ATTEMPTS, Feature.AGAIN}
+"""What histories may have beside parts."""
+
+
+def scenario_with_parts(seed: int) -> Scenario:
+    """The scenario of a seed, its jobs with parts elsewhere; a few have none, where two jobs share an id."""
+    return _parts(scenario_of(seed, WITH_PARTS), Random(f"{Feature.PARTS.value} {seed}"))
+
+
 def scenario_on_a_bucket(seed: int) -> Scenario:
     """The scenario of a seed as it is on the other stores, taken to a bucket."""
     return _uploads(scenario_of(seed, ON - {Feature.UPLOADS}), Random(f"{Feature.UPLOADS.value} {seed}"))
@@ -437,4 +527,5 @@ _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.UPLOADS: (0.15, _uploads),
     Feature.PEOPLE: (0.15, _people),
     Feature.DIRECTORIES: (0.2, _directories),
+    Feature.PARTS: (0.1, _parts),
 }

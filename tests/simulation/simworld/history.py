@@ -8,7 +8,7 @@ from typing import Any
 
 from lockgate.model.files import FileStatus, NotRenamed, Rename, Renamed, Unknown
 
-from simworld.scenario import JobPlan, Scenario
+from simworld.scenario import JobPlan, Place, Scenario
 from simworld.world import History
 
 
@@ -29,6 +29,8 @@ def render(history: History) -> str:
     lines += [f"  visitor {visitor}" for visitor in scenario.visitors]
     lines += [f"  {stranger}" for stranger in scenario.strangers]
     lines += [f"  {person}" for person in scenario.people]
+    for place in scenario.places:
+        lines += _place(place)
     lines.append(f"  chance  {_chance(scenario)}")
     lines += ["", *_lines(history), ""]
     lines += [f"{'VIOLATED' if history.violations else 'no violation'}"]
@@ -53,8 +55,21 @@ def _job(job: JobPlan) -> list[str]:
     return lines
 
 
+def _place(place: Place) -> list[str]:
+    there = place.scenario
+    lines = [
+        f"  {place.name}    store {there.store}, parts {dict(place.policies)}, declared {sorted(place.declared)}, "
+        f"by its second name {sorted(each for each, number in place.calls_it.items() if number)}"
+        + ("" if place.is_told_apart else ", and nobody can tell")
+    ]
+    lines += [f"    before  {path} = {content.decode()}" for path, content in there.before.items()]
+    lines += [f"    {attempt} writes {targets}" for attempt, targets in place.targets.items()]
+    lines += [f"  {line}" for job in there.jobs for line in _job(job)]
+    return lines + [f"    visitor {visitor}" for visitor in there.visitors]
+
+
 def _chance(scenario: Scenario) -> str:
-    skipped = {"store", "before", "marked_before", "jobs", "visitors", "strangers", "people"}
+    skipped = {"store", "before", "marked_before", "jobs", "visitors", "strangers", "people", "places"}
     shown = {
         spec.name: getattr(scenario, spec.name) for spec in dataclasses.fields(scenario) if spec.name not in skipped
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from lockgate.model.layout import JobLayout
@@ -105,6 +105,8 @@ class Stranger:
     aborts: bool = False
     tidies: bool = False
     only_records: bool = False
+    turns: int = 0
+    """How many turns of others it waits for, once its time has come."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,29 @@ class Scenario:
     """After so many seconds the driver renames the files itself, while its movers may be at work; 0: never."""
     judges_finishing: bool = False
     """What recovery could finish, it must finish, and what anybody is told must be so."""
+    readers: int = 0
+    """So many actors ask again and again which files count (`lockgate.files`)."""
+    places: tuple[Place, ...] = ()
+    """Locations elsewhere, where jobs have parts."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A location beside the destination: its store, what is there before, its own jobs, which are rivals of the parts
+    that jobs of the destination have there, and who comes by: `visitors` count those jobs with parts after its own."""
+
+    name: str
+    scenario: Scenario
+    policies: Mapping[str, str]
+    """The policy of each part, by the run of its job."""
+    targets: Mapping[tuple[str, int, int], tuple[str, ...]]
+    """What task attempts write there, by run, task and attempt."""
+    declared: frozenset[str] = frozenset()
+    """The runs whose drivers declare it, since they replace what is there whether or not a task writes there."""
+    calls_it: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """By which of its names a task knows it."""
+    is_told_apart: bool = True
+    """Whether its store can tell that its names are of one place."""
 
 
 _OPTIONS: dict[tuple[tuple[str, object], ...], JobOptions] = {}
@@ -230,7 +255,7 @@ def draw_scenario(random: Random) -> Scenario:
     for number in range(count):
         if chance() < 0.5:
             policy = random.choice(POLICIES)
-        jobs.append(_draw_job(random, number, policy, same_transaction=same_transaction, same_id=same_id))
+        jobs.append(draw_job(random, number, policy, same_transaction=same_transaction, same_id=same_id))
     kinds = [kind for kind in Kind if chance() < 0.45]
     if same_id:
         # An id used again after its first job is over is a mistake that nobody can notice; here both are alive.
@@ -265,7 +290,8 @@ def draw_scenario(random: Random) -> Scenario:
     )
 
 
-def _draw_job(random: Random, number: int, policy: str, *, same_transaction: bool, same_id: bool) -> JobPlan:
+def draw_job(random: Random, number: int, policy: str, *, same_transaction: bool, same_id: bool) -> JobPlan:
+    """One job, its tasks and its driver's ways."""
     chance = random.random
     tasks = random.choice((1, 1, 2, 3))
     # Most jobs of one history meet in the same few partitions and under the same names, some do not.

@@ -36,7 +36,7 @@ from lockgate.model.files import (
     RenameOutcome,
     Unknown,
 )
-from lockgate.model.layout import doomed, is_kept_uploads, kept_uploads
+from lockgate.model.layout import doomed, is_kept_uploads, kept_uploads, location_digest
 from lockgate.model.uploads import (
     BegunUpload,
     Completed,
@@ -79,7 +79,8 @@ _DIRECTORIES = frozenset({Capability.REAL_DIRECTORIES, Capability.ATOMIC_DIRECTO
 @dataclass(frozen=True)
 class StoreProfile:
     """What kind of store is simulated. `remote`: answers can be lost, requests throttled and done late.
-    `data_makes_directories`: a task attempt's data brings back directories that are gone."""
+    `data_makes_directories`: a task attempt's data brings back directories that are gone, and so does a version of the
+    record of a driver that goes on (`create_then_look`)."""
 
     name: str
     capabilities: frozenset[Capability]
@@ -120,7 +121,11 @@ PROFILES = {
             _BASE
             | {Capability.UNIQUE_IDENTITY}
             | _DIRECTORIES
-            | {Capability.CONSTANT_TIME_DIRECTORY_DELETE, Capability.PINNED_SOURCE},
+            | {
+                Capability.CONSTANT_TIME_DIRECTORY_DELETE,
+                Capability.PINNED_SOURCE,
+                Capability.CONDITIONAL_WRITE,
+            },
             data_makes_directories=True,
         ),
         StoreProfile("hdfs", _BASE | _DIRECTORIES | {Capability.CONSTANT_TIME_DIRECTORY_DELETE}),
@@ -220,6 +225,8 @@ class Ether:
     reads_at_once_max: int = 0
     split_listings: bool = False
     renames_away: bool = False
+    renamed_away: int = 0
+    """How many trees have been renamed away: no two to one name."""
     completed: dict[str, float] = field(default_factory=dict)
     """When each deferred upload was completed, by its token."""
     saw_look: Callable[[str, str], None] = lambda actor, path: None
@@ -542,7 +549,8 @@ class SimulatedStore(Store):
         """The local store's way: what is written by the old path from now on is refused."""
         if path not in self._disk.directories:
             return path
-        away = doomed(path, f"{len(self.ether.trace):x}")
+        self.ether.renamed_away += 1
+        away = doomed(path, f"{self.ether.renamed_away:x}")
         self._disk.move_directory(self.actor.name, path, away)
         return away
 
@@ -657,20 +665,28 @@ class SimulatedStore(Store):
                 await self._between(fault, index, "read")
             stored = self._disk.files.get(path)
             contents.append(None if stored is None else stored.content[: bytes_max + 1])
-        self.ether.reads_at_once_max = max(self.ether.reads_at_once_max, len(paths))
+        manifests = sum(location_digest(path) is None for path in paths)  # declarations are one line each
+        self.ether.reads_at_once_max = max(self.ether.reads_at_once_max, manifests)
         await self._end(fault, "read", paths, contents)
         return contents
 
     async def create_file(self, path: str, content: bytes) -> FileStatus:
         return await self._write("create", path, content, replace=False)
 
+    async def create_then_look(self, path: str, content: bytes) -> FileStatus:
+        return await self._write("create", path, content, replace=False, makes_directories=True)
+
     async def write_file(self, path: str, content: bytes) -> FileStatus:
         return await self._write("write", path, content, replace=True)
 
-    async def _write(self, operation: str, path: str, content: bytes, *, replace: bool) -> FileStatus:
+    async def _write(
+        self, operation: str, path: str, content: bytes, *, replace: bool, makes_directories: bool = False
+    ) -> FileStatus:
         fault = await self._begin(operation, path)
 
         def effect() -> FileStatus:
+            if makes_directories and self.ether.profile.data_makes_directories:
+                self._make(parent_of(path), "")
             return self._put(path, content, replace=replace)
 
         self._lost(fault, operation, path, effect)

@@ -20,7 +20,7 @@ from lockgate.engine.record.transactions import forget_outcomes
 from lockgate.engine.recovery.collect_garbage import collect_garbage
 from lockgate.engine.recovery.recover import Recovery, recover_job
 from lockgate.engine.run.hooks import CleanupPlan
-from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.job_run import JobRun, OpenStore
 from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.runtime import Event, Runtime
 from lockgate.engine.run.store import Store
@@ -42,7 +42,7 @@ from lockgate.model.receipt import Receipt
 from lockgate.model.record import Holder
 from lockgate.model.summary import CommittedFile, FileList, LockgateSummary, Summary, encode_summary
 from lockgate.model.uploads import tag_of
-from lockgate.model.urls import parent_of
+from lockgate.model.urls import StoreUrl, parent_of
 from lockgate.plugins.builtin.conflict_policies import lockgate_resolve_conflicts
 from lockgate.plugins.builtin.file_validation import lockgate_validate_file
 from lockgate.plugins.builtin.job_cleanup import lockgate_cleanup
@@ -67,6 +67,7 @@ from simworld.features import same_bytes, scenario_of
 from simworld.judges import MOMENT, Before, Edited, Judges, Violation, Written
 from simworld.movers import Movers
 from simworld.people import act
+from simworld.readers import read_again_and_again
 from simworld.scenario import AttemptPlan, JobPlan, Person, Scenario, Stranger, Visitor, changed, options
 from simworld.store import NAMES, Actor, Ether, SimulatedStore, profile_of, proof_of_copy, turn
 from simworld.strangers import commit_or_abort
@@ -180,13 +181,28 @@ async def _elsewhere(url: str) -> Store:
 class World:
     """The simulated world of one history."""
 
+    prefix: str = ""
+    """How the names of those begin who come here, and are in no plan by name."""
+    names: Sequence[StoreUrl] = NAMES
+    """What the destination is called."""
+
     def __init__(
-        self, seed: int, scenario: Scenario, faults: Faults | None = None, judges: type[Judges] = Judges
+        self,
+        seed: int,
+        scenario: Scenario,
+        faults: Faults | None = None,
+        judges: type[Judges] = Judges,
+        beside: World | None = None,
     ) -> None:
+        """`beside`: another destination of the same world, with the same time and the same actors."""
         self.seed = seed
         self.scenario = scenario
         random = Random(seed)
-        self.loop = simulated_loop(Random(random.getrandbits(64)), scenario.stickiness, scenario.hurry)
+        self.loop = (
+            simulated_loop(Random(random.getrandbits(64)), scenario.stickiness, scenario.hurry)
+            if beside is None
+            else beside.loop
+        )
         self.judges = judges()
         self.judges.stop = self._halt
         self.judges.is_at_work = self._is_at_work
@@ -223,8 +239,8 @@ class World:
             renames_away=scenario.renames_away,
         )
         self.random = random
-        self.actors: dict[str, Actor] = {}
-        self.tasks: list[asyncio.Task[Any]] = []
+        self.actors: dict[str, Actor] = {} if beside is None else beside.actors
+        self.tasks: list[asyncio.Task[Any]] = [] if beside is None else beside.tasks
         self.wake_by = WAKE_BY * (5 if scenario.seconds_per_rename else 1)
         self.markers: dict[str, str] = {}
         self.begun: dict[str, float] = {}
@@ -235,7 +251,7 @@ class World:
         """The ids of jobs that a visitor has undone."""
         self.attempting: dict[str, set[str]] = {}
         """The task attempts of each run that have not come to an end."""
-        self.told: list[str] = []
+        self.told: list[str] = [] if beside is None else beside.told
         self.waiting: list[tuple[list[int], Person, asyncio.Future[str]]] = []
         """The people who wait for something to happen, and how often it must."""
         self.judges.happened = self._happened
@@ -301,21 +317,32 @@ class World:
         return JobRun(
             layout=layout,
             options=job.options if job else self._operators_options(alive_seconds),
-            store=SimulatedStore(
-                self.ether,
+            store=self.connect(
                 actor,
-                url=NAMES[calls_it],
+                self.names[calls_it % len(self.names)],
                 shows_identities=shows_identities,
                 # A task renames one manifest: only those who move many files take long.
                 seconds_per_rename=0.0 if attempt else scenario.seconds_per_rename,
             ),
             hooks=HOOKS,
             runtime=runtime,
-            open_store=_elsewhere,
+            open_store=self.opener(actor),
             marker=marker,
             task_attempt_id=attempt,
             movers=Movers(self, actor, job, marker) if job and scenario.movers and not attempt else None,
         )
+
+    def connect(
+        self, actor: Actor, url: StoreUrl, *, shows_identities: bool = True, seconds_per_rename: float = 0.0
+    ) -> SimulatedStore:
+        """One process's connection to the store."""
+        return SimulatedStore(
+            self.ether, actor, url=url, shows_identities=shows_identities, seconds_per_rename=seconds_per_rename
+        )
+
+    def opener(self, actor: Actor) -> OpenStore:
+        """By what a process opens stores elsewhere."""
+        return _elsewhere
 
     def _operators_options(self, alive_seconds: float) -> JobOptions:
         protocol = self.ether.profile.protocol
@@ -376,6 +403,8 @@ class World:
                 self.tell(actor, f"setup refused: {error.what}")
                 return
         self.set_up.add(job.run)
+        if not await self._set_up_elsewhere(job, actor, run):
+            return
         if job.takes_over and not await self._take_over_tasks(job, actor, run):
             return
         for plan in job.attempts:
@@ -389,6 +418,10 @@ class World:
             twin = self.actor(f"{job.run}.twin", *self.judges.allowed.get(actor.name, ()))
             self.start(twin, self._drive_late(job, twin, job.twin))
         await self._finish(job, actor, run)
+
+    async def _set_up_elsewhere(self, job: JobPlan, actor: Actor, run: JobRun) -> bool:
+        """What a driver sets up beside its job, in other places; False: it was refused."""
+        return True
 
     async def _is_undone(self, job: JobPlan) -> bool:
         """Wait until somebody has undone the job, and its tasks are over, as whoever runs it again must see to; False:
@@ -465,7 +498,7 @@ class World:
             _raise_mistake(error)
             self.tell(actor, f"commit: {type(error).__name__}: {error.what}")
             if self.scenario.judges_finishing:
-                judge_commit_error(judges, actor, began, self._looked_at(actor.name, job.job_id), job.job_id, error)
+                self._judge_commit_error(job, actor, began, error)
             definite = isinstance(error, CommitFailed | CommitRefused)
             if definite and judges.committers.get(job.job_id) == actor.name and not job.commits_twice:
                 judges.accuse("told right", f"{actor.name} committed and was told {type(error).__name__}: {error.what}")
@@ -480,6 +513,10 @@ class World:
             judges.accuse("told right", f"{actor.name} was told that {summary.job_id} is committed")
         if not job.options.txn_id and summary.job_id != job.job_id:
             judges.accuse("told right", f"{actor.name} got the summary of {summary.job_id}")
+
+    def _judge_commit_error(self, job: JobPlan, actor: Actor, began: float, error: LockgateError) -> None:
+        looked = self._looked_at(actor.name, job.job_id)
+        judge_commit_error(self.judges, actor, began, looked, job.job_id, error)
 
     async def _give_up(self, actor: Actor, run: JobRun, why: str) -> None:
         try:
@@ -660,8 +697,12 @@ class World:
         is_over = any(ended.directory == layout.job_id for ended in self.judges.ended)
         return job is None or job.record is not None or job.robbed or is_over
 
+    def visited(self, visitor: Visitor) -> JobPlan:
+        """The job that somebody comes for."""
+        return self.scenario.jobs[visitor.job]
+
     async def _visit(self, visitor: Visitor, actor: Actor) -> None:
-        job = self.scenario.jobs[visitor.job]
+        job = self.visited(visitor)
         await asyncio.sleep(visitor.at)
         layout = job.layout
         run = self.run_of(actor, job, layout, calls_it=visitor.calls_it)
@@ -692,6 +733,8 @@ class World:
 
     async def _meddle(self, stranger: Stranger, actor: Actor) -> None:
         await asyncio.sleep(stranger.at)
+        for _ in range(stranger.turns):
+            await turn()
         await commit_or_abort(self.ether, actor.name, stranger)
 
     def _happened(self, moment: str, path: str) -> None:
@@ -736,11 +779,14 @@ class World:
         if actor.name == LAST and self.scenario.judges_finishing:
             judge_garbage(self.judges, actor.name, garbage)
 
+    def _why_finishable(self, layout: JobLayout) -> str:
+        return why_finishable(self.judges, layout)
+
     async def _settle_job(self, actor: Actor, layout: JobLayout, undo: bool | None) -> None:
         run = self.run_of(actor, None, layout, calls_it=self.scenario.operators_call_it)
         must = ""
         if actor.name == LAST and not undo and self.scenario.judges_finishing:
-            must = why_finishable(self.judges, layout)
+            must = self._why_finishable(layout)
         touched = len(self.told_of_people())
         outcome: str = ""
         try:
@@ -784,8 +830,8 @@ class World:
 
     # The run.
 
-    def play(self) -> History:
-        """Run the history to its end and judge it."""
+    def begin(self) -> None:
+        """Let everybody begin who is in the scenario."""
         HOOKS.used = frozenset(job.options.protocol for job in self.scenario.jobs)
         for job in self.scenario.jobs:
             self.markers[job.run] = self.markers.get(job.again_of) or f"{self.random.getrandbits(64):016x}"
@@ -798,18 +844,25 @@ class World:
             actor = self.actor(f"{job.run}.driver", job.job_id, *together)
             self.start(actor, self.drive(job, actor))
         for number, visitor in enumerate(self.scenario.visitors):
-            job = self.scenario.jobs[visitor.job]
+            job = self.visited(visitor)
             gc = visitor.errand == "gc"
-            actor = self.actor(f"visitor{number}", *(() if gc else (job.job_id, *together)))
+            actor = self.actor(f"{self.prefix}visitor{number}", *(() if gc else (job.job_id, *together)))
             self.start(actor, self._visit(visitor, actor))
         for number, stranger in enumerate(self.scenario.strangers):
-            actor = self.actor(f"stranger{number}")
+            actor = self.actor(f"{self.prefix}stranger{number}")
             self.judges.strangers.add(actor.name)
             self.start(actor, self._meddle(stranger, actor))
         for number, person in enumerate(self.scenario.people):
-            actor = self.actor(f"person{number}")
+            actor = self.actor(f"{self.prefix}person{number}")
             self.judges.people |= {actor.name, MOVER}
             self.start(actor, self._change(person, actor))
+        for number in range(self.scenario.readers):
+            actor = self.actor(f"reader{number}")
+            self.start(actor, read_again_and_again(self, actor, Random(f"reader {number} {self.seed}")))
+
+    def play(self) -> History:
+        """Run the history to its end and judge it."""
+        self.begin()
         if self.scenario.settle_before_sleepers_wake:
             self._until(SETTLE_AT)
             self._settle_now("operator")
@@ -824,12 +877,15 @@ class World:
             self._forget()
         self._settle_now(LAST)
         if not self.judges.violations:
-            self.judges.judge_end(settled=True)
+            self._judge_end()
             self._repeat_transactions("last repetition")
             window = max(job.options.requests_in_flight for job in self.scenario.jobs)
             if self.ether.reads_at_once_max > window:
                 self.judges.accuse("bounded", f"{self.ether.reads_at_once_max} manifests read at once, of {window}")
         return self._ended()
+
+    def _judge_end(self) -> None:
+        self.judges.judge_end(settled=True)
 
     def _introduce(self, job: JobPlan) -> None:
         """Let the judges know whose job a run is of, before any of its receipts comes in."""
@@ -945,4 +1001,8 @@ def play(
     """Play the history of a seed."""
     if scenario is None:
         scenario = scenario_of(seed)
+    if scenario.places:
+        from simworld.parts import PartsWorld  # it is made of this module's
+
+        return PartsWorld(seed, scenario, faults).play()
     return World(seed, scenario, faults, judges).play()

@@ -1,0 +1,121 @@
+"""Readers that ask which files count, as `lockgate.files` does, while jobs are at work; and the judge of their answers.
+
+An answer is no snapshot. So it is held to what was so from its first request to its last:
+
+- **complete**: a file that counted all that time, and that no job was to replace, is named.
+- **exclusive**: a file of a job that was open all that time is not, if anything said whose it is: a manifest that names
+  it, or its own name (`markers`); with `stocator` no file is that its job has not committed. What nothing tells of, as
+  files of attempts of `direct` that have saved nothing, may be named, but not as listed, and there is a doubt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+from lockgate.engine.inspection.list_files import TableFiles, list_files
+from lockgate.model.errors import LockgateError
+from lockgate.model.layout import JOBS, JobLayout
+
+from simworld.disk import Stored
+from simworld.judges import Before, JobTruth, Judges, Written, is_internal
+from simworld.store import Actor, turn
+
+if TYPE_CHECKING:
+    from simworld.world import World
+
+READS = 5
+TURNS_MAX = 120
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What is so at one moment: what readers see, which of that counts, which jobs are open, which files are named by
+    manifests."""
+
+    seen: dict[str, Stored]
+    counts: dict[str, Stored]
+    open_jobs: dict[str, JobTruth]
+    named: frozenset[Written]
+
+
+def sight_of(judges: Judges) -> Sight:
+    """What is so now."""
+    seen = {path: stored for path, stored in judges.disk.files.items() if path != "_SUCCESS" and not is_internal(path)}
+    return Sight(
+        seen,
+        {path: stored for path, stored in seen.items() if _counts(judges, path, stored)},
+        {job_id: job for job_id, job in judges.jobs.items() if _is_open(judges, job)},
+        frozenset(label for labels in judges.saved.values() for label in labels),
+    )
+
+
+def _counts(judges: Judges, path: str, stored: Stored) -> bool:
+    if isinstance(stored.label, Before):
+        return path in judges.expected
+    return any(job.committed and job.owns(path, stored) for job in (*judges.ended, *judges.jobs.values()))
+
+
+def _is_open(judges: Judges, job: JobTruth) -> bool:
+    """Whether a job is known, and not on its way out: its marker is there."""
+    below = f"{JOBS}/{job.directory}/"
+    there = any(path.startswith(below) and path.endswith("/job.json") for path in judges.disk.files)
+    return there and not job.committed and not job.over and not job.robbed
+
+
+async def read_again_and_again(world: World, actor: Actor, random: Random) -> None:
+    """Ask at moments of chance: some turns of others later, or some time."""
+    for _ in range(READS):
+        if random.random() < 0.6:
+            for _ in range(random.randrange(TURNS_MAX)):
+                await turn()
+        else:
+            await asyncio.sleep(random.choice((0.0, 5.0, 20.0, 500.0)) * random.random())
+        run = world.run_of(actor, None, JobLayout("nobody"))
+        before = sight_of(world.judges)
+        try:
+            answer = await list_files(run)
+        except LockgateError as error:
+            world.tell(actor, f"cannot read: {type(error).__name__}: {error.what}")
+            continue
+        protocols = {job.job_id: job.options.protocol for job in world.scenario.jobs}
+        world.tell(actor, f"reads {[file.path for file in answer.files]}, left out {sorted(answer.left_out)}")
+        judge_answer(world.judges, actor.name, protocols, answer, before)
+
+
+def judge_answer(judges: Judges, reader: str, protocols: dict[str, str], answer: TableFiles, before: Sight) -> None:
+    """Somebody was told which files count; what was so when they began to ask is `before`."""
+    now = sight_of(judges)
+    given = {file.path: file for file in answer.files}
+    known = (*judges.ended, *judges.jobs.values())
+    replaced = {path for job in known for path in job.set_aside}
+    # A job that replaces files by ones of the same names, and the same content, cannot be told from what it replaces.
+    unsure = {label.target for label in before.named | now.named if not _has_committed(judges, label)}
+    for path, stored in before.counts.items():
+        if now.counts.get(path) is stored and path not in replaced | unsure and path not in given:
+            judges.accuse("complete", f"{reader} was not told of {path}: {answer.left_out.get(path, 'not there')}")
+            return
+    for path, file in given.items():
+        there = now.seen.get(path)
+        if there is None or before.seen.get(path, there) is not there or not isinstance(there.label, Written):
+            continue
+        label = there.label
+        if path in now.counts or any(job.committed and job.files.get(path) == there.content for job in known):
+            continue
+        job_id = judges.id_of_run[label.run]
+        was_open = job_id in before.open_jobs and before.open_jobs[job_id] is now.open_jobs.get(job_id)
+        protocol = judges.protocols[protocols[job_id]]
+        is_told = protocol.announces_files or label in before.named & now.named
+        if (was_open and is_told) or protocol.name == "stocator":
+            judges.accuse("exclusive", f"{reader} was told that {path} of {label} counts")
+        elif file.listed:
+            judges.accuse("exclusive", f"{reader} was told that {path} of {label} is listed")
+        elif not answer.doubts:
+            judges.accuse("told right", f"{reader} was told that {path} of {label} counts, beyond doubt")
+
+
+def _has_committed(judges: Judges, label: Written) -> bool:
+    known = (*judges.ended, *judges.jobs.values())
+    return any(job.committed and job.owners.get(label.target) == label for job in known)

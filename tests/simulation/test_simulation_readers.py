@@ -1,0 +1,233 @@
+"""Readers ask which files count while jobs are at work, by whatever protocol; and ids of jobs are used again."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+import test_simulation_in_place as in_place
+import test_simulation_v1 as v1
+import test_simulation_v2 as v2
+from lockgate.engine.inspection import list_files
+from lockgate.engine.inspection.list_files import TableFile, TableFiles
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.protocol import Protocol
+from lockgate.model.files import FileStatus
+from lockgate.model.layout import JobLayout
+from lockgate.model.summary import CommittedFile
+from lockgate.plugins.builtin.direct_protocol import DIRECT
+from lockgate.plugins.builtin.emrfs_protocol import EMRFS
+from lockgate.plugins.builtin.manifest_protocol import MANIFEST
+from lockgate.plugins.builtin.markers_protocol import MARKERS
+from lockgate.plugins.builtin.stocator_protocol import STOCATOR
+from lockgate.plugins.builtin.v1_protocol import V1
+from lockgate.plugins.builtin.v2_protocol import V2
+from lockgate.protocols.stocator import protocol as stocator
+from lockgate.protocols.stocator import winners
+from simworld import readers
+from simworld.early_judges import EarlyJudges
+from simworld.faults import SLEEPS, Kind
+from simworld.features import ON, Feature, scenario_of
+from simworld.history import render
+from simworld.judges import Judges
+from simworld.scenario import Scenario, changed
+from simworld.world import History
+from simworld.world import play as play_any
+
+HISTORIES = int(os.environ.get("HISTORIES", 60))
+EARLY = (DIRECT, STOCATOR, EMRFS, MARKERS)
+ALL = (MANIFEST, V1, V2, *EARLY)
+
+
+def scenarios(protocol: Protocol, seeds: range) -> Iterator[tuple[int, Scenario]]:
+    """Those of the seeds that the protocol takes, with readers."""
+    found: Iterator[tuple[int, Scenario]]
+    if protocol in EARLY:
+        found = in_place.scenarios(protocol, seeds)
+    elif protocol is MANIFEST:
+        found = ((seed, scenario_of(seed, ON - {Feature.UPLOADS})) for seed in seeds)
+    else:
+        found = {V1: v1, V2: v2}[protocol].scenarios(seeds)
+    for seed, scenario in found:
+        jobs = scenario.jobs
+        if scenario.strangers and protocol in (V1, V2):
+            # Who lists what another program wrote, where others delete `_temporary` whole, cannot know what is missing.
+            jobs = tuple(
+                replace(job, attempts=tuple(replace(plan, scans=False) for plan in job.attempts)) for job in jobs
+            )
+        yield seed, replace(scenario, jobs=jobs, readers=1 + seed % 2)
+
+
+def play(protocol: Protocol, seed: int, scenario: Scenario) -> History:
+    judges = type("Judges", (EarlyJudges,), {"played": protocol.name}) if protocol in EARLY else Judges
+    return play_any(seed, scenario, judges=judges)
+
+
+def _seeds(count: int = HISTORIES) -> range:
+    first = int(os.environ.get("TEST_SEED", time.time_ns() % 10**6))
+    print(f"TEST_SEED={first}")
+    return range(first, first + count)
+
+
+@pytest.mark.parametrize("protocol", ALL, ids=lambda protocol: protocol.name)
+def test_readers_are_told_of_what_committed_jobs_wrote(protocol: Protocol) -> None:
+    answers = 0
+    for seed, scenario in scenarios(protocol, _seeds()):
+        history = play(protocol, seed, scenario)
+        assert not history.violations, render(history)
+        answers += sum(": reads [" in line for line in history.told)
+    assert answers > HISTORIES
+
+
+def _again(protocol: Protocol, seed: int, scenario: Scenario) -> Scenario:
+    """The id of the first job is used again, hours later, for another transaction or for none. (Nobody of the first is
+    asleep then, and no request of it under way: that would be a mistake which nobody could notice.)"""
+    first = replace(scenario.jobs[0], twin=None, commits_twice=False)
+    first_txn, second_txn = (("", "other/1"), ("first/1", "other/1"), ("first/1", ""), ("", ""))[seed % 4]
+    second = replace(
+        first,
+        run=f"{first.run}-again",
+        start=9_000.0,
+        options=changed(first.options, txn_id=second_txn),
+        attempts=tuple(
+            replace(plan, targets=tuple(f"{target}.again" for target in plan.targets)) for plan in first.attempts
+        ),
+    )
+    kinds = tuple(kind for kind in scenario.fault_kinds if kind not in (*SLEEPS, Kind.LATE, Kind.CLOCK_JUMP))
+    return replace(
+        scenario,
+        jobs=(replace(first, options=changed(first.options, txn_id=first_txn)), second),
+        visitors=(),
+        strangers=(),
+        people=(),
+        fault_kinds=kinds,
+        fault_rate=scenario.fault_rate if kinds else 0.0,
+        forgets=False,
+        seconds_per_rename=0.0,
+    )
+
+
+@pytest.mark.parametrize("protocol", ALL, ids=lambda protocol: protocol.name)
+def test_what_the_first_job_of_an_id_committed_outlives_the_second(protocol: Protocol) -> None:
+    both = 0
+    for seed, scenario in scenarios(protocol, _seeds()):
+        history = play(protocol, seed, _again(protocol, seed, scenario))
+        assert not history.violations, render(history)
+        both += history.committed > 1
+    print(f"{both} times both committed")
+
+
+def _reads(answer: Callable[[TableFiles], TableFiles]) -> AbstractContextManager[object]:
+    """Readers are given something else than the answer."""
+    really = list_files.list_files
+
+    async def other(run: JobRun) -> TableFiles:
+        return answer(await really(run))
+
+    return patch.object(readers, "list_files", other)
+
+
+def gives_all_that_is_there() -> AbstractContextManager[object]:
+    """A plain listing: what jobs have not committed counts, too."""
+
+    def answer(found: TableFiles) -> TableFiles:
+        left = [TableFile(path, path, 0, listed=False) for path in found.left_out]
+        return TableFiles([*found.files, *left], {}, ["nobody knows"])
+
+    return _reads(answer)
+
+
+def gives_what_success_lists() -> AbstractContextManager[object]:
+    """What the last job has committed, and nothing of those before it."""
+    return _reads(lambda found: TableFiles([file for file in found.files if file.listed], found.left_out, found.doubts))
+
+
+def does_not_read_manifests() -> AbstractContextManager[object]:
+    """What jobs that have not committed have saved is not asked for."""
+
+    async def nothing(run: JobRun, layout: JobLayout, doubts: list[str]) -> set[tuple[str, str]]:
+        return set()
+
+    return patch.object(list_files, "saved_by", nothing)
+
+
+def believes_every_list_of_winners() -> AbstractContextManager[object]:
+    """A list of winners counts from when it is written, before its job's commit point."""
+    really = list_files.listed_winners
+
+    async def all_of_them(run: JobRun, open_jobs: object, doubts: list[str]) -> dict[str, CommittedFile]:
+        return await really(run, (), doubts)
+
+    return patch.object(list_files, "listed_winners", all_of_them)
+
+
+def does_not_know_tags() -> AbstractContextManager[object]:
+    """The names of files that were announced tell nobody whose they are."""
+
+    async def nothing(*ignored: object) -> dict[str, set[str]]:
+        return {}
+
+    return patch.object(list_files, "nonces_of_announced", nothing)
+
+
+MUTANTS = {
+    f"{mutant.__name__} {protocol.name}": (protocol, mutant)
+    for protocol, mutant in (
+        (MARKERS, gives_all_that_is_there),
+        (V2, gives_what_success_lists),
+        (V2, does_not_read_manifests),
+        (EMRFS, does_not_read_manifests),
+        (STOCATOR, believes_every_list_of_winners),
+        (MARKERS, does_not_know_tags),
+    )
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_found(name: str) -> None:
+    protocol, mutant = MUTANTS[name]
+    with mutant():
+        for seed, scenario in scenarios(protocol, range(300)):
+            if violations := play(protocol, seed, scenario).violations:
+                print(f"{name}: seed {seed}: {violations[0]}")
+                return
+    raise AssertionError(f"no history of 300 shows what is wrong with {name}")
+
+
+def keeps_one_list_of_winners_an_id() -> AbstractContextManager[object]:
+    """The list of a job's winners goes by the job's id alone: a later job of that id writes its own over it."""
+
+    async def none(run: JobRun) -> str:
+        return ""
+
+    return patch.object(winners, "own_tag", none)
+
+
+def takes_out_whatever_has_the_id() -> AbstractContextManager[object]:
+    """An undoing deletes what an earlier job of its id has committed: files whose names hold the tag of any attempt."""
+
+    async def all_of_them(run: JobRun) -> AsyncIterator[list[FileStatus]]:
+        async for page in run.store.list_tree(""):
+            yield [status for status in page if "-attempt_" in status.path]
+
+    return patch.object(stocator, "files_of_job", all_of_them)
+
+
+MUTANTS_OF_IDS = {
+    mutant.__name__: mutant for mutant in (keeps_one_list_of_winners_an_id, takes_out_whatever_has_the_id)
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS_OF_IDS)
+def test_a_mutant_of_ids_is_found(name: str) -> None:
+    with MUTANTS_OF_IDS[name]():
+        for seed, scenario in scenarios(STOCATOR, range(300)):
+            if violations := play(STOCATOR, seed, _again(STOCATOR, seed, scenario)).violations:
+                print(f"{name}: seed {seed}: {violations[0]}")
+                return
+    raise AssertionError(f"no history of 300 shows what is wrong with {name}")
