@@ -95,6 +95,17 @@ def unexplained(tried: Tried) -> list[str]:
     return [f"{name}: {row}: {tried.findings[row].what}" for row in differing if (name, row) not in DIFFERENCES]
 
 
+def unneeded(found: dict[str, Tried]) -> list[str]:
+    """What is explained, and is no difference, or none that anybody has found."""
+    differing = {
+        (name, row)
+        for name, tried in found.items()
+        for row, cell in CELLS.get(name, {}).items()
+        if tried.findings[row].holds != cell
+    }
+    return [f"{name}: {row}" for name, row in DIFFERENCES if (name, row) not in differing]
+
+
 # The page.
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from lab import JOB, Attempt, Lab, Moments, Trial, die, lives, told, told_as
 from lockgate.model.errors import LockgateError
+from lockgate.model.receipt import Receipt
 
 TWO = (f"p=1/a-{JOB}", f"p=2/b-{JOB}")
 MORE = (f"p=1/c-{JOB}", f"d-{JOB}")
@@ -156,6 +157,24 @@ async def speculation_safe(lab: Lab) -> Finding:
             return await _shown(trial, "the job is not what the attempt has written whose report was taken")
         await _fine(trial)
     return Finding(True, "the other aborts, dies, or commits as well")
+
+
+@experiment("Two tasks write and commit at the same time, with no word to each other, and the job is all of both.")
+async def tasks_independent(lab: Lab) -> Finding:
+    trial = lab.trial()
+    driver = await trial.driver()
+    attempts = [trial.attempt(0, 0, TWO), trial.attempt(1, 0, MORE)]
+    receipts = await asyncio.gather(*(_reported(each) for each in attempts))
+    await driver.commit(receipts)
+    if await trial.see() != sorted(content for each in attempts for content in each.contents):
+        return await _shown(trial, "the job is not what its tasks have written")
+    await _fine(trial)
+    return Finding(True, "")
+
+
+async def _reported(attempt: Attempt) -> Receipt:
+    await attempt.write()
+    return await attempt.commit()
 
 
 # A task commit.

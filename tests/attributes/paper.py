@@ -32,6 +32,8 @@ CELLS: dict[str, dict[str, bool]] = {
         # "which is both atomic and repeatable, therefore their job commit operations are both fast and safe".
         "job commit repeatable": YES,
         "job commit in constant requests": YES,
+        # "a failed task could not be repeated, as its output was unknown".
+        "task failure leaves nothing": NO,
     },
     "stocator": {
         **_column("ynyynnyyn"),
@@ -40,13 +42,26 @@ CELLS: dict[str, dict[str, bool]] = {
         "job commit repeatable": YES,
     },
     # The S3A committers: uploads that the job commit completes, as ours.
-    "deferred": _column("ynyyyyyny"),
+    "deferred": {
+        **_column("ynyyyyyny"),
+        # "it is an O(files) operation which may fail partway through".
+        "job commit in constant requests": NO,
+    },
     "emrfs": {
         **_column("yyyyynnyn"),
         # "The job commit operation simply becomes one of writing the _SUCCESS file".
         "job commit in constant requests": YES,
+        # "as is reattempts of any task which failed up to the point of the task commit".
+        "task failure leaves nothing": YES,
+        # A new attempt "will then commit its work into a destination of unknown state".
+        "task commit repeatable": NO,
     },
     "v1": {
+        "tasks independent": YES,
+        # "everything under this directory is excluded from normal listings": what tasks write in `_temporary`.
+        "uncommitted work unseen": YES,
+        # "abort a task attempt by deleting its task attempt path. On a genuine filesystem this is an O(1) operation."
+        "task abort cheap": YES,
         "speculation safe": YES,
         "recoverable after the driver died": YES,
         "job abortable": YES,
@@ -60,6 +75,8 @@ CELLS: dict[str, dict[str, bool]] = {
         "job commit in constant requests": NO,
     },
     "v2": {
+        "tasks independent": YES,
+        "uncommitted work unseen": YES,
         "speculation safe": YES,
         "recoverable after the driver died": NO,
         # "Delete output directory".
@@ -84,10 +101,6 @@ _FENCE = (
     "in the paper's there is nothing that a second driver could be in the way of. Ours is fenced: the record says that "
     "another driver holds the job, and only `lockgate recover`, or its own driver's end, says that it is dead."
 )
-_LISTED = (
-    "ours reads the manifests of the tasks that its receipts name, and makes sure that their files are there before it "
-    "says that they are: the paper's takes on trust what it finds."
-)
 
 DIFFERENCES: dict[tuple[str, str], str] = {
     ("v2", "recoverable after the driver died"): _RECORD,
@@ -96,11 +109,9 @@ DIFFERENCES: dict[tuple[str, str], str] = {
         "saves an intent before a task's first file moves, and takes out what it names, each file by its identity."
     ),
     ("v2", "job commit repeatable"): _FENCE,
-    ("v2", "job commit in constant requests"): _LISTED,
     ("deferred", "recoverable after the driver died"): _RECORD,
     ("direct", "recoverable after the driver died"): _RECORD,
     ("direct", "job commit repeatable"): _FENCE,
-    ("direct", "job commit in constant requests"): _LISTED,
     ("stocator", "recoverable after the driver died"): _RECORD,
     ("stocator", "job commit repeatable"): _FENCE,
     ("direct", "task abortable"): (
@@ -121,6 +132,5 @@ DIFFERENCES: dict[tuple[str, str], str] = {
         "Ours writes down its intent first and then looks whether the job is claimed, and the driver looks for intents "
         "once it is."
     ),
-    ("emrfs", "job commit in constant requests"): _LISTED,
 }
 """Why a cell of ours is not the paper's, where one is not."""

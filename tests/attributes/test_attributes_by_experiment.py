@@ -16,6 +16,7 @@ from attributes_table import (
     try_all,
     undeclared,
     unexplained,
+    unneeded,
     updated,
 )
 from experiments import EXPERIMENTS, decide
@@ -71,6 +72,7 @@ def test_a_real_store_gives_the_same_answers_as_the_simulated_one(
 def test_every_difference_from_the_paper_is_explained(on_simulated: dict[str, Tried]) -> None:
     missing = [each for tried in on_simulated.values() for each in unexplained(tried)]
     assert not missing, "say why, in tests/attributes/paper.py:\n" + "\n".join(missing)
+    assert unneeded(on_simulated) == [], "explained, and no difference any more"
 
 
 def test_the_docs_have_the_table_as_the_experiments_do(

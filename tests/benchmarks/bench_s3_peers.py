@@ -39,7 +39,7 @@ from lockgate_lab.servers import MinioServer, VersityGateway
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hadoop"))
 
-from s3a_jvm import Committer, S3aJvm
+from s3a_jvm import COMMITTERS, Committer, S3aJvm
 
 PEERS: tuple[tuple[str, Committer], ...] = (
     ("S3A magic", "magic"),
@@ -95,7 +95,7 @@ def lockgate(shape: Shape, url: str, store: dict[str, str]) -> Callable[[], floa
 def hadoop(jvm: S3aJvm, committer: Committer, shape: Shape, url: str) -> Callable[[], float]:
     """The same job by one of Hadoop's committers."""
     job_id = str(uuid.uuid4())
-    jvm.setup_job(url.replace("s3://", "s3a://"), job_id, committer)
+    jvm.setup_job(url.replace("s3://", "s3a://"), job_id, COMMITTERS[committer])
     jvm.write_uniform_tasks(
         job_id,
         shape.tasks,
@@ -104,6 +104,7 @@ def hadoop(jvm: S3aJvm, committer: Committer, shape: Shape, url: str) -> Callabl
         length=shape.length,
         threads=shape.writers,
     )
+    jvm.commit_tasks(job_id, threads=shape.writers)
     return lambda: jvm.commit_job(job_id)
 
 

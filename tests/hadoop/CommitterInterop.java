@@ -17,7 +17,7 @@ import org.apache.hadoop.mapred.JobContextImpl;
 import org.apache.hadoop.mapred.TaskAttemptContextImpl;
 import org.apache.hadoop.mapred.TaskAttemptID;
 import org.apache.hadoop.mapreduce.JobContext;
-import org.apache.hadoop.mapreduce.OutputCommitter;
+import org.apache.hadoop.mapreduce.JobStatus;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.hadoop.mapreduce.TaskType;
 import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitter;
@@ -32,17 +32,17 @@ import org.apache.hadoop.mapreduce.lib.output.PathOutputCommitterFactory;
  * caller can count what each asks of the store. Jobs that were set up stay known by their job id until the process
  * ends. A container's or bucket's connector keeps the settings of the first job there: Hadoop keeps file systems by authority.
  */
-public final class CommitterInterop {
+class CommitterInterop {
     private static final String TRACKER = "20260101";
 
-    private final Configuration configuration = new Configuration();
+    final Configuration configuration = new Configuration();
     private final Map<String, ConnectorJob> jobs = new HashMap<>();
 
     public static void main(String[] arguments) throws IOException {
         JsonLines.serve(new CommitterInterop()::answer);
     }
 
-    private Object answer(JsonNode request) throws Exception {
+    Object answer(JsonNode request) throws Exception {
         switch (request.get("command").asText()) {
             case "configure":
                 set(configuration, request.get("settings"));
@@ -53,6 +53,12 @@ public final class CommitterInterop {
                 String jobId = request.get("job_id").asText();
                 jobs.put(jobId, new ConnectorJob(new Path(request.get("destination").asText()), jobId, own));
                 return true;
+            case "write_task":
+                return job(request).writeTask(
+                        request.get("task").asInt(),
+                        request.get("attempt").asInt(),
+                        request.get("files"),
+                        request.get("commit").asBoolean());
             case "write_uniform_tasks":
                 return job(request).writeUniformTasks(
                         request.get("tasks").asInt(),
@@ -64,6 +70,8 @@ public final class CommitterInterop {
                 return job(request).commitTasks(request.get("threads").asInt());
             case "commit_job":
                 return jobs.remove(request.get("job_id").asText()).commit();
+            case "abort_job":
+                return jobs.remove(request.get("job_id").asText()).abort();
             case "cpu_seconds":
                 return ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime() / 1e9;
             default:
@@ -94,7 +102,15 @@ public final class CommitterInterop {
         private final PathOutputCommitter driver;
         private final List<Attempt> written = new ArrayList<>();
 
-        private record Attempt(OutputCommitter committer, TaskAttemptContext context) {
+        private record Attempt(PathOutputCommitter committer, TaskAttemptContext context) {
+
+            /** Commit, as Spark does: asked first whether it is needed. */
+            void commit() throws IOException {
+                if (!committer.needsTaskCommit(context)) {
+                    throw new IOException("Hadoop sees nothing to commit in " + context.getTaskAttemptID());
+                }
+                committer.commitTask(context);
+            }
         }
 
         ConnectorJob(Path destination, String jobId, Configuration settings) throws IOException {
@@ -103,7 +119,7 @@ public final class CommitterInterop {
             configuration.set("spark.sql.sources.writeJobUUID", jobId);
             this.mapReduceId = new org.apache.hadoop.mapred.JobID(TRACKER, 1);
             this.context = new JobContextImpl(configuration, mapReduceId);
-            this.driver = committer(taskContext(0));
+            this.driver = committer(taskContext(0, 0));
             driver.setupJob(context);
         }
 
@@ -111,41 +127,58 @@ public final class CommitterInterop {
             return PathOutputCommitterFactory.createCommitter(destination, task);
         }
 
-        private TaskAttemptContext taskContext(int task) {
+        /** A context with a configuration of its own: S3A's committers keep a task's paths in it. */
+        private TaskAttemptContext taskContext(int task, int attempt) {
             TaskAttemptID id = new TaskAttemptID(
-                    new org.apache.hadoop.mapred.TaskID(mapReduceId, TaskType.MAP, task), 0);
+                    new org.apache.hadoop.mapred.TaskID(mapReduceId, TaskType.MAP, task), attempt);
             JobConf own = new JobConf(configuration);
             own.set("mapreduce.task.attempt.id", id.toString());
             return new TaskAttemptContextImpl(own, id);
+        }
+
+        /** Write an attempt's files, given as [relative path, content in base64]; commit it where asked to. */
+        Object writeTask(int number, int attempt, JsonNode files, boolean commit) throws IOException {
+            Attempt writing = begin(number, attempt);
+            for (JsonNode file : files) {
+                // Path(parent, child) would see a scheme in a name with a colon.
+                Path path = new Path(writing.committer.getWorkPath(), new Path(null, null, file.get(0).asText()));
+                LocalFiles.write(path.getFileSystem(configuration), path, file.get(1).binaryValue());
+            }
+            if (commit) {
+                writing.commit();
+            }
+            return true;
+        }
+
+        private Attempt begin(int number, int attempt) throws IOException {
+            TaskAttemptContext task = taskContext(number, attempt);
+            PathOutputCommitter committer = committer(task);
+            committer.setupTask(task);
+            return new Attempt(committer, task);
         }
 
         /** Write tasks of files of one length, the files spread over directories p=00, p=01, … in turn. */
         Object writeUniformTasks(int tasks, int files, int directories, int bytes, int threads) throws Exception {
             byte[] content = new byte[bytes];
             written.addAll(forEach(tasks, threads, number -> {
-                TaskAttemptContext task = taskContext(number);
-                PathOutputCommitter committer = committer(task);
-                committer.setupTask(task);
+                Attempt attempt = begin(number, 0);
                 for (int file = 0; file < files; file++) {
                     int directory = (number * files + file) % directories;
                     Path path = new Path(
-                            committer.getWorkPath(), String.format("p=%02d/part-%03d-%04d.bin", directory, number, file));
+                            attempt.committer.getWorkPath(),
+                            String.format("p=%02d/part-%03d-%04d.bin", directory, number, file));
                     LocalFiles.write(path.getFileSystem(configuration), path, content);
                 }
-                return new Attempt(committer, task);
+                return attempt;
             }));
             return true;
         }
 
-        /** Commit what was written, as Spark does: asked first whether it is needed. The seconds of each. */
+        /** Commit what was written. The seconds of each. */
         Object commitTasks(int threads) throws Exception {
             return forEach(written.size(), threads, number -> {
-                Attempt attempt = written.get(number);
                 long began = System.nanoTime();
-                if (!attempt.committer.needsTaskCommit(attempt.context)) {
-                    throw new IOException("Hadoop sees nothing to commit in " + attempt.context.getTaskAttemptID());
-                }
-                attempt.committer.commitTask(attempt.context);
+                written.get(number).commit();
                 return (System.nanoTime() - began) / 1e9;
             });
         }
@@ -154,6 +187,11 @@ public final class CommitterInterop {
             long began = System.nanoTime();
             driver.commitJob(context);
             return (System.nanoTime() - began) / 1e9;
+        }
+
+        Object abort() throws IOException {
+            driver.abortJob(context, JobStatus.State.FAILED);
+            return true;
         }
 
         private static <T> List<T> forEach(int tasks, int threads, EachTask<T> work) throws Exception {

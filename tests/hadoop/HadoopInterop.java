@@ -21,6 +21,7 @@ import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.mapred.TaskAttemptContextImpl;
 import org.apache.hadoop.mapred.TaskAttemptID;
 import org.apache.hadoop.mapreduce.JobContext;
+import org.apache.hadoop.mapreduce.JobStatus;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.hadoop.mapreduce.TaskType;
 import org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter;
@@ -76,10 +77,17 @@ public final class HadoopInterop {
                         request.get("bytes").asInt());
             case "native_library":
                 return NativeCodeLoader.isNativeCodeLoaded();
+            case "commit_task":
+                return job(request).commitTask(request.get("task").asInt(), request.get("attempt").asInt());
+            case "break_at_rename":
+                BreakableFiles.breakAtRename(request.get("number").asInt());
+                return true;
             case "recover_task":
                 return job(request).recoverTask(request.get("task").asInt());
             case "commit_job":
                 return job(request).commit();
+            case "abort_job":
+                return job(request).abort();
             case "read_file":
                 return readFile(path(request, "path"));
             default:
@@ -175,7 +183,13 @@ public final class HadoopInterop {
         boolean raw = request.path("raw_file_system").asBoolean(false);
         int attempt = request.path("job_attempt").asInt(0);
         String committer = request.get("committer").asText();
-        jobs.put(jobId, new HadoopJob(committer, path(request, "destination"), jobId, raw, attempt));
+        JobConf own = configuration(raw);
+        if (request.path("breakable").asBoolean(false)) {
+            own.set("fs.file.impl", BreakableFiles.class.getName());
+            own.setBoolean("fs.file.impl.disable.cache", true);
+        }
+        int number = request.path("number").asInt(1);
+        jobs.put(jobId, new HadoopJob(committer, path(request, "destination"), jobId, own, number, attempt));
         return true;
     }
 
@@ -206,7 +220,7 @@ public final class HadoopInterop {
         return new JobConf(configuration);
     }
 
-    /** One job of a Hadoop committer: "manifest", or "v1" for FileOutputCommitter's first algorithm. */
+    /** One job of a Hadoop committer: "manifest", or "v1" and "v2" for FileOutputCommitter's algorithms. */
     private static final class HadoopJob {
         private final String kind;
         private final Path destination;
@@ -216,15 +230,15 @@ public final class HadoopInterop {
         private final JobContext context;
         private final PathOutputCommitter driver;
 
-        HadoopJob(String kind, Path destination, String jobId, boolean raw, int attempt) throws IOException {
+        HadoopJob(String kind, Path destination, String jobId, JobConf own, int number, int attempt) throws IOException {
             this.kind = kind;
             this.destination = destination;
-            this.configuration = configuration(raw);
+            this.configuration = own;
             configuration.set("spark.sql.sources.writeJobUUID", jobId);
-            configuration.setInt("mapreduce.fileoutputcommitter.algorithm.version", 1);
+            configuration.setInt("mapreduce.fileoutputcommitter.algorithm.version", kind.equals("v2") ? 2 : 1);
             configuration.setInt("mapreduce.job.application.attempt.id", attempt);
             this.fs = destination.getFileSystem(configuration);
-            this.mapReduceId = new org.apache.hadoop.mapred.JobID(TRACKER, 1);
+            this.mapReduceId = new org.apache.hadoop.mapred.JobID(TRACKER, number);
             this.context = new JobContextImpl(configuration, mapReduceId);
             this.driver = committer(taskContext(0, 0));
             driver.setupJob(context);
@@ -234,7 +248,7 @@ public final class HadoopInterop {
             switch (kind) {
                 case "manifest":
                     return new ManifestCommitter(destination, task);
-                case "v1":
+                case "v1", "v2":
                     return new FileOutputCommitter(destination, task);
                 default:
                     throw new IllegalArgumentException("unknown committer " + kind);
@@ -301,6 +315,12 @@ public final class HadoopInterop {
             return (System.nanoTime() - began) / 1e9;
         }
 
+        /** Commit an attempt that was only written. */
+        Object commitTask(int number, int attempt) throws IOException {
+            TaskAttemptContext task = taskContext(number, attempt);
+            return secondsToCommit(committer(task), task);
+        }
+
         /** Take over what the task has committed in the attempt before. */
         Object recoverTask(int number) throws IOException {
             TaskAttemptContext task = taskContext(number, 0);
@@ -312,6 +332,11 @@ public final class HadoopInterop {
             long began = System.nanoTime();
             driver.commitJob(context);
             return (System.nanoTime() - began) / 1e9;
+        }
+
+        Object abort() throws IOException {
+            driver.abortJob(context, JobStatus.State.FAILED);
+            return true;
         }
     }
 }

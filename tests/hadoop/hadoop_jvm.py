@@ -16,7 +16,7 @@ from java_program import HadoopError, JavaProgram, missing_tool
 SOURCE = Path(__file__).with_name("HadoopInterop.java")
 __all__ = ["HadoopError", "HadoopJvm", "hadoop_version", "jars", "missing"]
 
-Committer = Literal["manifest", "v1"]
+Committer = Literal["manifest", "v1", "v2"]
 
 
 def missing() -> str:
@@ -71,15 +71,20 @@ class HadoopJvm(JavaProgram):
         committer: Committer = "manifest",
         *,
         raw_file_system: bool = False,
+        breakable: bool = False,
+        number: int = 1,
         job_attempt: int = 0,
     ) -> None:
-        """Set a job up. Without `raw_file_system` Hadoop's local files have checksum files beside them, its default."""
+        """Set a job up. Without `raw_file_system` Hadoop's local files have checksum files beside them, its default.
+        `number` is the one of its MapReduce job, and `breakable` one whose renames `break_at_rename` stops; raw."""
         self.call(
             "setup_job",
             destination=str(destination),
             job_id=job_id,
             committer=committer,
             raw_file_system=raw_file_system,
+            breakable=breakable,
+            number=number,
             job_attempt=job_attempt,
         )
 
@@ -93,6 +98,18 @@ class HadoopJvm(JavaProgram):
         """Write a task attempt and commit it, where asked to; returns the seconds that the commit took."""
         encoded = [[path, base64.b64encode(content).decode()] for path, content in files.items()]
         return float(self.call("write_task", job_id=job_id, task=task, attempt=attempt, files=encoded, commit=commit))
+
+    def commit_task(self, job_id: str, task: int, attempt: int = 0) -> None:
+        """Commit a task attempt that was only written."""
+        self.call("commit_task", job_id=job_id, task=task, attempt=attempt)
+
+    def break_at_rename(self, number: int) -> None:
+        """Let every rename of breakable jobs fail from the `number`-th on; 0 mends them."""
+        self.call("break_at_rename", number=number)
+
+    def abort_job(self, job_id: str) -> None:
+        """Hadoop's job abort."""
+        self.call("abort_job", job_id=job_id)
 
     def write_uniform_task(self, job_id: str, task: int, *, files: int, directories: int, length: int) -> float:
         """Write and commit a task of `files` files of `length` bytes; returns the seconds that the commit took."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lockgate import JobOptions
-from s3a_jvm import S3aJvm
+from s3a_jvm import COMMITTERS, Committer, S3aJvm
 
 BUCKET = "data"
 
@@ -42,10 +42,10 @@ class S3aPlace:
         """The server's, and others."""
         return JobOptions(store=self.peer.store, **more)
 
-    def write_job(self, tasks: Sequence[dict[str, bytes]], committer: Any = "magic") -> str:
+    def write_job(self, tasks: Sequence[dict[str, bytes]], committer: Committer = "magic") -> str:
         """A job of S3A's whose tasks have committed; its id."""
         job_id = str(uuid.uuid4())
-        self.peer.jvm.setup_job(self.url, job_id, committer)
+        self.peer.jvm.setup_job(self.url, job_id, COMMITTERS[committer])
         for task, files in enumerate(tasks):
             self.peer.jvm.write_task(job_id, task, files)
         return job_id

@@ -1,0 +1,77 @@
+"""Declared: what `lockgate advise` says of a protocol on a store is what a job by it meets there at its setup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lockgate
+import pytest
+from emulated_stores import destination_on
+from lockgate import Job, JobOptions
+from lockgate.errors import CapabilityMissing, UsageError
+from lockgate.model.capabilities import WEAKENING, Capability
+from lockgate.plugins.registry import registry_for
+from lockgate.stores.local import LocalStore
+
+STORES = ("local", "abfs", "abfs-flat", "gcs", "hdfs", "s3")
+"""Every store that there is a server of here; each has all protocols."""
+
+
+def is_refused(url: str, options: JobOptions) -> str:
+    """Why a job with these options is refused at its setup; empty: it is not."""
+    try:
+        job = Job(url, options)
+        job.setup()
+    except UsageError as error:
+        return error.what
+    job.abort()
+    return ""
+
+
+def compare(url: str, told: dict[str, str], conflict: str) -> None:
+    """Of every protocol: the verdict, and what setup does, with `accept_unsafe` and without."""
+    options = JobOptions.resolve({**told, "protocol": "auto", "conflict": conflict})
+    advice = lockgate.advise(url, latency=1.0, options=options)
+    assert {each.protocol for each in advice.choices} == registry_for((), ()).protocols().keys()
+    differ = {}
+    for choice in advice.choices:
+        accepted = is_refused(url, options.replace(protocol=choice.protocol, accept_unsafe=True))
+        if (choice.verdict in ("refused", "others' jobs")) != bool(accepted):
+            differ[choice.protocol] = (choice.verdict, choice.why, accepted)
+        if choice.verdict in ("safe", "unsafe"):
+            plainly = is_refused(url, options.replace(protocol=choice.protocol))
+            assert ("unsafe" in plainly) is (choice.verdict == "unsafe"), (choice.protocol, plainly)
+    assert not differ
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_what_advise_says_of_each_protocol_is_what_its_setup_does(kind: str, tmp_path: Path) -> None:
+    with destination_on(kind, tmp_path) as (url, told):
+        for conflict in ("append", "replace"):
+            compare(url, told, conflict)
+
+
+@pytest.mark.parametrize(
+    "missing", [each for each in Capability if each not in WEAKENING and each is not Capability.REAL_DIRECTORIES]
+)
+def test_what_advise_says_is_what_setup_does_whichever_capability_a_store_lacks(
+    missing: Capability, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It did not know that `direct` and `stocator` need conditional writes, or renames that keep identities. (Real
+    directories are a way in which stores are written to, and a local disk has no other.)"""
+    has = LocalStore.capabilities.fget
+    assert has is not None
+    monkeypatch.setattr(LocalStore, "capabilities", property(lambda store: has(store) - {missing}))
+    compare(str(tmp_path / "table"), {}, "append")
+
+
+def test_a_store_that_cannot_take_files_out_is_named_by_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has = LocalStore.capabilities.fget
+    assert has is not None
+    less = {Capability.IDENTITY_KEPT_BY_RENAME}
+    monkeypatch.setattr(LocalStore, "capabilities", property(lambda store: has(store) - less))
+    for protocol in ("direct", "stocator"):
+        with pytest.raises(CapabilityMissing, match="lacks conditional-write"):
+            Job(tmp_path, protocol=protocol, accept_unsafe=True)
