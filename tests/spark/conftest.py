@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from native_writers import own_writers_through_lockgate
 from spark_cluster import standalone_cluster
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -84,6 +85,13 @@ def sessions(java: str) -> Iterator[Sessions]:
 def spark(sessions: Sessions) -> Any:
     """Two threads in this process; a task is tried twice."""
     return sessions.get("local[2,2]")
+
+
+@pytest.fixture
+def native(spark: Any) -> Iterator[Any]:
+    """The same session, with its own writers turned on."""
+    with own_writers_through_lockgate(spark):
+        yield spark
 
 
 @pytest.fixture

@@ -4,9 +4,6 @@ killed, or busy, or not there, and so may the driver program."""
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,22 +16,10 @@ from lockgate.api.destination import last_summary
 from lockgate.errors import UsageError
 from lockgate.spark.native_session import PYTHON_SETTING
 from lockgate.spark.offered_movers import ABOVE_SETTING, SOCKET_SETTING
-from plugin_site import site_with
+from moving_program import how_the_late_mover_ends, run_program
 
 PROGRAM = Path(__file__).with_name("spread_writes.py")
 FILES = 12
-
-
-def run(base: Path, *writes: str) -> int:
-    """The exit status of the program; its outputs are in the files `out` and `err`."""
-    environment = os.environ | {
-        "PYTHONPATH": str(site_with(base / "site", "moving_faults")),
-        "MOVING_FAULTS_BASE": str(base),
-    }
-    # Files, not pipes: what a killed driver leaves running holds a pipe open.
-    with (base / "out").open("w") as out, (base / "err").open("w") as err:
-        command = [sys.executable, str(PROGRAM), str(base), *writes]
-        return subprocess.run(command, env=environment, stdout=out, stderr=err, timeout=900, check=False).returncode
 
 
 def ids(table: Path) -> list[int]:
@@ -46,7 +31,7 @@ NEW = list(range(30))
 
 def test_complete_when_executors_rename_are_killed_or_are_busy(java: str, tmp_path: Path) -> None:
     writes = ["native-none", "source-none", "native-executor", "source-executor", "source-busy"]
-    assert run(tmp_path, *writes) == 0, (tmp_path / "err").read_text()[-3000:]
+    assert run_program(PROGRAM, tmp_path, *writes) == 0, (tmp_path / "err").read_text()[-3000:]
     told = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
     assert [each["write"] for each in told] == writes
     assert len(list(tmp_path.glob("taken-*"))) == 2, "an executor was killed under each writer"
@@ -63,19 +48,14 @@ def test_complete_when_executors_rename_are_killed_or_are_busy(java: str, tmp_pa
 
 def test_continuity_when_the_driver_program_is_killed_while_executors_rename(java: str, tmp_path: Path) -> None:
     """The engine of native writers goes on by itself, though a mover is left that nobody reaches any more."""
-    assert run(tmp_path, "native-driver") < 0
+    assert run_program(PROGRAM, tmp_path, "native-driver") < 0
     table = tmp_path / "native-driver"
     for _ in range(1200):
         if ids_are_committed(table):
             break
         time.sleep(0.1)
     assert ids(table) == NEW
-    (tmp_path / "go").touch()
-    for _ in range(600):
-        if (tmp_path / "late").exists():
-            break
-        time.sleep(0.1)
-    assert (tmp_path / "late").read_text() == "stage-fails"
+    assert how_the_late_mover_ends(tmp_path) == "stage-fails"
     assert ids(table) == NEW
     assert not lockgate.verify(table).findings
 

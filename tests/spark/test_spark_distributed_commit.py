@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import lockgate
-from test_spark_native_killed import site_with
+from moving_program import how_the_late_mover_ends, run_program
 
 PROGRAM = Path(__file__).with_name("distributed_job.py")
 
@@ -25,7 +21,7 @@ OLD = {"p=1/old.bin", "p=9/old.bin"}
 
 
 def run(base: Path, fault: str) -> int:
-    """The exit status of the program, with a fault; its outputs are in the files `out` and `err`."""
+    """The exit status of the program, with a fault, over a table that has files."""
     job = lockgate.Job(base / "table")
     job.setup()
     attempt = job.task_attempt(0)
@@ -34,14 +30,7 @@ def run(base: Path, fault: str) -> int:
         with attempt.open(path) as file:
             file.write(b"old")
     job.commit([attempt.commit()])
-    environment = os.environ | {
-        "PYTHONPATH": str(site_with(base / "site", "moving_faults")),
-        "MOVING_FAULTS_BASE": str(base),
-    }
-    command = [sys.executable, str(PROGRAM), str(base), fault]
-    # Files, not pipes: what a killed driver leaves running holds a pipe open.
-    with (base / "out").open("w") as out, (base / "err").open("w") as err:
-        return subprocess.run(command, env=environment, stdout=out, stderr=err, timeout=900, check=False).returncode
+    return run_program(PROGRAM, base, fault)
 
 
 def test_complete_when_executors_rename_and_one_is_killed(java: str, tmp_path: Path) -> None:
@@ -60,12 +49,7 @@ def test_continuity_when_a_mover_goes_on_after_its_job_was_undone(java: str, tmp
     (recovery,) = lockgate.recover(str(tmp_path / "table"), undo=True, force=True).values()
     assert recovery.outcome == "undone"
     assert seen(tmp_path / "table") == OLD
-    (tmp_path / "go").touch()
-    for _ in range(600):
-        if (tmp_path / "late").exists():
-            break
-        time.sleep(0.1)
-    assert (tmp_path / "late").read_text() == "stage-fails"
+    assert how_the_late_mover_ends(tmp_path) == "stage-fails"
     assert seen(tmp_path / "table") == OLD
 
 

@@ -25,15 +25,6 @@ ROWS = "id", "id % 3 AS p", "CAST(id AS STRING) AS s"
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
-@pytest.fixture
-def native(spark: Any) -> Iterator[Any]:
-    """The session, with its own writers turned on."""
-    lockgate.spark.enable(spark)
-    yield spark
-    lockgate.spark.disable(spark)
-    spark.conf.unset(PYTHON_SETTING)
-
-
 def rows_of(spark: Any, count: int = 60) -> Any:
     return spark.range(0, count, 1, 2).selectExpr(*ROWS)
 
@@ -160,6 +151,41 @@ def test_a_failed_overwrite_keeps_the_old_data(spark: Any, destination: str, tur
     assert len(left) == (2 if turned_on else 0)
     if turned_on:
         assert spark.read.parquet(destination).count() == 60
+
+
+@pytest.mark.parametrize("turned_on", [True, False])
+def test_declared_save_as_table_with_overwrite_drops_the_table_first_and_an_insert_does_not(
+    spark: Any, tmp_path: Path, turned_on: bool
+) -> None:
+    """Spark's catalog drops it, with a managed table's files, before there is a job; no commit protocol hears of it."""
+    root = tmp_path / "lg_managed"
+    spark.sql("CREATE DATABASE lg_db LOCATION '" + str(tmp_path) + "'")
+    (lockgate.spark.enable if turned_on else lockgate.spark.disable)(spark)
+    try:
+        rows_of(spark).select("id", "p").write.saveAsTable("lg_db.lg_managed")
+        with pytest.raises(Exception, match="no more"):
+            failing(spark).write.insertInto("lg_db.lg_managed", overwrite=True)
+        assert len(list(root.glob("*.parquet"))) == (2 if turned_on else 0)
+        with pytest.raises(Exception, match="no more"):
+            failing(spark).write.mode("overwrite").saveAsTable("lg_db.lg_managed")
+        assert not list(root.glob("*.parquet"))
+    finally:
+        lockgate.spark.disable(spark)
+        spark.sql("DROP DATABASE lg_db CASCADE")
+
+
+def test_writers_with_a_protocol_of_their_own_are_left_alone(native: Any, tmp_path: Path) -> None:
+    """A stream's file sink, and what an RDD writes by Hadoop's output formats."""
+    rows_of(native).write.parquet(str(tmp_path / "source"))
+    stream = native.readStream.schema("id BIGINT").parquet(str(tmp_path / "source")).writeStream.format("parquet")
+    query = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    query.start(str(tmp_path / "sink")).awaitTermination()
+    assert native.read.parquet(str(tmp_path / "sink")).count() == 60
+    assert (tmp_path / "sink" / "_spark_metadata").is_dir()
+    native.sparkContext.parallelize(["a", "b"], 2).saveAsTextFile(str(tmp_path / "text"))
+    assert sorted(row.value for row in native.read.text(str(tmp_path / "text")).collect()) == ["a", "b"]
+    assert not (tmp_path / "sink" / "_lockgate").exists()
+    assert not (tmp_path / "text" / "_lockgate").exists()
 
 
 def test_a_failed_dynamic_overwrite_keeps_every_partition(native: Any, destination: str, left_over: Any) -> None:

@@ -14,7 +14,8 @@ import lockgate
 import lockgate.spark
 import pytest
 import troubled_tasks
-from lockgate.spark.native_session import COMMIT_PROTOCOL_SETTING, PYTHON_SETTING
+from lockgate.spark.native_session import COMMIT_PROTOCOL_SETTING
+from native_writers import own_writers_through_lockgate
 from pyspark import cloudpickle, inheritable_thread_target
 from spark_pages import stages_tried_again
 from troubled_tasks import going_wrong
@@ -31,10 +32,8 @@ SPARKS_OWN = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommi
 @pytest.fixture
 def native(two_hosts: Any) -> Iterator[Any]:
     """Two executors on two hosts, with speculation; Spark's own writers commit through Lockgate."""
-    lockgate.spark.enable(two_hosts)
-    yield two_hosts
-    lockgate.spark.disable(two_hosts)
-    two_hosts.conf.unset(PYTHON_SETTING)
+    with own_writers_through_lockgate(two_hosts):
+        yield two_hosts
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ Elsewhere: SPARK-24238 (two jobs append at once) in test_spark_native; SPARK-290
 test_spark_native_killed; SPARK-39195 and SPARK-41448 (an executor that dies after its task commit), and SPARK-24552 and
 SPARK-26682 (attempts of a stage that is tried again) in test_spark_native_faults; SPARK-23815 and SPARK-34298, which
 take HDFS, in test_spark_native_stores; SPARK-21435 and SPARK-23271 (files without rows) in test_spark_native's cases
-"tasks without rows" and "empty". Not for native writers: SPARK-27210 (a stream's file sink) and SPARK-35106 (partitions
-in locations of their own) are refused; SPARK-41551, SPARK-40034 and SPARK-56588 are of PathOutputCommitProtocol.
+"tasks without rows" and "empty". Not for native writers: SPARK-27210 (a stream's file sink) is refused; SPARK-41551,
+SPARK-40034 and SPARK-56588 are of PathOutputCommitProtocol.
 """
 
 from __future__ import annotations
@@ -258,6 +258,40 @@ def test_spark_34926_a_static_partition_may_be_null(writers: Any, table: str, tm
         writers.sql(f"INSERT {how} {table} PARTITION (p = null) SELECT id FROM range({added})")
         assert counts(writers, table) == {1: 10, 2: 10, None: count}
     assert list((tmp_path / "table" / "p=__HIVE_DEFAULT_PARTITION__").glob("*.parquet"))
+
+
+@both
+def test_spark_20236_a_dynamic_overwrite_replaces_a_partition_in_a_location_of_its_own(
+    writers: Any, table: str, tmp_path: Path, with_lockgate: bool
+) -> None:
+    writers.sql(f"ALTER TABLE {table} PARTITION (p = 2) SET LOCATION '{tmp_path / 'two'}'")
+    for count in (9, 4):
+        with told(writers, spark__sql__sources__partitionOverwriteMode="dynamic"):
+            writers.sql(f"INSERT OVERWRITE {table} PARTITION (p) SELECT id, 2 FROM range({count})")
+        assert counts(writers, table) == {1: 10, 2: count}
+        assert pq.read_table([str(path) for path in (tmp_path / "two").glob("*.parquet")]).num_rows == count
+
+
+@both
+def test_spark_35106_a_dynamic_overwrite_makes_the_directories_above_a_partitions_location(
+    writers: Any, table: str, tmp_path: Path, with_lockgate: bool
+) -> None:
+    """Mended: the rename into a directory that was not there lost the rows without a word."""
+    location = tmp_path / "not" / "there yet" / "two"
+    writers.sql(f"ALTER TABLE {table} PARTITION (p = 2) SET LOCATION '{location}'")
+    with told(writers, spark__sql__sources__partitionOverwriteMode="dynamic"):
+        writers.sql(f"INSERT OVERWRITE {table} PARTITION (p) SELECT id, CAST(2 + id % 2 AS INT) FROM range(8)")
+    assert counts(writers, table) == {1: 10, 2: 4, 3: 4}
+    assert list(location.glob("*.parquet"))
+
+
+@both
+def test_spark_31968_a_partition_column_that_is_named_twice_is_refused(
+    writers: Any, destination: str, with_lockgate: bool
+) -> None:
+    with pytest.raises(Exception, match="COLUMN_ALREADY_EXISTS"):
+        rows_of(writers, 0, 6).write.partitionBy("p", "p").parquet(destination)
+    assert not Path(destination).exists()
 
 
 @both

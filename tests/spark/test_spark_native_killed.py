@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,6 @@ def python_with(path: Path, **environment: str) -> Path:
     path.write_text(f'#!/bin/sh\nexec env {settings} {sys.executable} "$@"\n')
     path.chmod(0o755)
     return path
-
-
-@pytest.fixture
-def native(spark: Any) -> Iterator[Any]:
-    lockgate.spark.enable(spark)
-    yield spark
-    lockgate.spark.disable(spark)
-    spark.conf.unset(PYTHON_SETTING)
 
 
 def rows_of(spark: Any, path: Path) -> list[int]:

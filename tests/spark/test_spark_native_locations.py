@@ -18,21 +18,11 @@ import pytest
 from kill_tree import kill_tree
 from lockgate.api.jobs import collect_garbage
 from lockgate.model.options import JobOptions
-from lockgate.spark.native_session import PYTHON_SETTING
 from plugin_site import site_with
 
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 LeftOver = Callable[[str], list[str]]
 HERE = Path(__file__).parent
-
-
-@pytest.fixture
-def native(spark: Any) -> Iterator[Any]:
-    """The session, with its own writers turned on."""
-    lockgate.spark.enable(spark)
-    yield spark
-    lockgate.spark.disable(spark)
-    spark.conf.unset(PYTHON_SETTING)
 
 
 class Places:

@@ -87,6 +87,25 @@ def test_spark_sql_commits_through_lockgate(java: str, tmp_path: Path) -> None:
     assert_committed(tmp_path / "table", 7)
 
 
+def test_declared_an_insert_into_a_hive_serde_table_is_refused_and_one_that_spark_converts_commits(
+    java: str, tmp_path: Path
+) -> None:
+    """Hive moves a SerDe table's files once more, after the commit; Spark's own writers write what it converts."""
+    script = tmp_path / "script.sql"
+    script.write_text(
+        f"CREATE TABLE lg_parquet (id BIGINT) STORED AS PARQUET LOCATION '{tmp_path / 'table'}';\n"
+        "INSERT INTO lg_parquet SELECT id FROM range(5);\n"
+        f"CREATE TABLE lg_text (id BIGINT) STORED AS TEXTFILE LOCATION '{tmp_path / 'text'}';\n"
+        "INSERT INTO lg_text SELECT id FROM range(5);\n"
+    )
+    command = [str(HOME / "bin" / "spark-sql"), *LINES, *OF_TESTS, "-f", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT, timeout=600)
+    assert done.returncode != 0
+    assert "an insert into a Hive SerDe table cannot commit through Lockgate" in done.stdout + done.stderr
+    assert_committed(tmp_path / "table", 5)
+    assert [path for path in (tmp_path / "text").rglob("*") if path.is_file()] == []
+
+
 def test_the_thrift_server_commits_through_lockgate(java: str, tmp_path: Path) -> None:
     port = free_port()
     script = tmp_path / "script.sql"

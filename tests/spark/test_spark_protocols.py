@@ -15,7 +15,6 @@ from emulated_stores import destination_on
 from lockgate.errors import CapabilityMissing
 from lockgate.plugins.registry import PluginRegistry
 from lockgate.spark import write
-from lockgate.spark.native_session import PYTHON_SETTING
 from pyspark import cloudpickle
 from rows_at_store import rows_at
 from troubled_tasks import going_wrong
@@ -136,14 +135,6 @@ def test_emrfs_takes_out_what_tasks_have_committed_of_a_job_that_fails(
     assert lockgate.uploads(url, lockgate.JobOptions.resolve(options)) == []
 
 
-@pytest.fixture
-def native(spark: Any) -> Iterator[Any]:
-    lockgate.spark.enable(spark)
-    yield spark
-    lockgate.spark.disable(spark)
-    spark.conf.unset(PYTHON_SETTING)
-
-
 def test_sparks_own_writers_take_manifest_and_refuse_every_other_by_name(native: Any, tmp_path: Path) -> None:
     """With no word of `accept_unsafe`, nor of what the store lacks: who gave them would be refused a second time."""
     for protocol in PROTOCOLS:
@@ -172,6 +163,49 @@ def test_sparks_own_writers_refuse_the_sessions_protocol_too(native: Any, tmp_pa
 def test_a_protocol_that_is_unsafe_is_refused_by_its_type(spark: Any, destination: str) -> None:
     with pytest.raises(CapabilityMissing, match="accept_unsafe=true"):
         write(spark.range(3), destination, protocol="v2")
+
+
+def failed_tasks(spark: Any, group: str) -> list[int]:
+    """Of each stage that Spark has run for a job group, how many tasks have failed."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
+    stages = [tracker.getStageInfo(number) for job in jobs if job for number in job.stageIds]
+    return [stage.numFailedTasks for stage in stages if stage]
+
+
+BY_THE_SESSION = {
+    "emrfs": ({"spark.lockgate.protocol": "emrfs"}, "emrfs protocol is not safe on this store"),
+    "unsafe": ({"spark.lockgate.protocol": "v2"}, "accept_unsafe=true"),
+    "policy": ({"spark.lockgate.protocol": "direct", "spark.lockgate.accept_unsafe": "true"}, "cannot be kept by"),
+}
+"""What only the session says, which Spark's planner does not see, and how it is refused."""
+
+
+@pytest.mark.parametrize("how", ["save", "write"])
+@pytest.mark.parametrize("what", BY_THE_SESSION)
+def test_a_protocol_that_only_the_session_names_is_refused_once_and_no_task_is_tried_again(
+    spark: Any, destination: str, what: str, how: str
+) -> None:
+    settings, refusal = BY_THE_SESSION[what]
+    group = f"{what}-{how}-{destination}"
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    spark.sparkContext.setJobGroup(group, "")
+    try:
+        with pytest.raises(Exception, match=refusal):
+            if how == "write":
+                write(table(spark), destination, mode="overwrite")
+            else:
+                table(spark).write.format("lockgate").mode("overwrite").save(destination)
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        for name in settings:
+            spark.conf.unset(name)
+    failed = failed_tasks(spark, group)
+    assert not any(failed)
+    if how == "write" and what != "policy":
+        assert not failed, "it is refused before Spark is asked for anything"
+    assert not [path for path in Path(destination).rglob("*") if path.is_file()]
 
 
 def test_markers_of_a_timeline_server_are_gone_after_a_write(spark: Any, destination: str) -> None:
