@@ -22,7 +22,7 @@ class AskedKind:
     options: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"{self.protocol} on {self.store}"
+        return f"{self.protocol} on {self.store}{', replacing' if self.replaces else ''}"
 
     @property
     def told(self) -> dict[str, str]:
@@ -34,6 +34,11 @@ class AskedKind:
     def rivals(self) -> bool:
         """Whether further attempts at a task may be there beside the one that counts, as the protocol has it."""
         return self.early == "written"
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it takes the place of what is in the directories that it writes to."""
+        return "conflict" in self.options
 
     @property
     def leaves_dead_attempts(self) -> bool:
@@ -52,3 +57,14 @@ ASKED_KINDS = [
 ]
 """By Lockgate's own tasks, where a store has what a protocol needs: v1 and hive real directories that are renamed as
 one act, v2 renames."""
+
+_REPLACING = {"conflict": "replace-partitions"}
+
+SLEEPING_KINDS = [
+    *(AskedKind("manifest", store) for store in ("abfs", "gcs")),
+    *(AskedKind("manifest", store, options=_REPLACING) for store in ("abfs", "gcs")),
+    *(AskedKind("deferred", store) for store in REMOTE),
+    *(AskedKind("deferred", store, options=_REPLACING) for store in REMOTE),
+    *ASKED_KINDS,
+]
+"""Those that are put to sleep: all that come with Lockgate, on every store that has what they need."""

@@ -174,6 +174,27 @@ class AskedWorld:
         self.store.proxy.disarm()
         return end, armed.asked[strike.at] if armed.came else ""
 
+    def hold(self, strike: Strike, meanwhile: Callable[[], None], do: str = "write", **told: object) -> tuple[End, str]:
+        """The same, which sleeps at a request, or before it hears the answer, for as long as something else happens
+        `meanwhile`; then the request, or its answer, goes on its way, and the process with it."""
+        process = 0
+
+        def happens() -> None:
+            os.kill(process, signal.SIGSTOP)
+            try:
+                meanwhile()
+            finally:
+                os.kill(process, signal.SIGCONT)
+
+        def begins(number: int) -> None:
+            nonlocal process
+            process = number
+            self._armed = self.store.proxy.arm(strike.at, answered=strike.answered, holds=True, happens=happens)
+
+        end = self.drivers.watch(begins, do, options=self._counted(do), **told)
+        self.store.proxy.disarm()
+        return end, self._armed.asked[strike.at] if self._armed.came else ""
+
     def measure(self) -> None:
         """Find out what the job asks, and what it leaves, when nothing happens to it."""
         self.begin_anew()
@@ -212,7 +233,7 @@ class AskedWorld:
         its commit point, and all of it from there on."""
         shown = seen.visible
         kept = {path: shown.get(path) for path in self.old}
-        assert kept == self.old, f"{story}: what others had is {kept}"
+        assert kept == self.old or self.kind.replaces, f"{story}: what others had is {kept}"
         early = {path for path in shown if path not in self.old}
         known = {*self.new, *(RIVALS if self.kind.rivals else ())}
         assert early <= known, f"{story}: nobody wrote {sorted(early - known)}"

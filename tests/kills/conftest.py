@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from asked_kinds import ASKED_KINDS, AskedKind
+from asked_kinds import ASKED_KINDS, SLEEPING_KINDS, AskedKind
 from asked_stores import ASKED_STORES, AskedStore, asked_store
 from asked_worlds import AskedWorld
 from destinations import Destination
@@ -73,6 +73,23 @@ def asked_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
 
 @pytest.fixture(params=ASKED_KINDS, ids=str)
 def world(
+    request: pytest.FixtureRequest, asked_stores: dict[str, AskedStore], asked_drivers: ForkedDrivers
+) -> Iterator[AskedWorld]:
+    kind: AskedKind = request.param
+    found = AskedWorld(asked_stores[kind.store], asked_drivers, kind)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def other_drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedDrivers]:
+    """Those who do something while one of `asked_drivers` is at work."""
+    with ForkedDrivers(tmp_path_factory.mktemp("others"), *ASKED_STORES) as server:
+        yield server
+
+
+@pytest.fixture(params=SLEEPING_KINDS, ids=str)
+def sleeping_world(
     request: pytest.FixtureRequest, asked_stores: dict[str, AskedStore], asked_drivers: ForkedDrivers
 ) -> Iterator[AskedWorld]:
     kind: AskedKind = request.param

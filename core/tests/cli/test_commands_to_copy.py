@@ -43,5 +43,5 @@ def test_jobs_shows_which_attempt_at_a_job_it_is(table) -> None:
     Job(table.root, job_id="nightly", job_attempt=1).setup()
     table.job("other")
     _, out, _ = run("jobs", str(table.root))
-    assert {(row.split("\t")[0], row.split("\t")[6]) for row in out.splitlines()} >= {("nightly", "1"), ("other", "")}
+    assert {(row.split("\t")[0], row.split("\t")[7]) for row in out.splitlines()} >= {("nightly", "1"), ("other", "")}
     assert {job["job_attempt"] for job in run_json("jobs", str(table.root))[1]} >= {0, 1}

@@ -8,7 +8,7 @@ import lockgate
 import pytest
 from faulty_store import make_faulty
 from lockgate import Job, Receipt
-from lockgate.api.jobs import abort, recover
+from lockgate.api.jobs import recover
 from lockgate.errors import CommitFailed, JobNotFound
 
 IN_PLACE = pytest.mark.parametrize("protocol", ["direct", "stocator"])
@@ -90,31 +90,16 @@ def test_a_file_that_a_crashed_job_has_put_in_the_place_of_a_committed_one_does_
     assert contents(tmp_path) == {b"old" if undo else b"new!"}
 
 
-def test_all_that_jobs_of_one_id_have_committed_counts(tmp_path: Path) -> None:
-    for number in range(3):
-        committed(tmp_path, "stocator", {f"part-{number}": b"%d" % number}, job_id="app", txn_id=f"txn-{number}")
-        assert contents(tmp_path) == {b"%d" % each for each in range(number + 1)}
-    job = a_job(tmp_path, "stocator", "app", txn_id="txn-3")
-    done(job, {"part-3": b"3"})
-    assert contents(tmp_path) == {b"0", b"1", b"2"}
-    job.abort()
-    assert contents(tmp_path) == {b"0", b"1", b"2"}
-
-
 @pytest.mark.parametrize("protocol", ["direct", "stocator", "markers"])
-@pytest.mark.parametrize("by_command", [False, True])
 @pytest.mark.parametrize("before", [{"txn_id": "first"}, {"txn_id": "first", "mark_success": False}, {}], ids=str)
-def test_an_abort_leaves_nothing_of_a_job_whose_id_has_committed_another_transaction(
-    tmp_path: Path, protocol: str, by_command: bool, before: dict
+def test_an_abort_of_a_job_whose_id_has_committed_before_leaves_what_that_one_committed(
+    tmp_path: Path, protocol: str, before: dict
 ) -> None:
     committed(tmp_path, protocol, {"first-TAG": b"1"}, job_id="app", **before)
-    job = a_job(tmp_path, protocol, "app", txn_id="second")
-    done(job, {"second-TAG": b"2"})
-    assert contents(tmp_path) == {b"1"}
-    if by_command:
-        abort(tmp_path, "app", force=True)
-    else:
-        job.abort()
+    second = Job(tmp_path, protocol=protocol, accept_unsafe=True, job_id="app", txn_id="second")
+    with pytest.raises(JobNotFound, match="has committed already"):
+        second.setup()
+    second.abort()
     assert in_place(tmp_path) == contents(tmp_path) == {b"1"}
 
 

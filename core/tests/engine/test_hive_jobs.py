@@ -371,7 +371,7 @@ def test_contained_a_directory_elsewhere_is_only_touched_by_who_names_it(tmp_pat
     ("given", "why"),
     [
         ("/", "or above it"),
-        ("..", "plain relative path"),
+        ("..", "a path below the destination"),
         ("s3://bucket/x/_tmp.y", "on another store"),
         ("{root}", "or above it"),
     ],

@@ -85,14 +85,13 @@ def test_emrfs_takes_out_what_a_job_or_a_task_that_is_aborted_has_completed(buck
 
 
 @pytest.mark.parametrize("protocol", ["emrfs", "direct", "stocator"])
-def test_an_abort_leaves_nothing_of_a_job_whose_id_has_committed_another_transaction(bucket, protocol: str) -> None:
-    for txn_id, path in (("first", "a"), ("second", "b")):
-        job = a_job(bucket, protocol, job_id="app", txn_id=txn_id)
-        receipt = done(job, {path: b"1"})
-        if txn_id == "first":
-            job.commit([receipt])
-        else:
-            job.abort()
+def test_a_job_whose_id_has_committed_another_transaction_is_refused_before_it_shows_a_file(
+    bucket, protocol: str
+) -> None:
+    job = a_job(bucket, protocol, job_id="app", txn_id="first")
+    job.commit([done(job, {"a": b"1"})])
+    with pytest.raises(JobNotFound, match="with the transaction id 'first'"):
+        a_job(bucket, protocol, job_id="app", txn_id="second")
     assert seen(bucket) == {"a": b"1"}
     assert len(listed(bucket)) == 1
 

@@ -3,10 +3,13 @@
 Either before the store hears of that request, or when the store has carried it out and nobody was told. Then the
 client's connection is reset. What happens is the test's: a client that is killed there with SIGKILL has a moment of
 death that is known exactly, which no clock can give; one that is left alive meets a lost request, or a lost answer.
+Or the request, or its answer, is held as long as that takes, and then goes on its way: a client that is stopped
+meanwhile (SIGSTOP) has slept there.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,11 +30,13 @@ STRUCK = "struck"
 class Armed:
     """What a proxy waits for, and what it has seen since: `asked` are the requests, in the order of their arrival.
 
-    `at` None: it only counts. `answered`: the store carries the request out first.
+    `at` None: it only counts. `answered`: the store carries the request out first. `holds`: it is held until what
+    happens is over, and nothing is reset.
     """
 
     at: int | None = None
     answered: bool = False
+    holds: bool = False
     happens: Callable[[], None] | None = None
     asked: list[str] = field(default_factory=list)
     in_flight: int = 0
@@ -60,10 +65,14 @@ class MomentProxy(FaultProxy):
         armed.in_flight += 1
         try:
             if strikes and not armed.answered:
-                return self._strike(armed, request, 599)
+                if not armed.holds:
+                    return self._strike(armed, request, 599)
+                await self._hold(armed)
             response, status, fault = await super()._decide_and_forward(request, operation, body)
-            if strikes:
-                return self._strike(armed, request, status)
+            if strikes and armed.answered:
+                if not armed.holds:
+                    return self._strike(armed, request, status)
+                await self._hold(armed)
             return response, status, fault
         finally:
             armed.in_flight -= 1
@@ -74,6 +83,10 @@ class MomentProxy(FaultProxy):
         reset_connection(request.transport)
         return None, status, STRUCK
 
+    async def _hold(self, armed: Armed) -> None:
+        if armed.happens is not None:
+            await asyncio.to_thread(armed.happens)
+
 
 class MomentProxyLab(Lab[MomentProxy]):
     """A `MomentProxy` in a thread of its own; takes the same arguments."""
@@ -81,9 +94,17 @@ class MomentProxyLab(Lab[MomentProxy]):
     def __init__(self, upstream: str, schedule: FaultSchedule | None = None, **options: Any) -> None:
         super().__init__(MomentProxy(upstream, schedule, **options))
 
-    def arm(self, at: int | None = None, *, answered: bool = False, happens: Callable[[], None] | None = None) -> Armed:
-        """Count from the next request on, and let `happens` happen, in the proxy's thread, at number `at`, from 0."""
-        armed = Armed(at, answered, happens)
+    def arm(
+        self,
+        at: int | None = None,
+        *,
+        answered: bool = False,
+        holds: bool = False,
+        happens: Callable[[], None] | None = None,
+    ) -> Armed:
+        """Count from the next request on, and let `happens` happen at number `at`, from 0: in the proxy's thread, so
+        that nothing else passes meanwhile; or, where it `holds` that request, in one of its own."""
+        armed = Armed(at, answered, holds, happens)
 
         def set_armed() -> None:
             self.server.armed = armed

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lockgate.api.io_loop import IO_LOOP
-from lockgate.engine.record.ended_jobs import committed_summary
+from lockgate.engine.record.ended_jobs import committed_summary, says_committed
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
@@ -46,7 +46,7 @@ async def _how_it_stands(run: JobRun, restored: str) -> str:
     if record is None:
         return f"is not committed{restored}"
     recover = command("recover", run.store.url, run.layout.job_id)
-    if record.phase is Phase.COMMITTED:
+    if await says_committed(run, record):
         return f"is committed all the same: do not run it again; {recover} ends what was under way"
     if record.phase is Phase.REFUSED:
         return "is not committed, and nothing was moved; it can be committed again, or aborted"

@@ -608,8 +608,9 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-_ATTEMPT = re.compile(r"(?:.+-)?[0-9]{6,}_[0-9]+", re.DOTALL)
-"""An attempt of Hive's, as a choice names it: before its number what tells branches of a union apart, if there are."""
+_ATTEMPT = re.compile(r"(?:attempt_)?(?:.+-)?[0-9]{6,}_[0-9]+", re.DOTALL)
+"""An attempt of Hive's, as a choice names it: before its number what tells branches of a union apart, if there are. Or
+as its manifest here does."""
 
 
 def _check_attempts(duplicates: str, attempts: tuple[str, ...]) -> None:

@@ -26,8 +26,10 @@ async def a_file_is_written_over_what_was_there(bench: Bench) -> None:
 
 @check()
 async def a_file_is_not_created_where_one_is(bench: Bench) -> None:
-    """`create_file` makes a new file, and refuses a path where something is, which it leaves as it was; and so does
-    `create_then_look`, in a directory that is there."""
+    """`create_file` makes a new file, and refuses a path where something is, which it leaves as it was.
+
+    So does `create_then_look`, in a directory that is there.
+    """
     await bench.make("d")
     created = await bench.store.create_file("d/file", b"first")
     expect_same((created.path, created.length), ("d/file", 5), "status of a created file")

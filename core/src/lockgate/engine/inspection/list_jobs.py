@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from lockgate.engine.inspection.other_committers import list_other_jobs
 from lockgate.engine.manifests.load_manifests import attempts_of
-from lockgate.engine.record.ended_jobs import last_end
+from lockgate.engine.record.ended_jobs import last_end, says_committed
 from lockgate.engine.record.marker import JobMarker, read_marker_of
 from lockgate.engine.record.neighbours import job_layouts
 from lockgate.engine.record.record_log import has_predecessor, read_record, renewed_at
@@ -223,6 +223,8 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     if record is not None:
         driver = _name(run, record.holder)
     phase = record.phase if record else None
+    if record is not None and phase is Phase.COMMITTED:
+        phase = phase if await says_committed(dataclasses.replace(run, layout=layout), record) else None
     named = record.options.get("protocol", named) if record else named
     return JobState(layout, status, phase, record, last_seen, len(tasks), driver, tasks_seen=tasks_seen, protocol=named)
 

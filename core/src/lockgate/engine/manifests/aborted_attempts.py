@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, says_committed
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.concurrency import both
@@ -70,7 +70,7 @@ async def may_count(run: JobRun, attempt: TaskAttempt) -> bool:
     record = await read_record(run)
     if record is None:
         return await read_marker(run) is None and await is_committed_by_any_sign(run)
-    return record.phase is Phase.COMMITTED and is_pinned(run, record, attempt)
+    return is_pinned(run, record, attempt) and await says_committed(run, record)
 
 
 class _Owner(msgspec.Struct):

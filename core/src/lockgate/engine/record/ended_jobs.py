@@ -34,7 +34,7 @@ import msgspec
 from msgspec import Struct
 
 from lockgate.engine.record.marker import readable_marker
-from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.record_log import has_predecessor, read_record
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
 from lockgate.engine.record.summaries import (
     SUMMARY_BYTES_MAX,
@@ -51,6 +51,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, LockgateError, StoreError
 from lockgate.model.layout import ENDED_SUFFIX, FILE_LISTS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
+from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary, decode_summary
 from lockgate.model.undecodable import UNDECODABLE
 
@@ -178,6 +179,18 @@ async def is_known_committed(run: JobRun) -> bool:
         return await has_ended(run)
     outcome = await known_outcome(run)
     return outcome is not None and outcome.job_id == run.layout.job_id
+
+
+async def says_committed(run: JobRun, record: CommitRecord) -> bool:
+    """Whether a version of the job's record says that it has committed, and is to be believed. A driver that slept may
+    have created it when its job was undone, and gone; where the record is the commit point, nothing kept it from that.
+    Such a version has none before it; and of a job that did commit its end is noted before the cleanup deletes any."""
+    if record.phase is not Phase.COMMITTED:
+        return False
+    if await has_predecessor(run, record):
+        return True
+    own = dataclasses.replace(run, options=run.options.replace(txn_id=record.txn_id))
+    return await has_ended(own) or await is_known_committed(own)
 
 
 async def is_committed_by_any_sign(run: JobRun) -> bool:

@@ -20,7 +20,13 @@ from lockgate.engine.job.job_commit import commit_from_claim, conclude, end_part
 from lockgate.engine.job.locations import wants_undo_by_lists, wants_undo_of_part
 from lockgate.engine.job.reports import tell_undone
 from lockgate.engine.job.undo import recorded_plan, roll_back
-from lockgate.engine.record.ended_jobs import NOTHING_ASIDE, committed_summary, has_ended, remember_last
+from lockgate.engine.record.ended_jobs import (
+    NOTHING_ASIDE,
+    committed_summary,
+    has_ended,
+    remember_last,
+    says_committed,
+)
 from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.own_protocol import with_own_protocol
@@ -389,22 +395,23 @@ async def _has_manifests(run: JobRun, record: CommitRecord) -> bool:
 
 
 async def _end_remainder(run: JobRun, record: CommitRecord, *, undo: bool | None) -> Recovery:
-    committed = record.phase is Phase.COMMITTED
+    committed = await says_committed(run, record)
     # Our own cleanup deletes the marker after what was set aside, another committer what it finds.
     kept = [] if committed else await kept_lists(run, run.layout.job_id)
-    recovery = await _from_lists(run, kept, undo=undo) if kept else _ended_already(run, record)
+    recovery = await _from_lists(run, kept, undo=undo) if kept else _ended_already(run, record, committed=committed)
     if committed:
         await delete_directories_emptied_before(run)
     await clean_up(run, committed=committed)
     return recovery
 
 
-def _ended_already(run: JobRun, record: CommitRecord) -> Recovery:
-    """Who has undone the job may have died before anybody was told of what could not be made as it was."""
+def _ended_already(run: JobRun, record: CommitRecord, *, committed: bool) -> Recovery:
+    """Who has undone the job may have died before anybody was told of what could not be made as it was. The phase
+    `committed` is told only of a job that is."""
     undone = Undone(record.missing, record.left)
     tell_undone(run, undone)
     if not undone:
-        return Recovery("nothing", record.phase)
+        return Recovery("nothing", record.phase if committed or record.phase is not Phase.COMMITTED else None)
     return Recovery("undone", record.phase, missing=undone.missing, left=undone.left)
 
 

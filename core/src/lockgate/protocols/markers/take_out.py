@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lockgate.engine.manifests.saved_manifests import saved
-from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, says_committed
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.renames.roll_back import is_ours
 from lockgate.engine.run.delete_trees import delete_trees
@@ -22,7 +22,6 @@ from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
 from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout
 from lockgate.model.manifest import Entry
-from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.spooled import windows
 from lockgate.protocols.markers.found import Marked, paths_marked
@@ -136,7 +135,7 @@ async def forget(run: JobRun) -> None:
                     next_step="look whether the job has committed; if not: "
                     + command("abort", run.store.url, layout.job_id),
                 )
-            if record.phase is Phase.COMMITTED:
+            if await says_committed(run, record):
                 plan = await run.protocol.load_plan(run, record.pins)
                 await take_out_uncommitted(run, plan, await paths_marked(run))
             else:
