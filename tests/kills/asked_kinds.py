@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kill_cases import Files
 
@@ -14,12 +14,14 @@ LATER: Files = {"p=9/later": "of a later job"}
 @dataclass(frozen=True)
 class AskedKind:
     """A job of a protocol, on a store. `early`: what of it a listing may show before it has committed: nothing before
-    its record says that files move, what tasks have `committed`, or what they have `written`."""
+    its record says that files move, what tasks have `committed`, or what they have `written`. `alone`: without attempts
+    that die beside the others."""
 
     protocol: str
     store: str
     early: str = ""
     options: dict[str, str] = field(default_factory=dict)
+    alone: bool = False
 
     def __str__(self) -> str:
         return f"{self.protocol} on {self.store}{', replacing' if self.replaces else ''}"
@@ -33,7 +35,7 @@ class AskedKind:
     @property
     def rivals(self) -> bool:
         """Whether further attempts at a task may be there beside the one that counts, as the protocol has it."""
-        return self.early == "written"
+        return self.early == "written" and not self.alone
 
     @property
     def replaces(self) -> bool:
@@ -65,6 +67,7 @@ SLEEPING_KINDS = [
     *(AskedKind("manifest", store, options=_REPLACING) for store in ("abfs", "gcs")),
     *(AskedKind("deferred", store) for store in REMOTE),
     *(AskedKind("deferred", store, options=_REPLACING) for store in REMOTE),
-    *ASKED_KINDS,
+    *(replace(kind, alone=True) for kind in ASKED_KINDS),
 ]
-"""Those that are put to sleep: all that come with Lockgate, on every store that has what they need."""
+"""Those that are put to sleep: all that come with Lockgate, on every store that has what they need. What attempts leave
+that write in place, wake, and die before anybody aborts them, is another matter."""

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lockgate import Job, JobOptions, LockgateError
+from lockgate import Job, JobOptions, LockgateError, Receipt
 from lockgate.api import jobs as outside
 from lockgate.api.files import files as outside_files
 from lockgate.api.io_loop import IO_LOOP
@@ -45,23 +45,27 @@ def write(
     # By its nonce a job has the same names each time.
     job = Job(url, _plain(**options), job_id=job_id, nonce=job_id)
     job.setup()
-    receipts = []
     paths = sorted(files)
-    for task in range(tasks):
-        attempt = job.task_attempt(task)
-        attempt.setup()
-        for path in paths[task::tasks]:
-            with attempt.open(f"{path}.{attempt.tag}" if job.needs_tags else path) as file:
-                file.write(files[path].encode("latin-1"))
-        receipts.append(attempt.commit())
+    shares = [{path: files[path] for path in paths[task::tasks]} for task in range(tasks)]
+    receipts = [_attempt_at(job, task, 0, share) for task, share in enumerate(shares)]
     for number, path in enumerate(("p=1/saved", "p=1/unsaved"), 1) if rivals else ():
-        rival = job.task_attempt(0, number)
-        rival.setup()
-        with rival.open(f"{path}.{rival.tag}" if job.needs_tags else path) as file:
-            file.write(b"of no committed attempt")
-        if path == "p=1/saved":
-            rival.commit()
-    return {"files": job.commit(receipts).files}
+        _attempt_at(job, 0, number, {path: "of no committed attempt"}, commits=path == "p=1/saved")
+    return {"files": job.commit([receipt for receipt in receipts if receipt is not None]).files}
+
+
+def _attempt_at(job: Job, task: int, number: int, files: Mapping[str, str], *, commits: bool = True) -> Receipt | None:
+    """An attempt at a task, with its files. One that fails is aborted, as a task of Spark's does."""
+    attempt = job.task_attempt(task, number)
+    try:
+        attempt.setup()
+        for path, text in files.items():
+            with attempt.open(f"{path}.{attempt.tag}" if job.needs_tags else path) as file:
+                file.write(text.encode("latin-1"))
+        return attempt.commit() if commits else None
+    except LockgateError:
+        with contextlib.suppress(LockgateError):
+            attempt.abort()
+        raise
 
 
 def set_up(url: str, options: dict[str, str], job_id: str) -> dict[str, Any]:
@@ -78,12 +82,8 @@ def attempt(
     job = Job(url, _plain(**options), job_id=job_id, nonce=job_id)
     for dead in aborts:
         job.task_attempt(0, dead).abort()
-    mine = job.task_attempt(0, number)
-    mine.setup()
-    for path in sorted(files):
-        with mine.open(f"{path}.{mine.tag}" if job.needs_tags else path) as file:
-            file.write(files[path].encode("latin-1"))
-    return {"receipt": base64.b64encode(pickle.dumps(mine.commit())).decode()}
+    receipt = _attempt_at(job, 0, number, {path: files[path] for path in sorted(files)})
+    return {"receipt": base64.b64encode(pickle.dumps(receipt)).decode()}
 
 
 def commit(url: str, options: dict[str, str], job_id: str, receipts: Sequence[str]) -> dict[str, Any]:

@@ -41,6 +41,8 @@ import msgspec
 from lockgate.engine.run.protocol import Attributes, Protocol
 from lockgate.model.layout import (
     BOOKKEEPING,
+    ENDED_SUFFIX,
+    FILE_LISTS,
     JOBS,
     REPLACED,
     TEMPORARY,
@@ -376,6 +378,15 @@ class Judges:
         known = [*self.ended, *self.jobs.values()]
         return any(job.committed for job in known if job.directory == directory)
 
+    def _note_comes(self, actor: str, path: str) -> None:
+        """A note says that a job has committed, for ever: by it others are refused, and what waits is let go of."""
+        if path.startswith(f"{FILE_LISTS}/_") and path.endswith(ENDED_SUFFIX):
+            job_id = path.removeprefix(f"{FILE_LISTS}/_").removesuffix(ENDED_SUFFIX)
+            known = [job for job in (*self.ended, *self.jobs.values()) if job.directory == job_id]
+            # Of a job whose record is lost a person may say that it has committed.
+            if known and not any(job.committed or job.robbed for job in known):
+                self.accuse("told right", f"{actor} noted that {job_id} had committed, which has not")
+
     # What the disk tells.
 
     def saw_put(self, actor: str, path: str, new: Stored, old: Stored | None) -> None:
@@ -416,6 +427,7 @@ class Judges:
                 self.manifests.setdefault(digest_of(new.content), ManifestTruth(run, task, attempt, files))
         elif top in (TEMPORARY, BOOKKEEPING):
             self._within(actor, path)
+            self._note_comes(actor, path)
         elif top == "_SUCCESS":
             self._mark_written(actor, new)
         else:
@@ -435,6 +447,7 @@ class Judges:
         if not to_here:
             self._within(actor, target)
         if not from_here and not to_here:
+            self._note_comes(actor, target)
             waiting = self.asides.pop(source, None)
             if waiting is not None:
                 self.asides[target] = waiting
