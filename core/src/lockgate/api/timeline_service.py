@@ -56,8 +56,9 @@ class TimelineService:
         self._runner: web.AppRunner | None = None
 
     async def start(self, address: str) -> str:
-        """Listen at HOST or HOST:PORT, or, if that is empty, at this host's address and a free port; where it is told to
-        tasks that it listens.
+        """Listen at HOST or HOST:PORT, or, if that is empty, at this host's address and a free port.
+
+        Returns where tasks reach it.
 
         At an IPv4 address that this host has it listens there alone; at a name, or at an address that others know this
         host by, at all of its addresses.
