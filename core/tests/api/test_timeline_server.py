@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import socket
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -364,3 +365,46 @@ def test_a_late_attempt_hears_that_its_job_is_over_and_waits_for_no_server_that_
         with pytest.raises(FileMissing, match="is over"):
             attempt.open(f"late-{attempt.tag}")
     assert data(tmp_path) == [b"1"]
+
+
+def test_at_an_address_of_this_host_the_server_listens_there_alone(tmp_path: Path) -> None:
+    job = a_job(tmp_path, markers_address="127.0.0.1", markers_batch_interval_ms=5, patience_seconds=1)
+    try:
+        host, _, port = job._timeline.address.partition(":")
+        assert host == "127.0.0.1"
+        with socket.create_connection(("127.0.0.1", int(port)), timeout=20):
+            pass
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.2", int(port)), timeout=20)
+    finally:
+        job._timeline.stop()
+
+
+@pytest.mark.parametrize("host", ["localhost", "192.0.2.1"])
+def test_at_a_name_or_an_address_of_others_the_server_listens_at_all_of_its_own(tmp_path: Path, host: str) -> None:
+    job = a_job(tmp_path, markers_address=host, markers_batch_interval_ms=5, patience_seconds=1)
+    try:
+        told, _, port = job._timeline.address.partition(":")
+        assert told == host
+        for family, address in ((socket.AF_INET, "127.0.0.2"), (socket.AF_INET6, "::1")):
+            if family == socket.AF_INET or has_ipv6():
+                with socket.create_connection((address, int(port)), timeout=20):
+                    pass
+    finally:
+        job._timeline.stop()
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def test_a_server_of_somebody_elses_that_is_not_there_is_told_by_its_own_option(tmp_path: Path) -> None:
+    job = a_job(tmp_path, markers_server="127.0.0.1:1", patience_seconds=1)
+    with pytest.raises(StoreUnavailable, match="markers_server") as refused:
+        begun(job, {"a-TAG": b"1"})
+    assert "markers_address" not in str(refused.value)

@@ -16,7 +16,7 @@ def in_place(root, protocol: str, files: dict[str, bytes], task: int = 0, job: J
     attempt = job.task_attempt(task)
     attempt.setup()
     for path, content in files.items():
-        with attempt.open(path) as file:
+        with attempt.open(path.replace("TAG", attempt.tag)) as file:
             file.write(content)
     attempt.commit()
     return job
@@ -52,9 +52,9 @@ def test_a_job_is_ended_from_outside(tmp_path, protocol: str, command: str) -> N
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith("_")] == []
 
 
-@pytest.mark.parametrize("protocol", ["direct", "stocator", "v2"])
+@pytest.mark.parametrize("protocol", ["direct", "markers", "stocator", "v2"])
 def test_a_plan_renames_nothing_that_is_in_place(tmp_path, protocol: str) -> None:
-    job = in_place(tmp_path, protocol, {"a": b"1"})
+    job = in_place(tmp_path, protocol, {"a-TAG": b"1"})
     status, document = run_json("plan", str(tmp_path), job.job_id)
     assert (status, document["renames"], document["completions"]) == (0, [], [])
     assert len(document["in_place"]) == 1
@@ -68,3 +68,10 @@ def test_plugins_says_which_are_unsafe(tmp_path) -> None:
     _, document = run_json("plugins")
     unsafe = {each["name"] for each in document["protocols"] if each["unsafe"]}
     assert unsafe >= {"direct", "emrfs", "stocator", "v2"}
+
+
+def test_plugins_lists_safe_protocols_before_unsafe_ones_each_by_name() -> None:
+    _, document = run_json("plugins")
+    safe = [each["name"] for each in document["protocols"] if not each["unsafe"]]
+    unsafe = [each["name"] for each in document["protocols"] if each["unsafe"]]
+    assert [each["name"] for each in document["protocols"]] == sorted(safe) + sorted(unsafe)

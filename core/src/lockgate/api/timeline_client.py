@@ -52,6 +52,11 @@ class TimelineClient(MarkerServer):
         self._patience = run.options.patience_seconds
         self._timeout = aiohttp.ClientTimeout(total=max(run.options.timeout_seconds, 60.0))
         self.finds_conflicts = is_ours
+        self._look = (
+            "see whether the job's driver is alive, and whether tasks reach it (markers_address)"
+            if is_ours
+            else "see whether that timeline server is alive, and whether tasks reach it (markers_server)"
+        )
 
     async def create(self, marker: Marker) -> None:
         """Ask until an answer comes. See `MarkerServer.create`."""
@@ -75,8 +80,7 @@ class TimelineClient(MarkerServer):
                 raise StoreUnavailable(
                     f"the timeline server makes no marker: {why}",
                     where=f"http://{self._address}{PATH}\n{marker.path}",
-                    next_step="see whether the job's driver is alive, and whether tasks reach it (markers_address); or "
-                    "choose markers_type=direct",
+                    next_step=f"{self._look}; or choose markers_type=direct",
                 )
             await asyncio.sleep(wait * (0.5 + random.random()))
             wait = min(2 * wait, 5.0)

@@ -10,6 +10,7 @@ for files whose names hold the job's tags, and read which there are. It deletes 
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Awaitable, Callable
 
@@ -55,7 +56,12 @@ class TimelineService:
         self._runner: web.AppRunner | None = None
 
     async def start(self, address: str) -> str:
-        """Listen at HOST or HOST:PORT, or, if that is empty, at this host's address and a free port; where it listens.
+        """Listen at HOST or HOST:PORT, or, if that is empty, at this host's address and a free port.
+
+        Returns where tasks reach it.
+
+        At an IPv4 address that this host has it listens there alone; at a name, or at an address that others know this
+        host by, at all of its addresses.
 
         Raises:
             StoreError: it cannot listen there.
@@ -77,8 +83,11 @@ class TimelineService:
         own = host or _own_address()
         try:
             # A host that was given may be how others reach this one, and none of its own addresses.
-            site = web.TCPSite(self._runner, None if host else own, int(port or 0), backlog=BACKLOG)
-            await site.start()
+            everywhere = bool(host) and not _is_own(host)
+            await self._listen("0.0.0.0" if everywhere else own, int(port or 0))  # noqa: S104
+            listens_at = int(self._runner.addresses[0][1])
+            if everywhere:
+                await self._listen_by_ipv6(listens_at)
         except (OSError, ValueError) as error:
             await self._runner.cleanup()
             raise StoreError(
@@ -86,8 +95,21 @@ class TimelineService:
                 where=f"markers_address={address}",
                 next_step="give another address, or markers_type=direct",
             ) from error
-        found = self._runner.addresses[0]
-        return f"{own}:{found[1]}"
+        return f"{own}:{listens_at}"
+
+    async def _listen(self, host: str, port: int) -> None:
+        assert self._runner is not None
+        await web.TCPSite(self._runner, host, port, backlog=BACKLOG).start()
+
+    async def _listen_by_ipv6(self, port: int) -> None:
+        """At the port that was found by IPv4: asked for both at once, asyncio takes a free port for each, and tasks are
+        told one."""
+        try:
+            await self._listen("::", port)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise
+            # A host without IPv6.
 
     async def stop(self) -> None:
         """Take no more requests, answer those that wait, and let go of the port."""
@@ -134,6 +156,17 @@ class TimelineService:
     async def _delete(self, request: web.Request) -> bool:
         """They go with the job, after what they name that does not count."""
         return False
+
+
+def _is_own(host: str) -> bool:
+    """Whether it is an IPv4 address of this host. A name is not looked up: it may be this host's loopback here."""
+    try:
+        socket.inet_pton(socket.AF_INET, host)
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.bind((host, 0))
+    except OSError:
+        return False
+    return True
 
 
 def _own_address() -> str:

@@ -28,7 +28,8 @@ def advice_answer(advice: Advice) -> Answer:
     limit = f", {pace.rate:g} operations a second" if pace.rate else ""
     basis = (
         f"For {advice.size.files:,} files ({size(advice.size.bytes)}) of {advice.size.tasks:,} tasks in "
-        f"{advice.size.directories:,} directories, at {pace.latency * 1000:.3g} ms an operation{measured}, up to "
+        f"{advice.size.directories:,} {'directory' if advice.size.directories == 1 else 'directories'}, "
+        f"at {pace.latency * 1000:.3g} ms an operation{measured}, up to "
         f"{pace.in_flight} in flight{limit}; times are lower bounds. The conflict policy: {advice.conflict}"
         f"{f', which replaces {advice.size.replaced:,} files' if advice.size.replaced else ''}."
     )

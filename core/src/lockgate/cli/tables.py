@@ -96,7 +96,7 @@ def plugins_answer(registry: PluginRegistry, *, details: bool = False) -> Answer
         what = f"FAILED: {plugin.failure}" if plugin.failure else plugin.description
         schemes = ", ".join(f"{scheme}://" for scheme in kind.schemes) if kind else ""
         rows.append((plugin.name, f"{plugin.distribution} {plugin.version}".strip(), schemes, what))
-    protocols = list(registry.protocols().values())
+    protocols = sorted(registry.protocols().values(), key=lambda each: (bool(each.unsafe), each.name))
     more = _plugin_details if details else _plugin_lists
     return Answer(
         {

@@ -1,4 +1,4 @@
-"""Built in: the deferred protocol."""
+"""Uploads that the job commit completes, offered by name."""
 
 from __future__ import annotations
 

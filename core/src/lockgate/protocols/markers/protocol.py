@@ -160,7 +160,7 @@ class MarkersProtocol(DeferredProtocol):
             refuse_names(run, batch)
         await take_out.refuse_unless_marked(run, plan, await paths_marked(run))
         await refuse_if_taken_away(run, plan)
-        return dataclasses.replace(plan, missing_directories=())
+        return dataclasses.replace(plan, missing_directories=(), in_place=True)
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """What attempts have written that are not committed is deleted; all else is in place."""
