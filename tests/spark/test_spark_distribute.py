@@ -13,7 +13,7 @@ import lockgate.spark
 import pyarrow.dataset
 import pytest
 from lockgate.api.destination import last_summary
-from lockgate.errors import UsageError
+from lockgate.errors import OptionError, UsageError
 from lockgate.spark.native_session import PYTHON_SETTING
 from lockgate.spark.offered_movers import ABOVE_SETTING, SOCKET_SETTING
 from moving_program import how_the_late_mover_ends, run_program
@@ -90,6 +90,13 @@ def test_without_executors_the_driver_renames_alone(spark: Any, tmp_path: Path, 
         lockgate.spark.disable(spark)
         for setting in (ABOVE_SETTING, SOCKET_SETTING, PYTHON_SETTING):
             spark.conf.unset(setting)
+
+
+@pytest.mark.parametrize("above", [-1, "many"])
+def test_a_bad_threshold_is_refused_where_it_is_given(spark: Any, above: Any) -> None:
+    with pytest.raises(OptionError, match=r"movers_above cannot be(?s:.)*an argument"):
+        lockgate.spark.distribute(spark, above=above)
+    assert spark.conf.get(ABOVE_SETTING, None) is None
 
 
 def test_a_client_of_spark_connect_is_told_that_it_has_no_executors() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import lockgate.spark
 import pyarrow.parquet as pq
 import pytest
+from lockgate.errors import UsageError
 from lockgate.spark.native_session import COMMIT_PROTOCOL_SETTING, PYTHON_SETTING
 from spark_pages import stages_on_pages, writes_on_pages
 
@@ -367,6 +368,26 @@ def test_a_policy_that_contradicts_the_save_mode_is_refused(native: Any, destina
     assert native.read.parquet(destination).count() == 60
 
 
+@pytest.mark.parametrize("overwrite_mode", ["static", "dynamic"])
+def test_an_overwrite_does_not_replace_what_a_policy_that_was_named_would_keep(
+    native: Any, destination: str, overwrite_mode: str
+) -> None:
+    """`append` is also the policy of who names none; who names it, in the write or the session, has said to keep."""
+    rows = rows_of(native)
+    rows.write.partitionBy("p").parquet(destination)
+    overwrite = rows.limit(1).write.mode("overwrite").partitionBy("p").option("partitionOverwriteMode", overwrite_mode)
+    with pytest.raises(Exception, match=r"'append' contradicts(?s:.)*given by the option conflict"):
+        overwrite.option("conflict", "append").parquet(destination)
+    native.conf.set("spark.lockgate.conflict", "append")
+    try:
+        overwrite = rows.limit(1).write.mode("overwrite").partitionBy("p")
+        with pytest.raises(Exception, match=r"'append' contradicts(?s:.)*given by spark.lockgate.conflict"):
+            overwrite.parquet(destination)
+    finally:
+        native.conf.unset("spark.lockgate.conflict")
+    assert native.read.parquet(destination).count() == 60
+
+
 def test_options_of_write_session_and_hadoop_count(native: Any, destination: str) -> None:
     rows_of(native).write.option("txnId", "one").parquet(destination)
     rows_of(native).write.mode("append").option("txnId", "one").parquet(destination)
@@ -417,6 +438,11 @@ def test_a_python_that_dies_is_started_anew(native: Any, destination: str) -> No
         os.kill(int(pid), signal.SIGKILL)
     rows_of(native).write.mode("append").parquet(destination)
     assert native.read.parquet(destination).count() == 120
+
+
+def test_configure_of_a_session_says_that_enable_is_for_that(native: Any) -> None:
+    with pytest.raises(UsageError, match=r"takes the builder(?s:.)*lockgate.spark.enable\(spark\)"):
+        lockgate.spark.configure(native)
 
 
 @pytest.mark.parametrize("stopped", [False, True])

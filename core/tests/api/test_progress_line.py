@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 from pathlib import Path
@@ -25,6 +26,15 @@ def test_a_job_commit_draws_a_line_on_a_terminal_and_clears_it(tmp_path: Path) -
 def test_nothing_is_drawn_where_nobody_looks_or_it_is_off(tmp_path: Path, terminal: bool, option: str) -> None:
     command = [sys.executable, str(PROGRAM), str(tmp_path / "t"), option]
     assert on_a_terminal.run(command, tmp_path / "site", terminal=terminal) == ("1\n", "")
+
+
+def test_no_line_is_drawn_twice_over_itself(tmp_path: Path) -> None:
+    """A notebook keeps each drawing as an output of its own."""
+    command = [sys.executable, str(PROGRAM), str(tmp_path / "t")]
+    _, said = on_a_terminal.run(command, tmp_path / "site", terminal=True)
+    drawn = [line.rstrip() for line in said.split("\r") if line.strip()]
+    assert drawn
+    assert all(line != after for line, after in itertools.pairwise(drawn))
 
 
 def test_a_terminal_that_takes_nothing_or_fails_does_not_touch_the_commit(

@@ -86,6 +86,12 @@ def test_an_unknown_scheme_says_which_distribution_to_install(scheme, distributi
     assert caught.value.next_step.startswith(f'pip install "{distribution}"')
 
 
+def test_a_local_path_whose_plugin_is_blocked_says_how_to_let_it_in() -> None:
+    with pytest.raises(PluginError, match="no plugin serves file://") as caught:
+        PluginRegistry(block=("local",)).owner_of("file")
+    assert caught.value.next_step == "its plugin, local, comes with lockgate: leave it out of plugins_block"
+
+
 def test_allow_loads_nothing_else_but_what_comes_with_lockgate(install) -> None:
     install("lockgate-one", "one", STORE.format(name="one", schemes='"one",'))
     install("lockgate-two", "two", STORE.format(name="two", schemes='"two",'))

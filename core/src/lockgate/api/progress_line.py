@@ -112,6 +112,7 @@ class _Line:
         self._columns = max(1, min(terminal.columns, COLUMNS_MAX) - 1)
         self._now = "job commit"
         self._seconds = 0.0
+        self._shown = ""
         self._drawn = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._draw_until_end, name="lockgate-progress", daemon=True)
@@ -146,5 +147,8 @@ class _Line:
                 self._terminal.write("\r" + " " * self._drawn + "\r")
 
     def _draw(self, text: str) -> None:
+        # A notebook that is executed without a front end keeps each drawing as an output of its own.
+        if text == self._shown:
+            return
         self._terminal.write("\r" + text.ljust(self._drawn))
-        self._drawn = len(text)
+        self._shown, self._drawn = text, len(text)

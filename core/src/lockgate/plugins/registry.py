@@ -241,7 +241,9 @@ class PluginRegistry:
         )
         if distribution:
             next_step = f'pip install "{_EXTRAS.get(distribution, distribution)}"'
-        if self._chosen:
+        if self._chosen and scheme == "file":
+            next_step = "its plugin, local, comes with lockgate: leave it out of plugins_block"
+        elif self._chosen:
             next_step += "; or it is one that plugins_allow or plugins_block leaves out"
         raise PluginError(
             f"no plugin serves {scheme}:// URLs",

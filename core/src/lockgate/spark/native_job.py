@@ -70,7 +70,8 @@ class NativeJob(msgspec.Struct):
             if named.policy not in KEEPING:
                 raise _contradiction(named, "Spark's save mode replaces nothing here")
             return options
-        if named.policy in ("fail", "fail-partitions"):
+        # `append` that nobody named is the default of the options, and says nothing.
+        if named.policy in KEEPING and (named.where or named.policy != "append"):
             raise _contradiction(named, "Spark's save mode is overwrite")
         if self.dynamic:
             meant = "replace-partitions"

@@ -24,9 +24,17 @@ def configure(builder: Any) -> Any:
     again: where a session runs already, which `builder.getOrCreate()` would return, it is turned on as by `enable`.
 
     Raises:
-        UsageError: the distribution with the jar is missing.
+        UsageError: the distribution with the jar is missing, or what is given is no builder.
     """
     from pyspark import SparkContext
+
+    if not hasattr(builder, "_options"):
+        raise UsageError(
+            "configure takes the builder of a session",
+            where=f"given: {type(builder).__name__}",
+            next_step="lockgate.spark.configure(SparkSession.builder).getOrCreate(); "
+            "for a session that runs already lockgate.spark.enable(spark)",
+        )
 
     jar, protocol = _native()
     if SparkContext._jvm is not None:

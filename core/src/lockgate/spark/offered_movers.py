@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 from lockgate.api.job import Job
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import LockgateError, UsageError
+from lockgate.model.options import JobOptions
 from lockgate.model.shares import Moved, Share
 from lockgate.spark.distributed_commit import DISTRIBUTED_ABOVE, IDLE_SECONDS, SparkGaveUp, SparkMovers
 
@@ -53,12 +54,15 @@ def distribute(
 
     Raises:
         UsageError: the session is one of Spark Connect, whose client runs no tasks for a job commit.
+        OptionError: `above` is no number of files.
     """
     if not hasattr(spark, "_jsparkSession"):
         raise UsageError(
             "a session of Spark Connect has no executors that its client could have files renamed by",
             next_step="leave it out: the server's process renames the files of a job commit by itself",
         )
+    # Here, since else the first write of the session would say it, by the name of a setting that nobody has set.
+    above = JobOptions.resolve({"movers_above": above}).movers_above
     if not above:
         spark.conf.unset(ABOVE_SETTING)
         spark.conf.unset(SOCKET_SETTING)
