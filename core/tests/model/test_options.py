@@ -239,3 +239,14 @@ def test_an_attempt_that_no_file_can_be_called_by_is_refused(given) -> None:
 )
 def test_what_can_be_meant_is_taken(good) -> None:
     JobOptions(**good)
+
+
+@pytest.mark.parametrize("given", ["", "  "])
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [("spark_options", "lockgate.txnId"), ("spark_conf", "spark.lockgate.txn_id"), ("environment", "LOCKGATE_TXN_ID")],
+)
+def test_a_transaction_id_that_is_given_empty_is_refused(source: str, name: str, given: str) -> None:
+    """A variable that a workflow has not set made a write that takes effect each time it is run."""
+    with pytest.raises(OptionError, match="txn_id is given, and is empty"):
+        JobOptions.resolve(**{source: {name: given}})

@@ -483,6 +483,7 @@ class JobOptions:
                 if _plain(name) in passed_over:
                     continue
                 _put(found, name, value, source, raw)
+            _refuse_empty_transaction(found, source)
             layers.append((source, found))
         layers.append(("a Hadoop option", _from_hadoop(hadoop)))
         merged: dict[str, Any] = {}
@@ -494,6 +495,16 @@ class JobOptions:
 
 
 _FIELDS = {spec.name: spec for spec in dataclasses.fields(JobOptions)}
+
+
+def _refuse_empty_transaction(found: Mapping[str, Any], source: str) -> None:
+    # A workflow's variable that was never set: without a word the write would take effect each time it is run.
+    if source != "an argument" and isinstance(given := found.get("txn_id"), str) and not given.strip():
+        raise OptionError(
+            "txn_id is given, and is empty",
+            where=f"given as {source}",
+            next_step="give the id of the transaction, or leave txn_id out where the write may take effect each time",
+        )
 
 
 def _kind(spec: dataclasses.Field[Any]) -> str:
