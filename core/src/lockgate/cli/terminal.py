@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 
 import msgspec
 import typer
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -150,35 +151,63 @@ def _one_line(cell: str) -> str:
     return "; ".join(part.strip() for part in cell.splitlines()).replace("\t", " ")
 
 
-PROSE_CELLS_MIN = 28
-"""How narrow a column of prose may become."""
+PROSE_CELLS_MIN = 40
+"""How narrow a column of prose may become; where it would be narrower, prose stands below its row."""
+
+PROSE_INDENT = "    "
 
 
 def _print_table(console: Console, table: Rows) -> None:
     if not table.rows:
         return
     shown = [number for number in range(len(table.columns)) if any(row[number] for row in table.rows)]
+    widths = [_width(table, number) for number in shown]
+    prose = table.prose and shown[-1] == len(table.columns) - 1
+    beside = sum(widths[:-1]) + 2 * len(widths) + min(widths[-1], PROSE_CELLS_MIN)
+    if prose and beside > console.width and len(shown) > 1:
+        _print_prose_below(console, table, shown[:-1])
+        return
     drawn = Table(title=table.title, title_justify="left", box=None, pad_edge=False, show_header=any(table.columns))
-    widths = []
     for number in shown:
-        cells = [row[number] for row in table.rows]
-        numeric = all(cell.replace(",", "").isdigit() for cell in cells)
-        prose = table.prose and number == len(table.columns) - 1
+        is_prose = prose and number == shown[-1]
         drawn.add_column(
             table.columns[number],
-            justify="right" if numeric else "left",
-            no_wrap=not prose,
+            justify="right" if _is_numeric(table, number) else "left",
+            no_wrap=not is_prose,
             overflow="fold",
             header_style="bold",
         )
-        width = max(cell_len(line) for cell in [table.columns[number], *cells] for line in cell.split("\n"))
-        widths.append(min(width, PROSE_CELLS_MIN) if prose else width)
     for row in table.rows:
         drawn.add_row(*(Text(row[number]) for number in shown))
-    needed = sum(widths) + 2 * len(widths)
-    wide = Console(width=max(console.width, needed), highlight=False)
+    wide = Console(width=max(console.width, beside if prose else sum(widths) + 2 * len(widths)), highlight=False)
     wide.print(drawn)
     wide.print()
+
+
+def _print_prose_below(console: Console, table: Rows, shown: Sequence[int]) -> None:
+    """Each row's prose below the row: a table that is wider than the terminal would be cut at every line's end."""
+    widths = [_width(table, number) for number in shown]
+    room = max(PROSE_CELLS_MIN, console.width - len(PROSE_INDENT))
+    console.print(Text(table.title, style="italic"))
+    console.print(Text(_line([table.columns[number] for number in shown], widths), style="bold"))
+    for row in table.rows:
+        console.print(Text(_line([row[number] for number in shown], widths)))
+        for line in (part for given in row[-1].splitlines() for part in textwrap.wrap(given, room)):
+            console.print(Text(PROSE_INDENT + line))
+    console.print()
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(set_cell_size(cell, width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _width(table: Rows, number: int) -> int:
+    cells = [table.columns[number], *(row[number] for row in table.rows)]
+    return max(cell_len(line) for cell in cells for line in cell.split("\n"))
+
+
+def _is_numeric(table: Rows, number: int) -> bool:
+    return all(row[number].replace(",", "").isdigit() for row in table.rows)
 
 
 def print_error(error: LockgateError, *, as_json: bool) -> int:
