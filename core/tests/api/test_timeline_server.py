@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import pickle
 import socket
+import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -18,9 +21,18 @@ from faulty_store import make_faulty
 from lockgate import Job, JobOptions
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.jobs import recover
-from lockgate.errors import DestinationConflict, FileMissing, ManifestInvalid, PathError, StoreUnavailable
+from lockgate.errors import (
+    DestinationConflict,
+    FileExists,
+    FileMissing,
+    LockgateError,
+    ManifestInvalid,
+    PathError,
+    StoreUnavailable,
+)
 from lockgate.model.hudi_markers import Marker
 from lockgate.protocols.markers.batches import MarkerBatches
+from lockgate.stores.local import LocalStore
 
 BASE = "/v1/hoodie/marker"
 
@@ -331,6 +343,83 @@ def test_what_was_answered_is_read_back_whenever_the_server_dies(tmp_path: Path,
     assert answered <= set(lines(tmp_path, job.job_id))
     assert len(lines(tmp_path, job.job_id)) <= 41 * 3, "a line is repeated in another file at most"
     job.abort()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_answered_marker_is_undone_by_a_write_that_comes_true_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Of this server, or of another of the job that sleeps: a file went back to the lines that it had before."""
+    print(f"seed {seed}")
+    chance = Random(seed)
+    job = a_job(tmp_path, markers_type="direct", markers_batch_interval_ms=1, markers_batch_threads=2)
+    tag = begun(job, {}).tag
+    late: list[asyncio.Task[None]] = []
+
+    async def comes_true(write, store: LocalStore, path: str, content: bytes) -> None:
+        await asyncio.sleep(chance.random() / 20)
+        with contextlib.suppress(FileExists):
+            await write(store, path, content)
+
+    def often_late(write):
+        async def wrote(store: LocalStore, path: str, content: bytes) -> object:
+            if "/MARKERS" in path and chance.random() < 0.3:
+                late.append(asyncio.ensure_future(comes_true(write, store, path, content)))
+                raise StoreUnavailable("no answer", where=path)
+            return await write(store, path, content)
+
+        return wrote
+
+    for name in ("write_file", "create_file"):
+        monkeypatch.setattr(LocalStore, name, often_late(getattr(LocalStore, name)))
+
+    async def ask(batches: MarkerBatches, number: int) -> str | None:
+        marker = Marker(f"p={number % 3}/{number}-{tag}")
+        await asyncio.sleep(chance.random() / 10)
+        for _ in range(5):
+            with contextlib.suppress(StoreUnavailable):
+                await batches.create(marker)
+                return marker.name
+        return None
+
+    async def serve() -> set[str]:
+        servers = [MarkerBatches(job._run()) for _ in range(2)]
+        asked = (ask(servers[number % 2], number) for number in range(60))
+        answered = {name for name in await asyncio.gather(*asked) if name is not None}
+        await asyncio.gather(*late)
+        return answered
+
+    answered = IO_LOOP.run(serve())
+    assert late
+    assert answered
+    assert answered <= set(lines(tmp_path, job.job_id))
+    monkeypatch.undo()
+    job.abort()
+
+
+def test_continuity_a_marker_that_was_asked_for_just_before_the_commit_is_read_by_it(tmp_path: Path) -> None:
+    """It was made, and answered, while the job committed, which had read the markers by then."""
+    job = a_job(tmp_path, job_id="j", markers_batch_interval_ms=300)
+    receipt = begun(job, {"TAG": b"counts"}).commit()
+    late = job.task_attempt(1)
+    late.setup()
+
+    def ask() -> None:
+        with contextlib.suppress(LockgateError):
+            late.open(f"late-{late.tag}").close()
+
+    asked = threading.Thread(target=ask)
+    asked.start()
+    waits = job._timeline._service.batches
+    while not waits._queue:
+        time.sleep(0.001)
+    with job._timeline.closed():
+        assert f"late-{late.tag}.marker.CREATE" in lines(tmp_path)
+    asked.join()
+    job.commit([receipt])
+    late.abort()
+    assert data(tmp_path) == [b"counts"]
+    assert lines(tmp_path) == []
 
 
 def test_continuity_a_marker_asked_for_while_the_first_files_are_read_is_refused_once_the_job_commits(

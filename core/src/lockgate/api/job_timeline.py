@@ -61,16 +61,17 @@ class JobTimeline:
 
     @contextlib.contextmanager
     def closed(self) -> Iterator[None]:
-        """While the job is committed no marker is taken: what an attempt would write then is not committed. Where the
-        commit fails, they are again."""
+        """While the job is committed no marker is taken: what an attempt would write then is not committed. Those that
+        were asked for before are made first, so that the commit reads them. Where it fails, they are taken again."""
         if self._service is None:
             yield
             return
-        self._service.batches.takes = False
+        batches = self._service.batches
         try:
+            IO_LOOP.run(batches.close())
             yield
         except BaseException:
-            self._service.batches.takes = True
+            batches.takes = True
             raise
 
     def stop(self) -> None:

@@ -6,7 +6,11 @@ its markers, and only then are the requests answered: whoever comes after a serv
 files that it has told of. A request for a marker that is there is answered from memory, which is filled from the files
 before the first.
 
-Lines are added and never taken away, so a write whose outcome nobody knows does no harm: the next one repeats them.
+**Lines are added and never taken away**, also by a write that comes true late, when its server has given it up or is
+dead. So a server writes only files that it has made itself, each made if none of its number is there: one that slept
+writes none of its successor's. And a file is left as it is once a write of it has failed, since nobody knows whether
+that is still to come: one that came before it would be undone. What it held stays; what is asked for next goes to
+another file.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from dataclasses import dataclass, field
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import FileMissing, LockgateError, PathError
+from lockgate.model.errors import FileExists, FileMissing, LockgateError, PathError
 from lockgate.model.hudi_markers import (
     TIMELINE_SERVER_BASED,
     Marker,
@@ -36,6 +40,15 @@ class _Request:
     answers: list[asyncio.Future[bool]] = field(default_factory=list)
 
 
+@dataclass
+class _File:
+    """A file that this server writes: its number, the markers in it, and whether it was made."""
+
+    number: int
+    markers: dict[str, Marker] = field(default_factory=dict)
+    is_made: bool = False
+
+
 class MarkerBatches:
     """The markers of one job, as its driver makes them. Used on one event loop.
 
@@ -47,7 +60,9 @@ class MarkerBatches:
         self._layout = MarkerLayout(run.layout.job_id)
         self._queue: dict[str, _Request] = {}
         self._written: dict[str, Marker] = {}
-        self._files: list[dict[str, Marker]] = [{} for _ in range(run.options.markers_batch_threads)]
+        self._files: list[_File | None] = [None] * run.options.markers_batch_threads
+        self._number = -1
+        """The highest of a file that this server knows of."""
         self._busy: set[int] = set()
         self._under_way: dict[str, _Request] = {}
         self._last = -1
@@ -125,11 +140,8 @@ class MarkerBatches:
         for path in many:
             number = self._layout.number_of(path)
             assert number is not None
-            markers = {marker.name: marker for marker in await read_numbered(self._run, [path])}
-            # One with fewer threads leaves the other files as they are.
-            if number < len(self._files):
-                self._files[number] = markers
-            found |= markers
+            found |= {marker.name: marker for marker in await read_numbered(self._run, [path])}
+            self._number = max(self._number, number)
         self._written |= found
         (there,) = await self._run.store.stat_files([self._layout.type_file])
         self._has_type = there is not None
@@ -137,32 +149,32 @@ class MarkerBatches:
     async def _dispatch(self) -> None:
         while self._queue:
             await asyncio.sleep(self._interval)
-            number = self._next_free()
-            if number is None or not self._queue:
+            place = self._next_free()
+            if place is None or not self._queue:
                 continue
             batch, self._queue = self._queue, {}
             self._under_way |= batch
-            self._busy.add(number)
-            flush = asyncio.ensure_future(self._flush(number, list(batch.values())))
+            self._busy.add(place)
+            flush = asyncio.ensure_future(self._flush(place, list(batch.values())))
             self._flushes.add(flush)
             flush.add_done_callback(self._flushes.discard)
 
     def _next_free(self) -> int | None:
         count = len(self._files)
         for step in range(1, count + 1):
-            number = (self._last + step) % count
-            if number not in self._busy:
-                self._last = number
-                return number
+            place = (self._last + step) % count
+            if place not in self._busy:
+                self._last = place
+                return place
         return None
 
-    async def _flush(self, number: int, batch: Sequence[_Request]) -> None:
+    async def _flush(self, place: int, batch: Sequence[_Request]) -> None:
+        file, self._files[place] = self._files[place] or _File(self._next_number()), None
         try:
             await self._write_type()
-            self._files[number] |= {request.marker.name: request.marker for request in batch}
-            await self._run.store.write_file(
-                self._layout.numbered(number), encode_markers(self._files[number].values())
-            )
+            file.markers |= {request.marker.name: request.marker for request in batch}
+            await self._write(file)
+            self._files[place] = file
             self.flushes += 1
             refused = await conflicts_of(self._run, [request.marker for request in batch])
         except LockgateError as error:
@@ -172,12 +184,28 @@ class MarkerBatches:
             self._answer(batch, error)
             raise
         finally:
-            self._busy.discard(number)
+            self._busy.discard(place)
             for request in batch:
                 self._under_way.pop(request.marker.name, None)
         self._written |= {request.marker.name: request.marker for request in batch if request.marker not in refused}
         for request in batch:
             self._answer([request], refused.get(request.marker))
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    async def _write(self, file: _File) -> None:
+        content = encode_markers(file.markers.values())
+        while not file.is_made:
+            try:
+                await self._run.store.create_file(self._layout.numbered(file.number), content)
+            except FileExists:  # another server's, which is asleep, or has come since
+                file.number = self._next_number()
+                continue
+            file.is_made = True
+            return
+        await self._run.store.write_file(self._layout.numbered(file.number), content)
 
     def _answer(self, batch: Sequence[_Request], error: BaseException | None) -> None:
         for request in batch:
