@@ -24,7 +24,8 @@ class AskedKind:
     alone: bool = False
 
     def __str__(self) -> str:
-        return f"{self.protocol} on {self.store}{', replacing' if self.replaces else ''}"
+        server = ", timeline server" if "markers_type" in self.options else ""
+        return f"{self.protocol} on {self.store}{', replacing' if self.replaces else ''}{server}"
 
     @property
     def told(self) -> dict[str, str]:
@@ -50,8 +51,15 @@ class AskedKind:
 
 REMOTE = ("abfs", "gcs", "s3")
 
+_BY_SERVER = {
+    "markers_type": "timeline_server_based",
+    "markers_address": "127.0.0.1",
+    "markers_batch_interval_ms": "1",
+}
+
 ASKED_KINDS = [
     *(AskedKind(name, store, "written") for name in ("direct", "stocator", "markers") for store in REMOTE),
+    *(AskedKind("markers", store, "written", _BY_SERVER) for store in REMOTE),
     *(AskedKind("emrfs", store, "committed") for store in REMOTE),
     *(AskedKind("v2", store, "committed") for store in ("abfs", "gcs")),
     AskedKind("v1", "abfs"),

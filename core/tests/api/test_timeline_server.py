@@ -20,7 +20,7 @@ import pytest
 from faulty_store import make_faulty
 from lockgate import Job, JobOptions
 from lockgate.api.io_loop import IO_LOOP
-from lockgate.api.jobs import recover
+from lockgate.api.jobs import collect_garbage, recover
 from lockgate.errors import (
     DestinationConflict,
     FileExists,
@@ -497,3 +497,20 @@ def test_a_server_of_somebody_elses_that_is_not_there_is_told_by_its_own_option(
     with pytest.raises(StoreUnavailable, match="markers_server") as refused:
         begun(job, {"a-TAG": b"1"})
     assert "markers_address" not in str(refused.value)
+
+
+def test_gc_deletes_what_a_server_wrote_after_its_job_was_over_and_names_files_that_are_there(tmp_path: Path) -> None:
+    """It was no marker to gc, which kept it, for ever."""
+    at_once = JobOptions(alive_seconds=0)
+    directory = tmp_path / ".hoodie/.temp/j"
+    directory.mkdir(parents=True)
+    (directory / "MARKERS.type").write_text("TIMELINE_SERVER_BASED")
+    (directory / "MARKERS0").write_text("gone.marker.CREATE\n")
+    (directory / "MARKERS1").write_text("gone.marker.CREATE\nthere.marker.CREATE\n")
+    (tmp_path / "there").write_bytes(b"1")
+    (kept,) = [each for each in collect_garbage(str(tmp_path), options=at_once) if each.action == "kept"]
+    assert "these files are: there" in kept.why
+    assert sorted(path.name for path in directory.iterdir()) == ["MARKERS.type", "MARKERS1"]
+    (tmp_path / "there").unlink()
+    assert [each for each in collect_garbage(str(tmp_path), options=at_once) if each.action == "kept"] == []
+    assert not (tmp_path / ".hoodie").exists()

@@ -63,6 +63,10 @@ class Marker:
         return f"{self.path}{EXTENSION}.{self.operation.value}"
 
 
+NUMBERED_BYTES_MAX = 256 << 20
+"""A longer file of markers is refused."""
+
+
 @dataclass(frozen=True)
 class MarkerLayout:
     """Every path of one job's markers."""

@@ -8,13 +8,14 @@ somebody to decide. A marker whose file is not there says nothing more, and goes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.errors import LockgateError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout, parse_marker
+from lockgate.model.hudi_markers import NUMBERED_BYTES_MAX, TABLE, TEMP, MarkerLayout, parse_marker, parse_markers
 from lockgate.model.layout import JobLayout, is_aside
 from lockgate.model.spooled import windows
 from lockgate.model.urls import parent_of
@@ -66,14 +67,37 @@ async def _of_job(run: JobRun, layout: MarkerLayout) -> LateMarkers | None:
     oldest = run.runtime.wall() - run.options.alive_seconds
     seen = [each for each in seen if each.modified <= oldest]
     try:
-        named = {each.path: parse_marker(layout.name_in(each.path), where=run.url(each.path)).path for each in seen}
+        named = await _named(run, layout, [each.path for each in seen])
     except StoreError:
         raise
     except LockgateError as error:
         return LateMarkers(layout.directory, problem=error.what)
     there: dict[str, FileStatus] = {}
-    for some in windows(sorted({*named.values()}), 1_000):
+    for some in windows(sorted(set[str]().union(*named.values())), 1_000):
         statuses = await run.store.stat_files(some)
         there |= {status.path: status for status in statuses if status is not None}
-    needless = tuple(sorted(path for path, file in named.items() if file not in there))
-    return LateMarkers(layout.directory, needless, tuple(sorted(there))) if named else None
+    needless = {path for path, files in named.items() if there.keys().isdisjoint(files)}
+    if any(layout.number_of(path) is not None for path in named.keys() - needless):
+        needless.discard(layout.type_file)  # by it Hudi reads the others
+    return LateMarkers(layout.directory, tuple(sorted(needless)), tuple(sorted(there))) if named else None
+
+
+async def _named(run: JobRun, layout: MarkerLayout, paths: Sequence[str]) -> dict[str, set[str]]:
+    """What each of these files names: a direct marker one file, a timeline server's many, that of their type none.
+
+    Raises:
+        ManifestInvalid: one is no marker.
+        StoreError: the store does not answer.
+    """
+    many = [path for path in paths if layout.number_of(path) is not None]
+    contents = await run.store.read_files(many, bytes_max=NUMBERED_BYTES_MAX)
+    named = {
+        path: {marker.path for marker in parse_markers(content or b"", where=run.url(path))}
+        for path, content in zip(many, contents, strict=True)
+    }
+    for path in paths:
+        if path == layout.type_file:
+            named[path] = set()
+        elif path not in named:
+            named[path] = {parse_marker(layout.name_in(path), where=run.url(path)).path}
+    return named

@@ -16,14 +16,11 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.sorting import Sorter
 from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.hudi_markers import Marker, MarkerLayout, parse_marker, parse_markers, tagged_by
+from lockgate.model.hudi_markers import NUMBERED_BYTES_MAX, Marker, MarkerLayout, parse_marker, parse_markers, tagged_by
 from lockgate.model.layout import is_unfinished
 
 DIRECTORIES_AT_ONCE = 32
 """So many directories of direct markers are listed side by side (Hudi: `hoodie.markers.delete.parallelism`, 100)."""
-
-BYTES_MAX = 256 << 20
-"""A longer file of markers is refused."""
 
 
 def is_beside(path: str) -> bool:
@@ -55,12 +52,12 @@ async def read_numbered(run: JobRun, paths: Sequence[str]) -> list[Marker]:
         ManifestInvalid: one cannot be read as that.
     """
     found: list[Marker] = []
-    for path, content in zip(paths, await run.store.read_files(paths, bytes_max=BYTES_MAX), strict=True):
+    for path, content in zip(paths, await run.store.read_files(paths, bytes_max=NUMBERED_BYTES_MAX), strict=True):
         if content is None:
             continue
-        if len(content) > BYTES_MAX:
+        if len(content) > NUMBERED_BYTES_MAX:
             raise ManifestInvalid(
-                f"a file of markers is longer than {BYTES_MAX} bytes",
+                f"a file of markers is longer than {NUMBERED_BYTES_MAX} bytes",
                 where=run.url(path),
                 next_step="nothing was deleted: find out who wrote it",
             )
