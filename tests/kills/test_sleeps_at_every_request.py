@@ -15,8 +15,8 @@ import pytest
 from asked_worlds import JOB, AskedWorld, Seen, Strike, judge_each, moments
 from forked_drivers import End, ForkedDrivers
 
-SLEEPS = 2
-"""How many moments of a kind of job are tried here."""
+SLEEPS = 1
+"""How many moments of a kind of job are tried here; the second test takes one more."""
 
 NOT_BEGUN = ("no trace", "not begun", "nothing")
 """What somebody finds who comes before the job's commit has begun, and aborts it. A job whose setup goes on after that
