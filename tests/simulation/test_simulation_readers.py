@@ -13,7 +13,7 @@ import pytest
 import test_simulation_in_place as in_place
 import test_simulation_v1 as v1
 import test_simulation_v2 as v2
-from lockgate.engine.inspection import list_files
+from lockgate.engine.inspection import list_files, open_job_files
 from lockgate.engine.inspection.list_files import TableFile, TableFiles
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Protocol
@@ -32,16 +32,17 @@ from lockgate.protocols.stocator import winners
 from simworld import readers
 from simworld.early_judges import EarlyJudges
 from simworld.faults import SLEEPS, Kind
-from simworld.features import ON, Feature, scenario_of
+from simworld.features import ON, Feature, scenario_of, scenario_on_a_bucket, scenario_with_versions
 from simworld.history import render
 from simworld.judges import Judges
 from simworld.scenario import Scenario, changed
-from simworld.world import History
+from simworld.world import PROTOCOLS, History
 from simworld.world import play as play_any
 
 HISTORIES = int(os.environ.get("HISTORIES", 60))
+DEFERRED = PROTOCOLS["deferred"]
 EARLY = (DIRECT, STOCATOR, EMRFS, MARKERS)
-ALL = (MANIFEST, V1, V2, *EARLY)
+ALL = (MANIFEST, DEFERRED, V1, V2, *EARLY)
 
 
 def scenarios(protocol: Protocol, seeds: range) -> Iterator[tuple[int, Scenario]]:
@@ -49,6 +50,8 @@ def scenarios(protocol: Protocol, seeds: range) -> Iterator[tuple[int, Scenario]
     found: Iterator[tuple[int, Scenario]]
     if protocol in EARLY:
         found = in_place.scenarios(protocol, seeds)
+    elif protocol is DEFERRED:
+        found = ((seed, (scenario_with_versions if seed % 3 == 0 else scenario_on_a_bucket)(seed)) for seed in seeds)
     elif protocol is MANIFEST:
         found = ((seed, scenario_of(seed, ON - {Feature.UPLOADS})) for seed in seeds)
     else:
@@ -179,6 +182,24 @@ def does_not_know_tags() -> AbstractContextManager[object]:
     return patch.object(list_files, "nonces_of_announced", nothing)
 
 
+def shows_what_a_committed_job_replaces() -> AbstractContextManager[object]:
+    """What is replaced counts until it is deleted, beside what replaces it."""
+
+    async def nothing(*ignored: object) -> tuple[str, ...]:
+        return ()
+
+    return patch.object(list_files, "still_to_be_deleted", nothing)
+
+
+def believes_records_alone() -> AbstractContextManager[object]:
+    """A job counts as committed once its record says so, or as long as `_SUCCESS` is its own."""
+
+    async def never(run: JobRun, state: object) -> bool:
+        return False
+
+    return patch.object(open_job_files, "_has_published", never)
+
+
 MUTANTS = {
     f"{mutant.__name__} {protocol.name}": (protocol, mutant)
     for protocol, mutant in (
@@ -188,6 +209,9 @@ MUTANTS = {
         (EMRFS, does_not_read_manifests),
         (STOCATOR, believes_every_list_of_winners),
         (MARKERS, does_not_know_tags),
+        (DEFERRED, shows_what_a_committed_job_replaces),
+        (MANIFEST, believes_records_alone),
+        (V2, believes_records_alone),
     )
 }
 

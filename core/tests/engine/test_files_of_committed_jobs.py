@@ -150,3 +150,63 @@ def test_files_of_a_part_of_a_table_says_that_its_lists_are_elsewhere(tmp_path: 
         assert any(
             "the table's own directory" in doubt or "that table's own directory" in doubt for doubt in found.doubts
         )
+
+
+def died_at_its_success(root: Path, protocol: str, *, before: bool = False) -> Job:
+    """A job whose driver died right after its commit point, or right before it."""
+    job = Job(root, protocol=protocol, accept_unsafe=protocol == "v2", on_failure="leave")
+    job.setup()
+    receipt = done(job, {"part-TAG": b"ours"})
+
+    def at_the_rename(name: str, subject) -> bool:
+        return name == "rename_files" and any(each.target == "_SUCCESS" for each in subject)
+
+    def after_it(name: str, subject) -> bool:
+        return (root / "_SUCCESS").exists() and job.job_id in (root / "_SUCCESS").read_text()
+
+    make_faulty(job).fail_at = at_the_rename if before else after_it
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    return job
+
+
+def another_appends(root: Path) -> None:
+    committed(root, "manifest", {"part-TAG": b"another's"})
+
+
+def another_is_set_up(root: Path) -> None:
+    a_job(root, "manifest", delete_success_at_setup=True)
+
+
+def hadoops_committer_is_set_up(root: Path) -> None:
+    """It leaves no note of the job whose `_SUCCESS` it deletes."""
+    (root / "_SUCCESS").unlink()
+
+
+@pytest.mark.parametrize("takes_its_place", [another_appends, another_is_set_up, hadoops_committer_is_set_up])
+@pytest.mark.parametrize("protocol", ["manifest", "v1", "v2", "hive"])
+def test_complete_a_job_whose_driver_died_after_its_success_counts_when_that_is_gone(
+    tmp_path: Path, protocol: str, takes_its_place
+) -> None:
+    """Its files counted, and another job's begin made them count no more, until somebody recovered it."""
+    job = died_at_its_success(tmp_path, protocol)
+    assert contents(tmp_path) == {b"ours"}
+    takes_its_place(tmp_path)
+    assert b"ours" in contents(tmp_path)
+    assert lockgate.files(tmp_path).left_out == {}
+    assert recover(tmp_path, job.job_id, force=True)[job.job_id].outcome == "finished"
+    assert b"ours" in contents(tmp_path)
+
+
+@pytest.mark.parametrize("undone", [False, True])
+@pytest.mark.parametrize("protocol", ["manifest", "v1", "v2", "hive"])
+def test_exclusive_a_job_whose_driver_died_before_its_success_does_not_count(
+    tmp_path: Path, protocol: str, undone: bool
+) -> None:
+    job = died_at_its_success(tmp_path, protocol, before=True)
+    another_appends(tmp_path)
+    if undone:
+        # Whoever undoes it has died as well, once its summary was revoked and before the record says so.
+        (waiting,) = tmp_path.glob(f"_lockgate/jobs/{job.job_id}/*/_SUCCESS-*.tmp")
+        waiting.rename(waiting.with_suffix(".revoked"))
+    assert contents(tmp_path) == {b"another's"}

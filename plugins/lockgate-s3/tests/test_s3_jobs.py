@@ -278,6 +278,58 @@ def test_a_committed_job_whose_record_lost_its_newest_version_is_not_undone_with
     assert lockgate.verify(bucket.url(PATH), options(bucket)).findings == []
 
 
+def counts(bucket: Any) -> list[str]:
+    return [file.path for file in lockgate.files(bucket.url(PATH), options(bucket)).files]
+
+
+@pytest.mark.parametrize("dies_in", ["_withdraw_old_success", "_announce"])
+def test_exclusive_what_a_committed_job_replaces_does_not_count_before_it_is_deleted(
+    bucket, monkeypatch, dies_in: str
+) -> None:
+    """Old and new rows both counted, for as long as nobody recovered a job whose driver had died there."""
+    write_job(bucket, {"p=1/old": b"old", "p=2/kept": b"kept"})
+    write_job(bucket, {"p=1/older": b"older"})
+    job = Job(bucket.url(PATH), options(bucket, conflict="replace-partitions"))
+    job.setup()
+    receipt = task(job, {"p=1/new": b"old"})
+    with monkeypatch.context() as patched:
+        patched.setattr(job_commit, dies_in, die)
+        with pytest.raises(CleanupFailed):
+            job.commit([receipt])
+    assert counts(bucket) == ["p=1/new", "p=2/kept"]
+    lockgate.recover(bucket.url(PATH), job.job_id, force=True, options=options(bucket))
+    assert counts(bucket) == ["p=1/new", "p=2/kept"]
+    assert seen(bucket) == {"p=1/new": b"old", "p=2/kept": b"kept"}
+
+
+def test_before_its_commit_point_a_job_has_replaced_nothing_for_readers(bucket, monkeypatch) -> None:
+    write_job(bucket, {"p=1/old": b"old"})
+    job = Job(bucket.url(PATH), options(bucket, conflict="replace", on_failure="leave"))
+    job.setup()
+    receipt = task(job, {"p=1/new": b"new"})
+    with monkeypatch.context() as patched:
+        patched.setattr(job_commit, "complete", die)
+        with pytest.raises(LockgateError):
+            job.commit([receipt])
+    assert counts(bucket) == ["p=1/old"]
+
+
+def test_readers_are_told_where_the_list_of_what_a_committed_job_replaces_was_deleted(bucket, monkeypatch) -> None:
+    write_job(bucket, {"p=1/old": b"old"})
+    job = Job(bucket.url(PATH), options(bucket, conflict="replace"))
+    job.setup()
+    receipt = task(job, {"p=1/new": b"new"})
+    with monkeypatch.context() as patched:
+        patched.setattr(job_commit, "_withdraw_old_success", die)
+        with pytest.raises(CleanupFailed):
+            job.commit([receipt])
+    for path in bucket.files(PATH):
+        if path.endswith(".list"):
+            bucket.client.delete_object(Bucket=bucket.name, Key=f"{PATH}/{path}")
+    doubts = lockgate.files(bucket.url(PATH), options(bucket)).doubts
+    assert any("the list of what it replaces is gone" in doubt for doubt in doubts)
+
+
 @pytest.mark.parametrize("scenario", LOST_RECORDS, ids=lambda scenario: scenario.__name__)
 def test_a_job_whose_record_is_lost(scenario, bucket, monkeypatch) -> None:
     write_job(bucket, {"old": b"old"})

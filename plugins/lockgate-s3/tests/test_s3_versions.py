@@ -367,3 +367,21 @@ def test_exclusive_nothing_of_a_job_stays_unnamed_beneath_others_where_its_recor
     job.abort()
     versions = table.versions()
     assert [versions[path] for path in covered] == [[b"rival", OLD[path]] for path in covered]
+
+
+@pytest.mark.parametrize("s3", ["versions"], indirect=True)
+def test_a_file_in_the_place_of_an_equal_one_counts_while_what_is_replaced_is_deleted(versioned, monkeypatch) -> None:
+    """Its etag is that of the version beneath it, which the list of replaced files names."""
+    table = Table(versioned)
+    job, receipts = table.task({"p=1/a b": OLD["p=1/a b"], "p=1/e": b"new e"})
+
+    async def die(*_: object) -> None:
+        raise StoreError("dies")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(job_commit, "_withdraw_old_success", die)
+        with pytest.raises(LockgateError):
+            job.commit(receipts)
+    found = lockgate.files(table.url, table.options())
+    assert [file.path for file in found.files] == ["p=1/a b", "p=1/e"]
+    assert sorted(found.left_out) == ["p=1/c+%", "p=1/d"]

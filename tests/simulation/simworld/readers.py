@@ -5,7 +5,8 @@ An answer is no snapshot. So it is held to what was so from its first request to
 - **complete**: a file that counted all that time, and that no job was to replace, is named.
 - **exclusive**: a file of a job that was open all that time is not, if anything said whose it is: a manifest that names
   it, or its own name (`markers`); with `stocator` no file is that its job has not committed. What nothing tells of, as
-  files of attempts of `direct` that have saved nothing, may be named, but not as listed, and there is a doubt.
+  files of attempts of `direct` that have saved nothing, may be named, but not as listed, and there is a doubt. Nor is a
+  file that was to go all that time, since a committed job replaces it.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ TURNS_MAX = 120
 @dataclass(frozen=True)
 class Sight:
     """What is so at one moment: what readers see, which of that counts, which jobs are open, which files are named by
-    manifests."""
+    manifests, and which a committed job is to delete yet, as its record and its list say."""
 
     seen: dict[str, Stored]
     counts: dict[str, Stored]
     open_jobs: dict[str, JobTruth]
     named: frozenset[Written]
+    to_go: dict[str, Stored]
 
 
 def sight_of(judges: Judges) -> Sight:
@@ -49,6 +51,7 @@ def sight_of(judges: Judges) -> Sight:
         {path: stored for path, stored in seen.items() if _counts(judges, path, stored)},
         {job_id: job for job_id, job in judges.jobs.items() if _is_open(judges, job)},
         frozenset(label for labels in judges.saved.values() for label in labels),
+        {path: stored for path, stored in seen.items() if _is_to_go(judges, path, stored)},
     )
 
 
@@ -56,6 +59,13 @@ def _counts(judges: Judges, path: str, stored: Stored) -> bool:
     if isinstance(stored.label, Before):
         return path in judges.expected
     return any(job.committed and job.owns(path, stored) for job in (*judges.ended, *judges.jobs.values()))
+
+
+def _is_to_go(judges: Judges, path: str, stored: Stored) -> bool:
+    doomed, by = judges.doomed.get(path, (None, set()))
+    jobs = [job for job in judges.jobs.values() if job.directory in by and job.committed and judges.has_record(job)]
+    lists = {JobLayout(job.directory).replaced_list(job.record.set_aside_nonce) for job in jobs if job.record}
+    return doomed is stored and any(path in judges.disk.files for path in lists)
 
 
 def _is_open(judges: Judges, job: JobTruth) -> bool:
@@ -96,6 +106,10 @@ def judge_answer(judges: Judges, reader: str, protocols: dict[str, str], answer:
     for path, stored in before.counts.items():
         if now.counts.get(path) is stored and path not in replaced | unsure and path not in given:
             judges.accuse("complete", f"{reader} was not told of {path}: {answer.left_out.get(path, 'not there')}")
+            return
+    for path, stored in before.to_go.items():
+        if path in given and now.to_go.get(path) is stored:
+            judges.accuse("exclusive", f"{reader} was told that {path} counts, which a committed job replaces")
             return
     for path, file in given.items():
         there = now.seen.get(path)

@@ -22,6 +22,7 @@ from lockgate.engine.inspection.open_job_files import (
     nonces_of_announced,
     saved_by,
     shows_nothing_yet,
+    still_to_be_deleted,
 )
 from lockgate.engine.job.conflicts import list_visible
 from lockgate.engine.run.job_run import JobRun
@@ -80,6 +81,9 @@ async def list_files(run: JobRun) -> TableFiles:
         listed |= await listed_winners(run, open_jobs, doubts)
         await ask_for_unseen(run, found, listed)
         left_out: dict[str, str] = {}
+        for state in states:
+            for path in await still_to_be_deleted(run, state, found, doubts):
+                left_out[path] = f"job {state.job_id} has committed, and replaces it"
         for state in open_jobs:
             if await shows_nothing_yet(run, state):
                 continue

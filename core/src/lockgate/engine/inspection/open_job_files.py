@@ -1,17 +1,22 @@
-"""Which files of a destination are those of jobs that have not committed: by their manifests, and by tags in names."""
+"""Which files of a destination are those of jobs that have not committed: by their manifests, and by tags in names. And
+which are there no more but by name: those that a committed job replaces, and has not come to delete."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus
 from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
 from lockgate.engine.manifests.saved_manifests import saved_contents
+from lockgate.engine.record.ended_jobs import is_known_committed
 from lockgate.engine.record.marker import read_marker_of, readable_marker
 from lockgate.engine.record.own_protocol import with_own_protocol
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.recorded_options import as_recorded
+from lockgate.engine.record.replaced_lists import read_replaced
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.errors import LockgateError, OptionError, PathError, StoreError
+from lockgate.model.errors import LockgateError, OptionError, OutcomeUnknown, PathError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import JobLayout
 from lockgate.model.manifest import peek_manifest
@@ -20,14 +25,67 @@ from lockgate.model.summary import CommittedFile, Summary
 
 
 async def has_committed(run: JobRun, state: JobState, last: Summary | None) -> bool:
-    """Whether a job has committed, by its record or by the last `_SUCCESS`."""
+    """Whether a job has committed, by its record, by the last `_SUCCESS`, or by what shows that its own was there."""
     if state.phase is Phase.COMMITTED or state.status is JobStatus.COMMITTED:
         return True
     if last is None or state.job_id != last.job_id:
-        return False
+        return await _has_published(run, state)
     # The id may have been used before, for another transaction.
     marker = await readable_marker(run, state.layout)
     return marker is None or last.lockgate is None or marker.options.get("txn_id", "") in ("", last.lockgate.txn_id)
+
+
+async def _has_published(run: JobRun, state: JobState) -> bool:
+    """Whether a job has passed its commit point, the rename of `_SUCCESS`, and its record does not say so: its driver
+    died in between, or has not come to that. Another job's may stand in the place of that `_SUCCESS` by now, or none."""
+    if state.phase is not Phase.PUBLISHING or state.record is None:
+        return False
+    own = dataclasses.replace(run, layout=state.layout, options=as_recorded(run.options, state.record))
+    nonce = state.record.summary_nonce
+    try:
+        if not own.commits_by_success:
+            return False
+        if await is_known_committed(own):
+            return True
+        if await own.protocol.is_waiting(own, nonce) or await own.protocol.is_revoked(own, nonce):
+            return False
+    except OptionError:  # no plugin here offers its protocol
+        return False
+    # The record is looked at last: it says that a job was undone before what was revoked is deleted.
+    now = await read_record(own)
+    if now is None:
+        return await is_known_committed(own)
+    return now.phase in (Phase.PUBLISHING, Phase.COMMITTED)
+
+
+async def still_to_be_deleted(
+    run: JobRun, state: JobState, found: Mapping[str, FileStatus], doubts: list[str]
+) -> Iterable[str]:
+    """Of the files that were found, those that a committed job replaces, and has not deleted: where nothing is set
+    aside they go after the commit point, and stay where a driver dies before it has come to them. A file of the job's
+    own is none of them, though it may have taken the name of one that was equal."""
+    record = state.record
+    if record is None or state.phase is not Phase.COMMITTED or not record.set_aside_digest:
+        return ()
+    of_job = dataclasses.replace(run, layout=state.layout, options=as_recorded(run.options, record))
+    try:
+        replaced = (await read_replaced(of_job, record.set_aside_nonce, record.set_aside_digest)).files
+    except OutcomeUnknown:
+        # The list goes once all that it names is gone.
+        if not await is_known_committed(of_job) and await read_record(of_job) is not None:
+            doubts.append(
+                f"job {state.job_id} has committed, and the list of what it replaces is gone: somebody has deleted it, "
+                "and some of that may be there still"
+            )
+        return ()
+    own = {path for path, _ in await saved_by(run, state.layout, doubts)}
+    return [
+        aside.path
+        for aside in replaced
+        if (there := found.get(aside.path)) is not None
+        and aside.path not in own
+        and run.store.same_identity(aside.identity, there.identity)
+    ]
 
 
 async def shows_nothing_yet(run: JobRun, state: JobState) -> bool:
