@@ -90,6 +90,24 @@ def test_complete_an_insert_is_in_each_partitions_own_place(at: Places) -> None:
     assert at.counts() == {1: 10, 2: 14, 3: 10, 4: 10}
 
 
+@pytest.mark.parametrize("set_aside", ["files", "directories"])
+def test_a_static_overwrite_replaces_locations_below_the_table_whatever_their_names(at: Places, set_aside: str) -> None:
+    for p, place in ((5, "_five"), (6, "_odd/6"), (7, "odd/.7"), (8, "_odd/.8/9")):
+        at.spark.sql(f"ALTER TABLE {at.name} ADD PARTITION (p = {p}) LOCATION '{at.table / place}'")
+    (at.table / "_notes").write_text("hidden, and no partition's")
+    at.spark.conf.set("spark.lockgate.set_aside", set_aside)
+    try:
+        at.insert("OVERWRITE", "id, CAST(1 + id % 8 AS INT)", 16)
+        assert at.counts() == dict.fromkeys(range(1, 9), 2)
+        at.insert("OVERWRITE", "id, CAST(5 + id % 2 AS INT)", 6)
+        assert at.counts() == {5: 3, 6: 3}
+    finally:
+        at.spark.conf.unset("spark.lockgate.set_aside")
+    assert (at.table / "_notes").exists()
+    assert lockgate.verify(str(at.table)).findings == []
+    assert at.left_over() == []
+
+
 def test_a_static_overwrite_replaces_the_locations_it_is_about_and_no_other(at: Places) -> None:
     at.insert("OVERWRITE", "id", 4, "PARTITION (p = 2)")
     assert at.counts() == {1: 10, 2: 4, 3: 10, 4: 10}

@@ -44,6 +44,15 @@ def test_a_job_without_files_empties_what_is_below(tmp_path: Path) -> None:
     assert files(tmp_path) == {"a=2/x"}
 
 
+def test_replace_takes_hidden_names_that_are_named_for_data(tmp_path: Path) -> None:
+    write(tmp_path, "_a/b/x", "_a/_other", "_a/.b/x", ".c/x", "_d/x", "e/x")
+    options = JobOptions(conflict="replace", replace_below=("_a", "_a/.b", ".c"))
+    assert options_for_marker(options)["replace_below"]
+    with Job(tmp_path, options) as job:
+        job.commit([])
+    assert files(tmp_path) == {"_a/_other", "_d/x"}
+
+
 def test_undoable_when_the_commit_fails(tmp_path: Path) -> None:
     write(tmp_path, "a=1/x", "a=2/x", "a=1/b/y")
     with Job(tmp_path, JobOptions(conflict="replace-below", replace_below=("a=1",), validate_output=True)) as job:
@@ -68,7 +77,12 @@ def test_a_directory_with_a_comma_in_its_name_is_recorded_as_it_is(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("given", "conflict"),
-    [((), "replace-below"), (("a",), "replace"), (("../a",), "replace-below"), (("_lockgate/jobs",), "replace-below")],
+    [
+        ((), "replace-below"),
+        (("a",), "replace-partitions"),
+        (("../a",), "replace-below"),
+        (("_lockgate/jobs",), "replace-below"),
+    ],
 )
 def test_what_makes_no_sense_is_refused(given: tuple[str, ...], conflict: str) -> None:
     with pytest.raises(lockgate.errors.LockgateError):

@@ -172,7 +172,8 @@ class JobOptions:
     replace_below: tuple[str, ...] = _option(
         (),
         "with `replace-below`: directories of the destination, with commas between them or as a JSON array; all below "
-        "them is replaced, and nothing else",
+        "them is replaced, and nothing else. With `replace`: directories that hold data although their names are those "
+        "of hidden ones (`_a`, `.b`)",
     )
     replace_order: Literal["old-first", "new-first"] = _option(
         "old-first",
@@ -643,7 +644,7 @@ def _check_attempts(duplicates: str, attempts: tuple[str, ...]) -> None:
 
 
 def _check_below(conflict: str, directories: tuple[str, ...]) -> None:
-    if (conflict == "replace-below") != bool(directories):
+    if conflict != "replace" and (conflict == "replace-below") != bool(directories):
         raise OptionError(
             "conflict=replace-below and replace_below go together",
             where=f"conflict={conflict}, replace_below={list(directories)}",

@@ -84,7 +84,8 @@ class NativeJob(msgspec.Struct):
             meant = "replace-below"
         if named.policy not in ("append", meant):
             raise _contradiction(named, f"Spark's save mode means {meant}")
-        below = tuple(self.replaced) if meant == "replace-below" else ()
+        # With "replace" too: a partition's location may be in a directory whose name is a hidden one's.
+        below = tuple(each for each in self.replaced if each) if meant != "replace-partitions" else ()
         return options.replace(conflict=meant, replace_below=below)
 
     def job(self) -> Job:

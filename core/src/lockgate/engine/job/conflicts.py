@@ -114,7 +114,7 @@ def _without_hidden(run: JobRun, plan: CommitPlan, scope: Survey, found: Iterabl
 
 def _shown_by(run: JobRun, path: str, scope: Survey) -> str:
     """What of a path tells whether it is hidden."""
-    if scope is Survey.CHOSEN_DIRECTORIES:
+    if scope is Survey.CHOSEN_DIRECTORIES or scope is Survey.WHOLE_DESTINATION:
         return _below_chosen(path, run.options.replace_below)
     return _below_leaf(path, scope)
 
@@ -139,8 +139,8 @@ def _below_leaf(path: str, scope: Survey) -> str:
 
 
 def _below_chosen(path: str, chosen: Sequence[str]) -> str:
-    """What of a path tells whether it is hidden, below a directory that was named: what is below that."""
-    return next((path[len(each) + 1 :] for each in chosen if path.startswith(f"{each}/")), path)
+    """What of a path tells whether it is hidden, below a directory that was named: what is below the innermost such."""
+    return min((path[len(each) + 1 :] for each in chosen if path.startswith(f"{each}/")), key=len, default=path)
 
 
 class TableLog(NamedTuple):
