@@ -37,7 +37,7 @@ async def has_committed(run: JobRun, state: JobState, last: Summary | None) -> b
 
 async def _has_published(run: JobRun, state: JobState) -> bool:
     """Whether a job has passed its commit point, the rename of `_SUCCESS`, and its record does not say so: its driver
-    died in between, or has not come to that. Another job's may stand in the place of that `_SUCCESS` by now, or none."""
+    died in between, or has not come to that. Another job's may stand in the place of that `_SUCCESS` by now."""
     if state.phase is not Phase.PUBLISHING or state.record is None:
         return False
     own = dataclasses.replace(run, layout=state.layout, options=as_recorded(run.options, state.record))
