@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from lockgate import Job
+from lockgate.errors import JobNotFound
 from lockgate.model.capabilities import Capability
 from lockgate.plugins.registry import PluginRegistry
 
@@ -35,3 +36,26 @@ def test_complete_whoever_aborts_an_attempt_after_its_job_has_committed(
         each.abort()
     seen = [path for path in (tmp_path / "table").rglob("*") if path.is_file() and "_lockgate" not in path.parts]
     assert b"counts" in [path.read_bytes() for path in seen if "_temporary" not in path.parts]
+
+
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["its summary there", "another job's summary there"])
+@pytest.mark.parametrize("mark_success", [True, False])
+def test_fenced_a_driver_that_aborts_after_another_has_committed_is_told_of_the_commit(
+    mark_success: bool, is_replaced: bool, tmp_path: Path
+) -> None:
+    job = Job(tmp_path, mark_success=mark_success)
+    job.setup()
+    other = pickle.loads(pickle.dumps(job))
+    attempt = job.task_attempt(task=0, attempt=0)
+    attempt.setup()
+    with attempt.open("part") as file:
+        file.write(b"counts")
+    receipt = attempt.commit()
+    job.commit([receipt])
+    if is_replaced:
+        with Job(tmp_path) as later:
+            later.commit([])
+    other.abort()
+    with pytest.raises(JobNotFound, match="is committed already"):
+        other.commit([receipt])
+    assert (tmp_path / "part").read_bytes() == b"counts"

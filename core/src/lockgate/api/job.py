@@ -270,14 +270,15 @@ class Job:
         return summary
 
     def abort(self) -> None:
-        """Delete everything that the job left. After a job commit has begun this is recovery's business.
+        """Delete everything that the job left. After a job commit has begun this is recovery's business. A job that is
+        over has left nothing: then this changes nothing and is no failure, also where another driver has committed it.
 
         What task attempts of this object have written and not committed is given up too, open files among it. Attempts
         in other processes give up their own; of one that died, uploads that no file's name shows to be the job's are
         left to `lockgate gc`.
 
         Raises:
-            CommitFenced: a job commit is under way, done, or waits to be recovered.
+            CommitFenced: a job commit is under way, or waits to be recovered or cleaned up.
         """
         IO_LOOP.run(abort_job(self._run()))
         self._end = self._end or "aborted"
@@ -330,8 +331,10 @@ class Job:
         """The error of a job that is not at work, with what is known of why."""
         where = str(parse_url(self.url).child(self.layout.attempt_directory))
         done = self._end
-        if not done:
-            done = "committed" if IO_LOOP.run(committed_summary(self._run())) is not None else ""
+        # An abort finds nothing to do where another driver has committed the job: whoever is told that it is aborted
+        # would write once more.
+        if done != "committed" and IO_LOOP.run(committed_summary(self._run())) is not None:
+            done = "committed"
         if done:
             return JobNotFound(
                 f"job {self.job_id} is {done} already",
