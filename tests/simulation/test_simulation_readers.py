@@ -36,7 +36,8 @@ from simworld.features import ON, Feature, scenario_of, scenario_on_a_bucket, sc
 from simworld.history import render
 from simworld.judges import Judges
 from simworld.scenario import Scenario, changed
-from simworld.world import PROTOCOLS, History
+from simworld.systematic import every_death_that_readers_see, small_job
+from simworld.world import PROTOCOLS, History, by_protocol
 from simworld.world import play as play_any
 
 HISTORIES = int(os.environ.get("HISTORIES", 60))
@@ -210,8 +211,6 @@ MUTANTS = {
         (STOCATOR, believes_every_list_of_winners),
         (MARKERS, does_not_know_tags),
         (DEFERRED, shows_what_a_committed_job_replaces),
-        (MANIFEST, believes_records_alone),
-        (V2, believes_records_alone),
     )
 }
 
@@ -225,6 +224,48 @@ def test_a_mutant_is_found(name: str) -> None:
                 print(f"{name}: seed {seed}: {violations[0]}")
                 return
     raise AssertionError(f"no history of 300 shows what is wrong with {name}")
+
+
+def deaths(protocol: Protocol, policy: str = "append") -> Iterator[History]:
+    """Drivers that die at each of their moments, with readers who come before anybody ends their jobs."""
+    scenario = small_job("bucket" if protocol is DEFERRED else "disk", policy)
+    if protocol is not DEFERRED:
+        jobs = tuple(replace(job, shows_identities=protocol is V2) for job in scenario.jobs)
+        scenario = by_protocol(replace(scenario, jobs=jobs), protocol)
+    return every_death_that_readers_see(scenario)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "policy"),
+    [
+        *((protocol, "append") for protocol in (MANIFEST, DEFERRED, V1, V2)),
+        *((protocol, "replace-partitions") for protocol in (MANIFEST, DEFERRED, V1)),
+    ],
+    ids=lambda given: given if isinstance(given, str) else given.name,
+)
+def test_readers_are_told_of_jobs_whose_drivers_have_died(protocol: Protocol, policy: str) -> None:
+    for history in deaths(protocol, policy):
+        assert not history.violations, render(history)
+
+
+MUTANTS_OF_DEATHS = {
+    f"{mutant.__name__} {protocol.name}": (protocol, policy, mutant)
+    for protocol, policy, mutant in (
+        (MANIFEST, "append", believes_records_alone),
+        (V1, "append", believes_records_alone),
+        (V2, "append", believes_records_alone),
+        (DEFERRED, "replace-partitions", shows_what_a_committed_job_replaces),
+    )
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS_OF_DEATHS)
+def test_a_mutant_is_found_where_drivers_die(name: str) -> None:
+    protocol, policy, mutant = MUTANTS_OF_DEATHS[name]
+    with mutant():
+        found = next((history.violations[0] for history in deaths(protocol, policy) if history.violations), None)
+    assert found is not None
+    print(f"{name}: {found}")
 
 
 def keeps_one_list_of_winners_an_id() -> AbstractContextManager[object]:

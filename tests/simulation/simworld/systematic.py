@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from simworld.faults import Fault, Kind, PlannedFaults
-from simworld.scenario import POLICIES, AttemptPlan, JobPlan, Scenario, Visitor, options, options_on
+from simworld.scenario import POLICIES, AttemptPlan, JobPlan, Scenario, Visitor, changed, options, options_on
 from simworld.store import EVERY_STORE, profile_of
 from simworld.world import History, World
 
@@ -147,6 +147,26 @@ def and_then_another(scenario: Scenario, *, undo: bool) -> Scenario:
     second = JobPlan("job1", "job10", chosen, attempts, start=2 * RECOVERER_COMES)
     visitors = tuple(Visitor("undo" if undo else "recover", 0, at * RECOVERER_COMES) for at in (1.0, 1.5))
     return replace(scenario, jobs=(first, second), visitors=visitors)
+
+
+def every_death_that_readers_see(scenario: Scenario) -> Iterator[History]:
+    """The driver dies at each of its crash points, nobody comes to end its job, another job appends meanwhile, and
+    readers ask what counts: by then the `_SUCCESS` of the first, if it came so far, has gone."""
+    first = scenario.jobs[0]
+    attempts = tuple(replace(each, targets=tuple(f"{path}.b" for path in each.targets[:1])) for each in first.attempts)
+    second = replace(
+        first,
+        run="job1",
+        job_id="job10",
+        options=changed(first.options, conflict="append"),
+        attempts=attempts,
+        start=30.0,
+    )
+    scenario = replace(scenario, jobs=(first, second), readers=3)
+    recorder = Recorder()
+    yield World(0, scenario, recorder).play()
+    for number, fault in crash_points(recorder.seen[DRIVER]):
+        yield World(number, scenario, PlannedFaults({(DRIVER, number): fault})).play()
 
 
 def sleeping_points(items: list[int]) -> Iterator[tuple[int, Fault]]:
