@@ -71,14 +71,17 @@ def asked_stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
         yield {name: opened.enter_context(asked_store(name, tmp_path_factory.mktemp(name))) for name in ASKED_STORES}
 
 
+def _world_of(kind: AskedKind, stores: dict[str, AskedStore], drivers: ForkedDrivers) -> Iterator[AskedWorld]:
+    found = AskedWorld(stores[kind.store], drivers, kind)
+    yield found
+    found.close()
+
+
 @pytest.fixture(params=ASKED_KINDS, ids=str)
 def world(
     request: pytest.FixtureRequest, asked_stores: dict[str, AskedStore], asked_drivers: ForkedDrivers
 ) -> Iterator[AskedWorld]:
-    kind: AskedKind = request.param
-    found = AskedWorld(asked_stores[kind.store], asked_drivers, kind)
-    yield found
-    found.close()
+    yield from _world_of(request.param, asked_stores, asked_drivers)
 
 
 @pytest.fixture(scope="session")
@@ -92,10 +95,7 @@ def other_drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedDr
 def sleeping_world(
     request: pytest.FixtureRequest, asked_stores: dict[str, AskedStore], asked_drivers: ForkedDrivers
 ) -> Iterator[AskedWorld]:
-    kind: AskedKind = request.param
-    found = AskedWorld(asked_stores[kind.store], asked_drivers, kind)
-    yield found
-    found.close()
+    yield from _world_of(request.param, asked_stores, asked_drivers)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
