@@ -108,6 +108,24 @@ def test_a_static_overwrite_replaces_locations_below_the_table_whatever_their_na
     assert at.left_over() == []
 
 
+@pytest.mark.parametrize("set_aside", ["files", "directories"])
+@pytest.mark.parametrize("column", [".p", "_p", ".spark-staging"])
+def test_a_static_overwrite_replaces_partitions_of_a_column_with_a_hidden_name(
+    native: Any, column: str, set_aside: str
+) -> None:
+    native.conf.set("spark.lockgate.set_aside", set_aside)
+    native.sql(f"CREATE TABLE lg_dotted (id BIGINT, `{column}` INT) USING parquet PARTITIONED BY (`{column}`)")
+    try:
+        native.sql(f"INSERT OVERWRITE lg_dotted SELECT id, CAST(id % 2 AS INT) AS `{column}` FROM range(4)")
+        native.sql(f"INSERT OVERWRITE lg_dotted SELECT id + 10, 1 AS `{column}` FROM range(2)")
+        assert sorted(tuple(row) for row in native.table("lg_dotted").collect()) == [(10, 1), (11, 1)]
+        native.sql(f"INSERT INTO lg_dotted SELECT id + 20, 1 AS `{column}` FROM range(1)")
+        assert sorted(tuple(row) for row in native.table("lg_dotted").collect()) == [(10, 1), (11, 1), (20, 1)]
+    finally:
+        native.sql("DROP TABLE lg_dotted")
+        native.conf.unset("spark.lockgate.set_aside")
+
+
 def test_a_static_overwrite_replaces_the_locations_it_is_about_and_no_other(at: Places) -> None:
     at.insert("OVERWRITE", "id", 4, "PARTITION (p = 2)")
     assert at.counts() == {1: 10, 2: 4, 3: 10, 4: 10}

@@ -30,10 +30,26 @@ def lay(root: str | Path, files: list[str]) -> None:
         (".a/b", True),
         ("a/.b", True),
         ("a/b._COPYING_", True),
+        (".p=1/part-0.parquet", False),
+        (".p=1/.part-0.parquet.crc", True),
+        (".p=1", True),
+        (".p=1/", False),
+        (".p/", True),
     ],
 )
 def test_hidden_is_what_sparks_readers_pass_by(path: str, hidden: bool) -> None:
     assert is_hidden(path) is hidden
+
+
+@pytest.mark.parametrize("policy", ["replace", "replace-partitions"])
+def test_a_replace_takes_partitions_of_a_column_whose_name_begins_with_a_dot(table, policy: str) -> None:
+    table.write({".p=1/old": b"old", ".p=2/old": b"old"})
+    table.write({".p=1/new": b"new"}, conflict=policy)
+    kept = {} if policy == "replace" else {".p=2/old": b"old"}
+    assert {name: content for name, content in table.everything().items() if ".p=" in name} == {
+        ".p=1/new": b"new",
+        **kept,
+    }
 
 
 @pytest.mark.parametrize("policy", ["replace", "replace-partitions"])

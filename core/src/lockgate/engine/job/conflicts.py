@@ -120,16 +120,23 @@ def _shown_by(run: JobRun, path: str, scope: Survey) -> str:
 
 
 def is_hidden(path: str) -> bool:
-    """Whether readers pass a file by: a part of its path begins with `.` or `_`.
+    """Whether readers pass a file by, or with a `/` at its end a directory: a part of its path begins with `.` or `_`.
 
     As Spark's readers have it (`HadoopFSUtils.shouldFilterOutPathName`): `_column=value` is a partition, and the
-    summaries `_metadata` and `_common_metadata` are read.
+    summaries `_metadata` and `_common_metadata` are read. A directory `.column=value` is a partition too: who lists the
+    table passes it by, but a catalog names it to its readers, so what replaces the table has to replace it.
     """
-    return any(
-        part.startswith(".")
-        or part.endswith("._COPYING_")
-        or (part.startswith("_") and "=" not in part and not part.startswith(("_metadata", "_common_metadata")))
-        for part in path.split("/")
+    *directories, name = path.split("/")
+    return _is_hidden_name(name) or any(
+        _is_hidden_name(directory) and not (directory.startswith(".") and "=" in directory) for directory in directories
+    )
+
+
+def _is_hidden_name(name: str) -> bool:
+    return (
+        name.startswith(".")
+        or name.endswith("._COPYING_")
+        or (name.startswith("_") and "=" not in name and not name.startswith(("_metadata", "_common_metadata")))
     )
 
 
@@ -206,7 +213,7 @@ async def list_visible(run: JobRun, *, any_file: bool = False, hidden: bool = Fa
         trees += [
             status.path
             for status in page
-            if status.is_directory and not is_reserved(status.path) and (hidden or not is_hidden(status.path))
+            if status.is_directory and not is_reserved(status.path) and (hidden or not is_hidden(f"{status.path}/"))
         ]
         if files:
             yield files
