@@ -95,12 +95,13 @@ def die_committed(table, files: dict[str, bytes], **options: object) -> str:
     return job.job_id
 
 
+@pytest.mark.parametrize("mark_success", [True, False])
 @pytest.mark.parametrize("collects", [False, True])
-def test_a_lost_record_of_a_committed_job_is_told_by_its_success(table, collects) -> None:
+def test_a_lost_record_of_a_committed_job_is_told_by_its_success_or_its_note(table, collects, mark_success) -> None:
     table.write({"p=1/old": b"old"})
-    job_id = die_committed(table, {"p=1/new": b"new"})
+    job_id = die_committed(table, {"p=1/new": b"new"}, mark_success=mark_success)
     shutil.rmtree(table.root / "_lockgate/jobs")
-    (state,) = jobs(str(table.root))
+    state = jobs(str(table.root))[0]
     assert (state.job_id, state.status) == (job_id, JobStatus.LEFT_BEHIND)
     with pytest.raises(LockgateError, match="committed and cannot be undone"):
         recover(str(table.root), job_id, undo=True)

@@ -9,13 +9,13 @@ from enum import StrEnum
 
 from lockgate.engine.inspection.other_committers import list_other_jobs
 from lockgate.engine.manifests.load_manifests import attempts_of
-from lockgate.engine.record.ended_jobs import last_end, says_committed
+from lockgate.engine.record.ended_jobs import has_ended, last_end, says_committed
 from lockgate.engine.record.marker import JobMarker, read_marker_of
 from lockgate.engine.record.neighbours import job_layouts
 from lockgate.engine.record.record_log import has_predecessor, read_record, renewed_at
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists
 from lockgate.engine.record.signs_of_life import drivers_own, why_at_work
-from lockgate.engine.record.summaries import published_summary, read_summary
+from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.model.capabilities import Capability
@@ -157,7 +157,7 @@ async def _without_record(run: JobRun, recorded: set[str]) -> list[JobState]:
             continue
         if kept and await read_record(run, kept[0].layout) is None:
             created = max(each.replaced.created for each in kept)
-            committed = await published_summary(dataclasses.replace(run, layout=kept[0].layout)) is not None
+            committed = await has_ended(dataclasses.replace(run, layout=kept[0].layout))
             status, phase = (JobStatus.LEFT_BEHIND, Phase.COMMITTED) if committed else (JobStatus.RECORD_LOST, None)
             protocol = kept[0].replaced.protocol
             found.append(JobState(kept[0].layout, status, phase, None, created, protocol=protocol))
