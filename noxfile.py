@@ -178,16 +178,14 @@ def tests(session: nox.Session) -> None:
     """Everything that CI runs. A part that fails does not hide the next."""
     _install(session, *TEST_TOOLS, *LINT_TOOLS)
     _lint(session)
-    others = [
-        path for path in _existing("tests/*") if path != "tests/simulation" and list((ROOT / path).glob("test_*"))
-    ]
-    stores = [*_existing("plugins/*/tests"), *_existing("contrib/*/tests")]
+    stores = _longest_first("plugins/*/tests", "contrib/*/tests", "core/tests")
+    others = [path for path in _longest_first("tests") if not path.startswith("tests/simulation/")]
     parts = [
-        # More workers than cores, and the plugins first: tests of faults take long, and mostly wait.
-        partial(_pytest, session, *stores, "core/tests", workers=3),
+        # More workers than cores: tests of faults, and those of Spark, wait often.
+        partial(_pytest, session, *stores, workers=3),
         # No servers here, and mutants of very different lengths in one file.
         partial(_pytest, session, "tests/simulation", workers=2, share="worksteal"),
-        partial(_pytest, session, *LONG_FILES, *others, workers=3),
+        partial(_pytest, session, *others, workers=3),
     ]
     failed = 0
     for part in parts:
@@ -240,6 +238,14 @@ def long(session: nox.Session) -> None:
     session.run("python", "tests/simulation/explore.py", "--seconds", "3600", "--features", "all")
     hdfs = "plugins/lockgate-hdfs/tests/test_hdfs_guarantees.py"
     session.run("python", "-m", "pytest", "-q", hdfs, env={"TEST_EVERY_GUARANTEE": "1"})
+
+
+def _longest_first(*directories: str) -> list[str]:
+    """Every test file below some directories, by itself: of a file and its directory pytest keeps the directory, and
+    with it the order of the alphabet."""
+    files = _existing(*(f"{directory}/**/test_*.py" for directory in directories))
+    places = {path: place for place, path in enumerate(LONG_FILES)}
+    return sorted(files, key=lambda path: places.get(path, len(places)))
 
 
 def _existing(*patterns: str) -> list[str]:
