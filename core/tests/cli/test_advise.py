@@ -70,6 +70,23 @@ def test_what_it_predicts_is_what_plan_predicts(table) -> None:
     assert {row.kind: row.count for row in manifest.job_operations} == {row.kind: row.count for row in planned}
 
 
+def test_what_takes_one_call_after_another_is_not_predicted_as_if_many_were_made_at_once(tmp_path) -> None:
+    _, found = run_json("advise", str(tmp_path), "--files", "1000", "--latency", "1")
+    assert found["in_flight"] == 1
+    taken = by_name(found)[found["take"]]
+    assert taken["job_seconds"] >= sum(taken["job_operations"].values()) * 0.001
+    assert "one after another" in "".join(run("advise", str(tmp_path))[1:])
+
+
+def test_of_a_refused_protocol_people_are_told_why_and_no_more(tmp_path) -> None:
+    status, out, _ = run("advise", str(tmp_path), "--conflict", "replace")
+    assert status == 0
+    (row,) = [line for line in out.splitlines() if line.startswith("direct\t")]
+    assert "it cannot keep replace" in row
+    assert "does not promise" not in row
+    assert "speculation" not in row
+
+
 def test_a_store_whose_claims_do_not_hold_carries_nothing_that_needs_them(tmp_path, monkeypatch) -> None:
     from lockgate.stores.local import LocalStore
 
@@ -171,8 +188,9 @@ def test_what_is_replaced_is_part_of_the_cost(tmp_path) -> None:
 
 
 def test_the_table_says_what_is_refused(tmp_path) -> None:
-    _, out, err = run("advise", str(tmp_path), "--conflict", "replace", "--replaced", "7")
+    _, out, _ = run("advise", str(tmp_path))
     assert "refuses fail-partitions, replace, replace-below, replace-partitions, delete_target_files" in out
+    _, _, err = run("advise", str(tmp_path), "--conflict", "replace", "--replaced", "7")
     assert "The conflict policy: replace, which replaces 7 files." in err
 
 

@@ -19,6 +19,7 @@ from lockgate.model.errors import UsageError
 from lockgate.model.layout import JobLayout, probe_directory
 from lockgate.model.options import JobOptions
 from lockgate.model.policies import KEEPING
+from lockgate.model.prediction import at_once
 from lockgate.plugins.registry import needs_on
 
 LOOKS = 5
@@ -84,7 +85,7 @@ def advise(
             broken & set(Capability),
             usual=registry.settled(store, JobOptions(protocol="auto")).protocol,
             size=size,
-            pace=Pace(seconds, rate, chosen.requests_in_flight),
+            pace=Pace(seconds, rate, at_once(chosen.requests_in_flight, store.calls_at_once)),
             measured=latency is None,
             options=chosen,
             policies=registry.policies(),

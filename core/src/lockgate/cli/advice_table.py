@@ -6,6 +6,7 @@ from lockgate.cli.tables import size
 from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
 from lockgate.engine.inspection.advise import VERDICT_MEANING, Advice, Choice, duration
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
+from lockgate.model.prediction import told_at_once
 
 SPARKS_OVERWRITE = ("replace", "replace-partitions")
 """The policies that Spark's mode overwrite means: the second with `partitionOverwriteMode=dynamic`."""
@@ -29,26 +30,28 @@ def advice_answer(advice: Advice) -> Answer:
     basis = (
         f"For {advice.size.files:,} files ({size(advice.size.bytes)}) of {advice.size.tasks:,} tasks in "
         f"{advice.size.directories:,} {'directory' if advice.size.directories == 1 else 'directories'}, "
-        f"at {pace.latency * 1000:.3g} ms an operation{measured}, up to "
-        f"{pace.in_flight} in flight{limit}; times are lower bounds. The conflict policy: {advice.conflict}"
+        f"at {pace.latency * 1000:.3g} ms an operation{measured}, "
+        f"{told_at_once(pace.in_flight)}{limit}; times are lower bounds. The conflict policy: {advice.conflict}"
         f"{f', which replaces {advice.size.replaced:,} files' if advice.size.replaced else ''}."
     )
     verdicts = {each.verdict for each in advice.choices}
-    lacking = {name for each in advice.choices for name in each.lacks}
+    come_into_question = [each for each in advice.choices if each.verdict != "refused"]
+    lacking = {name for each in come_into_question for name in each.lacks}
     legend = [f"{each}: {meaning}" for each, meaning in VERDICT_MEANING.items() if each in verdicts]
     legend += [f"{name}: {meaning}" for name, meaning in ATTRIBUTE_MEANING.items() if name in lacking]
-    if any(each.refuses for each in advice.choices):
+    if any(each.refuses for each in come_into_question):
         legend.append("Spark's mode overwrite is replace; with partitionOverwriteMode=dynamic replace-partitions")
     return Answer(_document(advice), [table], [basis, advice.reason], DONE if advice.take else PROBLEM, legend)
 
 
 def _row(choice: Choice) -> tuple[str, ...]:
+    if choice.verdict == "refused":
+        # What else it lacks changes nothing.
+        return choice.protocol, choice.verdict, "", "", "", "", choice.why
     lacks = f"does not promise {', '.join(choice.lacks)}" if choice.lacks else ""
     refuses = f"refuses {', '.join(choice.refuses)}" if choice.refuses else ""
     names = f"replaces no file by one of its name: {choice.refuses_same_names}" if choice.refuses_same_names else ""
     why = "; ".join(each for each in (choice.why, lacks, refuses, names) if each)
-    if choice.verdict == "refused":
-        return choice.protocol, choice.verdict, "", "", "", "", why
     return (
         choice.protocol,
         choice.verdict,

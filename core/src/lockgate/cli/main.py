@@ -32,7 +32,7 @@ from lockgate.model.durations import seconds_of
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import SUCCESS
 from lockgate.model.options import JobOptions, names_given
-from lockgate.model.prediction import predict_operations, predict_seconds
+from lockgate.model.prediction import at_once, predict_operations, predict_seconds, told_at_once
 from lockgate.model.redaction import HIDDEN, names_a_secret, redact
 from lockgate.model.summary import Summary
 
@@ -254,11 +254,12 @@ def _planned(
 ) -> Answer:
     """What `plan`, and `commit --plan`, show."""
     made = api.plan(url, job_id, options, told=told)
-    operations = predict_operations(made, options, looking_run(url, options).store.capabilities)
-    in_flight = options.requests_in_flight
+    store = looking_run(url, options).store
+    operations = predict_operations(made, options, store.capabilities)
+    in_flight = at_once(options.requests_in_flight, store.calls_at_once)
     seconds = predict_seconds(operations, latency=latency / 1000, rate=rate, in_flight=in_flight)
     limit = f", {rate:g} operations a second" if rate else ""
-    basis = f"at {latency:g} ms an operation, up to {in_flight} in flight{limit}"
+    basis = f"at {latency:g} ms an operation, {told_at_once(in_flight)}{limit}"
     return tables.plan_answer(made, operations, seconds, basis)
 
 

@@ -114,6 +114,17 @@ def operations_of_uploads(work: Work, options: JobOptions, capabilities: Abstrac
     return [row for row in rows if row.count]
 
 
+def at_once(allowed: int, made: int | None) -> int:
+    """How many operations are under way beside one another: so many are `allowed` by `requests_in_flight`, and `made`
+    by the store (None: as many)."""
+    return allowed if made is None else min(allowed, made)
+
+
+def told_at_once(in_flight: int) -> str:
+    """As people read it."""
+    return "one after another" if in_flight == 1 else f"up to {in_flight} in flight"
+
+
 def predict_seconds(operations: list[Operations], *, latency: float, rate: float, in_flight: int) -> float:
     """How long they take, with `latency` seconds an operation, at most `rate` a second, `in_flight` at once.
 

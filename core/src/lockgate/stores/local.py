@@ -108,6 +108,11 @@ class LocalStore(Store):
         return rename_kind(self._root)
 
     @property
+    def calls_at_once(self) -> int:
+        """One: the kernel answers before another call could be made."""
+        return 1
+
+    @property
     def capabilities(self) -> frozenset[Capability]:
         """Those of the local store at this root, found out once; durable only if asked to wait for the disk."""
         declared = CAPABILITIES if self._durable else CAPABILITIES - {Capability.DURABLE_WRITE}

@@ -60,6 +60,11 @@ class RealDirectoryStore(Store):
         self.in_flight_max = in_flight_max
         self._directories_seen: set[str] = set()
 
+    @property
+    def calls_at_once(self) -> int:
+        """One for each of the threads."""
+        return self.in_flight_max
+
     # The calls of the server. All raise `StoreError` where they fail, after whatever patience they have.
 
     @abstractmethod

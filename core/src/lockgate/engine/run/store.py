@@ -98,6 +98,12 @@ class Store(ABC):
         return {}
 
     @property
+    def calls_at_once(self) -> int | None:
+        """How many of its calls this object makes beside one another, for predictions of time; None, the default: as
+        many as `requests_in_flight` allows."""
+        return None
+
+    @property
     def alternative(self) -> str:
         """What to do where this root lacks a capability that a store of this kind usually has: told to whose job is
         refused for it. Empty: the protocol's own advice."""
