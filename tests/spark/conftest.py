@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from native_writers import own_writers_through_lockgate
+from small_jvm import SMALL_JVM
 from spark_cluster import standalone_cluster
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -23,7 +24,7 @@ COMMON = {
     "spark.driver.memory": "1g",
     "spark.sql.session.timeZone": "America/New_York",
     "spark.driver.extraJavaOptions": "-Duser.timezone=Asia/Kolkata",
-    "spark.executor.extraJavaOptions": "-Duser.timezone=Asia/Kolkata",
+    "spark.executor.extraJavaOptions": f"-Duser.timezone=Asia/Kolkata {SMALL_JVM}",
 }
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 import lockgate.spark
 from lockgate import Job
 from pyspark.sql import SparkSession
+from small_jvm import SMALL_JVM
 
 base, fault = Path(sys.argv[1]), sys.argv[2]
 os.environ["PYSPARK_PYTHON"] = sys.executable
 settings = {"spark.ui.enabled": "false", "spark.log.level": "OFF", "spark.executor.memory": "512m"}
+settings["spark.executor.extraJavaOptions"] = SMALL_JVM
 spark = SparkSession.builder.master("local-cluster[2,1,1024]").config(map=settings).getOrCreate()
 job = Job(base / "table", conflict="replace")
 job.setup()

@@ -21,9 +21,11 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 import lockgate.spark
 from lockgate.api.destination import last_summary
 from pyspark.sql import DataFrame, SparkSession
+from small_jvm import SMALL_JVM
 
 base = Path(sys.argv[1])
 settings = {"spark.ui.enabled": "false", "spark.log.level": "OFF", "spark.executor.memory": "512m"}
+settings["spark.executor.extraJavaOptions"] = SMALL_JVM
 builder = SparkSession.builder.master("local-cluster[2,1,1024]").config(map=settings)
 spark = lockgate.spark.configure(builder).getOrCreate()
 tracker = spark.sparkContext.statusTracker()

@@ -17,11 +17,11 @@ from lockgate.api.destination import last_summary
 from lockgate_lab.servers import MiniHdfs, MiniYarn, start_or_skip
 from lockgate_spark_native import COMMIT_PROTOCOL, jar_path
 from packed_environment import pack_environment
+from small_jvm import SMALL_JVM as SMALL
 
 HOME = Path(pyspark.__file__).parent
 JOB = Path(__file__).with_name("yarn_job.py")
 PYTHON = "./environment/bin/python"
-SMALL = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 OF_TESTS = {
     # Else Spark's own jars, 400 MB, are brought to HDFS first.
     "spark.yarn.jars": f"local:{HOME}/jars/*",
