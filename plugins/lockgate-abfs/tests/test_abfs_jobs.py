@@ -88,7 +88,7 @@ def early_under_faults(lab: AzureLab, seed: int, protocol: str) -> FaultyRun:
 @pytest.mark.slow
 def test_complete_and_exclusive_or_nothing_under_five_percent_of_every_fault() -> None:
     with AzureLab(AzureSettings(check_signatures=True)) as lab:
-        runs = run_seeds(seeds_of_faults(8), lambda seed: under_faults(lab, seed))
+        runs = run_seeds(seeds_of_faults(4), lambda seed: under_faults(lab, seed))
     assert sum(run.recovered for run in runs) > 0
 
 
