@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.server
 import pickle
 import socket
 import threading
@@ -514,3 +515,56 @@ def test_gc_deletes_what_a_server_wrote_after_its_job_was_over_and_names_files_t
     (tmp_path / "there").unlink()
     assert [each for each in collect_garbage(str(tmp_path), options=at_once) if each.action == "kept"] == []
     assert not (tmp_path / ".hoodie").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "content"),
+    [
+        (200, b"<html>"),
+        (200, b""),
+        (200, b'{"made": false}'),
+        (200, b"\xff\xfe"),
+        (302, b""),
+        (204, b""),
+        (401, b"who?"),
+    ],
+    ids=str,
+)
+def test_a_service_that_has_come_to_listen_where_the_server_was_makes_no_file_unmarked(
+    tmp_path: Path, status: int, content: bytes
+) -> None:
+    """Any answer of status 200 was taken for a marker, and so was one behind a redirection. Then the file of an attempt
+    that did not commit stayed, whoever ended the job."""
+
+    class Foreign(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.send_response(status)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+            self.wfile.write(content)
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"true")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    foreign = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Foreign)
+    serving = threading.Thread(target=foreign.serve_forever)
+    serving.start()
+    try:
+        job = a_job(tmp_path, patience_seconds=1)
+        job._timeline.stop()
+        job._timeline.address = f"127.0.0.1:{foreign.server_port}"
+        attempt = job.task_attempt(0)
+        attempt.setup()
+        with pytest.raises(LockgateError):
+            attempt.open(f"a-{attempt.tag}")
+    finally:
+        foreign.shutdown()
+        serving.join()
+        foreign.server_close()
+    assert data(tmp_path) == []

@@ -412,3 +412,38 @@ def test_a_marker_that_names_a_directory_deletes_nothing_and_stops_no_commit(tmp
             job.abort()
         assert data(root) == ([b"somebody's", b"x"] if end == "commit" else [b"somebody's"])
         assert not (root / ".hoodie").exists()
+
+
+@pytest.mark.parametrize("end", ["commit", "abort", "the next writer"])
+@pytest.mark.parametrize("leads", ["inside", "outside", "through a link below", "a name that is too long"])
+def test_an_attempt_that_was_refused_at_a_path_that_cannot_be_looked_at_stops_no_end_of_its_job(
+    tmp_path: Path, leads: str, end: str
+) -> None:
+    """Its marker is there by then. Behind a symbolic link nothing of the job can be, nor under a name that is too
+    long."""
+    root, outside = tmp_path / "table", tmp_path / "outside"
+    for directory in (root / "p=1", outside):
+        directory.mkdir(parents=True)
+    (root / "p=2").symlink_to(root / "p=1" if leads != "outside" else outside)
+    job = a_job(root)
+    receipt = done(job, {"p=1/part-TAG": b"x"})
+    path = {"through a link below": "p=2/q=1/part-TAG", "a name that is too long": f"{'n' * 300}-TAG"}
+    failing = job.task_attempt(1)
+    failing.setup()
+    with pytest.raises(LockgateError):
+        failing.open(path.get(leads, "p=2/part-TAG").replace("TAG", failing.tag))
+    # A timeline server knows of no limit to names, and of no directories.
+    many = root / ".hoodie/.temp" / job.job_id / "MARKERS0"
+    many.write_text(f"{path.get(leads, 'p=2/part-TAG').replace('TAG', failing.tag)}.marker.CREATE\n")
+    names = [root / "p=1" / failing.tag, outside / f"part-{failing.tag}"]
+    for name in names:
+        name.write_bytes(b"somebody's")
+    if end == "commit":
+        job.commit([receipt])
+    elif end == "abort":
+        job.abort()
+    else:
+        a_job(root, alive_seconds=0)
+    assert [path.read_bytes() for path in names] == [b"somebody's"] * 2
+    assert [path.read_bytes() for path in (root / "p=1").glob("part-*")] == ([b"x"] if end == "commit" else [])
+    assert not (root / ".hoodie/.temp" / job.job_id).exists()

@@ -86,20 +86,21 @@ def commit(
         CommitRefused, CommitFailed, OutcomeUnknown: as `Job.commit`.
     """
 
-    async def found() -> JobRun:
+    async def found() -> tuple[JobRun, set[str]]:
         job = await _as_set_up(await _at(await _run(url, options), job_id), _told(options, told))
+        seen: set[str] = set()
         if receipts is None:
             if not force:
                 job = await by_the_stores_clock(job)
                 await _refuse_if_at_work(job, harm="what its tasks commit from now on would be left out")
-            await _refuse_unfinished(job, force=force)
+            seen = await _refuse_unfinished(job, force=force)
         if job.layout.prefix != OURS:
             await job.protocol.take_over(job, to_commit=True)
-        return job
+        return job, seen
 
-    job = IO_LOOP.run(found())
+    job, seen = IO_LOOP.run(found())
     with rolling_back_on_sigterm(), telling_how_it_ended(job):
-        return IO_LOOP.run(commit_once(job, receipts))
+        return IO_LOOP.run(commit_once(job, receipts, seen=seen))
 
 
 def plan(
@@ -304,9 +305,10 @@ async def _refuse_if_at_work(run: JobRun, *, harm: str) -> None:
         await refuse_if_at_work(run, state.last_seen, state.tasks_seen, harm=harm)
 
 
-async def _refuse_unfinished(run: JobRun, *, force: bool) -> None:
+async def _refuse_unfinished(run: JobRun, *, force: bool) -> set[str]:
     """Before the manifests that are found are committed: with the policy `replace` a job without any would delete the
     table, and a driver that means that says so; and tasks that began and did not commit are missed by nobody else.
+    Returns the tasks that have committed.
 
     Raises:
         CommitRefused: no task has committed; or some have not, and `force` was not given.
@@ -321,7 +323,7 @@ async def _refuse_unfinished(run: JobRun, *, force: bool) -> None:
             "job.commit([])",
         )
     if force:
-        return
+        return committed
     begun = {task for status in await list_all(run.store, run.layout.tasks) if (task := task_of(status.path))}
     begun |= (await run.protocol.tasks_elsewhere(run)).begun
     missing = sorted(begun - committed)
@@ -332,6 +334,7 @@ async def _refuse_unfinished(run: JobRun, *, force: bool) -> None:
             next_step=f"run the job again, and {aborting}; or add --force, and what the other tasks wrote is committed "
             "alone",
         )
+    return committed
 
 
 def _in_turn(state: JobState) -> tuple[bool, float]:

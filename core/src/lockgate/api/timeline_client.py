@@ -38,6 +38,9 @@ _REFUSED: Mapping[int, type[LockgateError]] = {
     410: FileMissing,
 }
 
+_ANSWERS = frozenset({"true", "false"})
+"""It was made, or was there. Whatever else a service answers, that has come to listen there since, is no marker."""
+
 _sessions: dict[int, tuple[int, asyncio.AbstractEventLoop, aiohttp.ClientSession]] = {}
 """By process and loop."""
 
@@ -66,9 +69,12 @@ class TimelineClient(MarkerServer):
         while True:
             try:
                 status, text = await self._post(query)
-                if status < 500 and status != 429:
+                if status == 200 and text.strip() not in _ANSWERS:
+                    why = f"what answers there is no timeline server: {text[:200]!r}"
+                elif status < 500 and status != 429:
                     break
-                why = f"status {status}: {text[:200]}"
+                else:
+                    why = f"status {status}: {text[:200]}"
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 why = f"{type(error).__name__}: {error}"
             if await read_marker(self._run) is None:
@@ -92,8 +98,9 @@ class TimelineClient(MarkerServer):
             )
 
     async def _post(self, query: Mapping[str, str]) -> tuple[int, str]:
-        async with _session().post(f"http://{self._address}{PATH}", params=query, timeout=self._timeout) as answer:
-            return answer.status, await answer.text()
+        url = f"http://{self._address}{PATH}"
+        async with _session().post(url, params=query, timeout=self._timeout, allow_redirects=False) as answer:
+            return answer.status, (await answer.read()).decode(errors="replace")
 
 
 def _session() -> aiohttp.ClientSession:

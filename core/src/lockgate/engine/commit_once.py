@@ -7,7 +7,7 @@ commit at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from lockgate.engine.job.job_abort import abort_job
 from lockgate.engine.job.job_commit import commit_job
@@ -22,8 +22,8 @@ from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
 
 
-async def commit_once(run: JobRun, receipts: Sequence[Receipt] | None) -> Summary:
-    """Commit the job unless its transaction id has been committed.
+async def commit_once(run: JobRun, receipts: Sequence[Receipt] | None, *, seen: Collection[str] = ()) -> Summary:
+    """Commit the job unless its transaction id has been committed. `seen` as for `commit_job`.
 
     Raises:
         JobNotFound: the job is committed already, or was ended otherwise.
@@ -36,7 +36,7 @@ async def commit_once(run: JobRun, receipts: Sequence[Receipt] | None) -> Summar
             await _let_go(run)
         return earlier
     try:
-        return await commit_job(run, receipts, admit)
+        return await commit_job(run, receipts, admit, seen=seen)
     except (CommitFenced, JobNotFound) as error:
         # Somebody with the same transaction id may have finished this very job while this driver stood still.
         outcome = await known_outcome(run)

@@ -408,6 +408,10 @@ class LocalStore(Store):
             return _status(path, os.lstat(self._path(path)))
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:  # nothing can have such a name
+                return None
+            raise
 
     async def list_directory(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
         """The entries with their status, a thousand a page."""

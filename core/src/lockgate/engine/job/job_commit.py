@@ -6,7 +6,7 @@ Seed: "Job Commit"; Hadoop `CommitJobStage`. What each phase means, and what may
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 
 from lockgate.engine.job.answer_failure import Failure, answer_failure, still_held
@@ -57,8 +57,11 @@ Admission = Callable[[JobRun], Awaitable[Summary | None]]
 """Asked once the job is claimed: a summary says that its transaction id was committed by another job."""
 
 
-async def commit_job(run: JobRun, receipts: Sequence[Receipt] | None, admit: Admission) -> Summary:
-    """Commit the job: exactly the attempts of `receipts`, or, without them, the manifests that are found.
+async def commit_job(
+    run: JobRun, receipts: Sequence[Receipt] | None, admit: Admission, *, seen: Collection[str] = ()
+) -> Summary:
+    """Commit the job: exactly the attempts of `receipts`, or, without them, the manifests that are found. `seen` are
+    the tasks that somebody from outside, who has no receipts, has found to have committed: all of them, or nothing.
 
     Where `admit` tells of an earlier commit of the same transaction id, this job's output is deleted and that
     commit's summary is returned; where somebody else has taken this job over and committed it, its own summary.
@@ -72,7 +75,7 @@ async def commit_job(run: JobRun, receipts: Sequence[Receipt] | None, admit: Adm
     if receipts is None:
         await refuse_if_in_parts(run)
     try:
-        pins, plan, ahead = await _claim(run, log, receipts)
+        pins, plan, ahead = await _claim(run, log, receipts, seen)
         return await log.while_renewing(commit_from_claim(run, log, pins, admit, plan, ahead))
     except Failure as error:
         lost = log.now is not None and not log.is_past_commit_point and not await still_held(log, error)
@@ -151,7 +154,7 @@ async def plan_job(run: JobRun, receipts: Sequence[Receipt] | None) -> CommitPla
 
 
 async def _claim(
-    run: JobRun, log: RecordLog, receipts: Sequence[Receipt] | None
+    run: JobRun, log: RecordLog, receipts: Sequence[Receipt] | None, seen: Collection[str]
 ) -> tuple[Sequence[Pin], CommitPlan | None, Ahead | None]:
     """Make the job this driver's; its pins, its plan if the manifests could be read ahead of the claim, and what was
     found out with the claim, if nobody else is at work there."""
@@ -182,6 +185,7 @@ async def _claim(
         _, (is_alone, met) = await both(_refuse_if_over(run, pins), _look_around(run, record, plan))
         if receipts is None and not pins:
             await _refuse_if_tasks_have_committed(run)
+        _refuse_if_tasks_have_gone(run, set(seen) - {pin.task_id for pin in pins})
     return pins, plan, Ahead(record.ground, met) if is_alone else None
 
 
@@ -214,6 +218,22 @@ async def _refuse_if_tasks_have_committed(run: JobRun) -> None:
             f"tasks of job {run.layout.job_id} have committed since it was looked for them: {len(found)}",
             where=run.url(run.layout.manifests),
             next_step="nothing was touched: once its tasks are done, commit the job again",
+        )
+
+
+def _refuse_if_tasks_have_gone(run: JobRun, gone: Collection[str]) -> None:
+    """Of a job of another program's, that program may be at work after all, and delete or move what its tasks have
+    committed: what is left is not the job.
+
+    Raises:
+        CommitRefused: so it is.
+    """
+    if gone:
+        raise CommitRefused(
+            f"{len(gone)} tasks of job {run.layout.job_id} had committed a moment ago, and are not there any more: "
+            f"{', '.join(sorted(gone)[:5])}",
+            where=run.url(run.layout.job_directory),
+            next_step="nothing was moved: somebody else, such as the job's own driver, commits the job or aborts it",
         )
 
 

@@ -23,6 +23,8 @@ from lockgate.model.receipt import Pin
 from lockgate.protocols.file_output.attempts import output_in, places_of
 
 TRIES = 3
+LOOKED = "_looked"
+"""Beside the proofs of which files were not moved: it was looked for all."""
 
 
 async def waiting(run: JobRun, pins: Sequence[Pin]) -> dict[str, str]:
@@ -83,6 +85,28 @@ def where_it_is(entry: Entry, ends: dict[str, str]) -> Entry:
     end = entry.source[: -len(path) - 1]
     source = ends.get(end)
     return entry if source is None else Entry(f"{source}/{path}", path, entry.length, entry.identity)
+
+
+async def keep_what_was_never_adopted(run: JobRun, plan: CommitPlan) -> None:
+    """Say of the files of tasks whose directories are nowhere, and were never adopted, that this job has not moved
+    them, as `undo_moves` says it of files that it finds staged. The job's own program has committed after all: what
+    stands at their targets is theirs, and the same by every identity. Asked once, before anything is deleted that shows
+    what was adopted: after that it cannot be told.
+    """
+    layout = run.layout
+    looked = f"{layout.unmoved}/{LOOKED}"
+    (before,) = await run.store.stat_files([looked])
+    if before is not None:
+        return
+    ends = [layout.at_attempt(pin.job_attempt).task_directory(pin.task_attempt_id) for pin in plan.pins]
+    sources = await run.store.stat_files([places_of(run, pin.job_attempt).task(pin.task_id) for pin in plan.pins])
+    adopted = await run.store.stat_files(ends)  # after the sources: from there they come
+    never = {end for end, source, there in zip(ends, sources, adopted, strict=True) if source is None and there is None}
+    await run.store.make_directories([layout.unmoved], within=layout.job_directory)
+    for number, entry in enumerate(entry for batch in plan.batches() for entry in batch):
+        if entry.source[: -len(entry.target) - 1] in never:
+            await run.store.write_file(layout.unmoved_file(number), b"")
+    await run.store.write_file(looked, b"")
 
 
 async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:

@@ -14,7 +14,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.errors import OptionError
 from lockgate.model.file_output import job_part
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import JobLayout, TaskAttempt, found_directory, found_layout, parse_attempt_directory
+from lockgate.model.layout import OURS, JobLayout, TaskAttempt, found_directory, found_layout, parse_attempt_directory
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
@@ -24,7 +24,7 @@ from lockgate.protocols.file_output.protocol import FileOutputProtocol
 from lockgate.protocols.manifest import staging
 from lockgate.protocols.manifest.inspect_staged import refuse_unless_staged, with_old_summary_set_aside
 from lockgate.protocols.v1 import load, task_commit
-from lockgate.protocols.v1.adopt import adopt, refuse_if_changed, waiting, where_it_is
+from lockgate.protocols.v1.adopt import adopt, keep_what_was_never_adopted, refuse_if_changed, waiting, where_it_is
 
 
 class V1Protocol(FileOutputProtocol):
@@ -124,8 +124,11 @@ class V1Protocol(FileOutputProtocol):
         await super().perform(run, plan, aside, again=again)
 
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
-        """What is not adopted yet is, so that it is known for not moved; then it is `manifest`'s."""
+        """What is not adopted yet is, so that it is known for not moved, and what never was stays, where another
+        program has put it; then it is `manifest`'s."""
         await adopt(run, plan.pins)
+        if run.layout.prefix != OURS:
+            await keep_what_was_never_adopted(run, plan)
         return await super().undo(run, plan, record)
 
     async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
