@@ -16,7 +16,8 @@ another file.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from lockgate.engine.run.job_run import JobRun
@@ -123,6 +124,17 @@ class MarkerBatches:
             await asyncio.sleep(0)
             if self._queue:
                 await asyncio.sleep(self._interval)
+
+    @contextlib.asynccontextmanager
+    async def closed(self) -> AsyncIterator[None]:
+        """While the job is committed no marker is taken: what an attempt would write then is not committed. Those that
+        were asked for before are made first, so that the commit reads them. Where it fails, they are taken again."""
+        try:
+            await self.close()
+            yield
+        except BaseException:
+            self.takes = True
+            raise
 
     @property
     def _interval(self) -> float:
