@@ -161,9 +161,8 @@ class MarkerBatches:
     async def _dispatch(self) -> None:
         while self._queue:
             await asyncio.sleep(self._interval)
-            place = self._next_free()
-            if place is None or not self._queue:
-                continue
+            while (place := self._next_free()) is None:
+                await asyncio.wait(self._flushes, return_when=asyncio.FIRST_COMPLETED)
             batch, self._queue = self._queue, {}
             self._under_way |= batch
             self._busy.add(place)
