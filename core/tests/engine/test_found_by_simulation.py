@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import pickle
 from itertools import count
 from threading import Thread
 from typing import Any
@@ -432,3 +433,22 @@ def test_a_driver_whose_job_another_finishes_during_its_rollback_is_not_told_of_
     reports = [path.read_text() for path in (table.root.parent / "reports").glob("*")]
     assert reports and all('"success":true' in text.replace(" ", "") for text in reports)
     assert [path for path in table.left_over() if "txn" not in path] == []
+
+
+@pytest.mark.parametrize("protocol", ["markers", "direct", "manifest"])
+def test_exclusive_no_attempt_at_a_job_that_has_committed_is_set_up_where_a_late_driver_has_left_a_record(
+    tmp_path, protocol: str
+) -> None:
+    """Seed 79, as on a store without directories: setup took the record for that of a commit which had moved nothing,
+    and files of the attempt's tasks, which readers see at once, were left by everybody, since the job had committed."""
+    options = {} if protocol == "manifest" else {"accept_unsafe": True}
+    job = Job(tmp_path, protocol=protocol, job_id="j", **options)
+    job.setup()
+    late = pickle.loads(pickle.dumps(job))
+    job.commit([])
+    (tmp_path / job.layout.job_directory).mkdir(parents=True)
+    with pytest.raises(JobNotFound, match="is committed already"):
+        late.commit([])
+    assert (tmp_path / job.layout.commit_record(0)).exists()
+    with pytest.raises(JobNotFound, match="has committed already"):
+        Job(tmp_path, protocol=protocol, job_id="j", job_attempt=1, **options).setup()

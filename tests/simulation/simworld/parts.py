@@ -334,7 +334,7 @@ class PartsWorld(World):
                     await setup_job(place.part_run(actor, job, run))
         except LockgateError as error:
             self.tell(actor, f"setup elsewhere failed: {type(error).__name__}: {error.what}")
-            await self._give_up(actor, run, "its setup failed")
+            await self._give_up(job, actor, run, "its setup failed")
             return False
         return True
 
@@ -345,7 +345,7 @@ class PartsWorld(World):
                 run.locations = await self._locations(job, actor, run)
             except LockgateError as error:
                 self.tell(actor, f"parts were not set up: {type(error).__name__}: {error.what}")
-                await self._give_up(actor, run, "its parts were not set up")
+                await self._give_up(job, actor, run, "its parts were not set up")
                 return
         await super()._finish(job, actor, run)
 

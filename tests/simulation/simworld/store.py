@@ -262,6 +262,11 @@ class SimulatedStore(Store):
     def capabilities(self) -> frozenset[Capability]:
         return self.ether.profile.capabilities
 
+    @property
+    def remote(self) -> bool:
+        """Whether answers can be lost."""
+        return self.ether.profile.remote
+
     def same_identity(self, one: str, other: str) -> bool:
         return bool(one) and one.partition("#")[0] == other.partition("#")[0]
 
@@ -282,7 +287,7 @@ class SimulatedStore(Store):
         if fault is None:
             return None
         kind = fault.kind
-        if not ether.profile.remote and kind in (Kind.LOST, Kind.LATE, Kind.THROTTLED):
+        if not self.remote and kind in (Kind.LOST, Kind.LATE, Kind.THROTTLED):
             return None
         if kind is Kind.CRASH_BETWEEN and items < 2:
             kind = Kind.CRASH_AFTER

@@ -71,6 +71,7 @@ from simworld.readers import read_again_and_again
 from simworld.scenario import AttemptPlan, JobPlan, Person, Scenario, Stranger, Visitor, changed, options
 from simworld.store import NAMES, Actor, Ether, SimulatedStore, profile_of, proof_of_copy, turn
 from simworld.strangers import commit_or_abort
+from simworld.timeline import Servers
 
 EPOCH = 1_800_000_000.0
 """The wall clock at virtual second 0."""
@@ -252,6 +253,7 @@ class World:
         self.attempting: dict[str, set[str]] = {}
         """The task attempts of each run that have not come to an end."""
         self.told: list[str] = [] if beside is None else beside.told
+        self.servers = Servers(self)
         self.waiting: list[tuple[list[int], Person, asyncio.Future[str]]] = []
         """The people who wait for something to happen, and how often it must."""
         self.judges.happened = self._happened
@@ -314,7 +316,7 @@ class World:
             user=actor.name,
             is_gone=self._is_gone if scenario.sees_processes else (lambda holder: False),
         )
-        return JobRun(
+        run = JobRun(
             layout=layout,
             options=job.options if job else self._operators_options(alive_seconds),
             store=self.connect(
@@ -331,6 +333,8 @@ class World:
             task_attempt_id=attempt,
             movers=Movers(self, actor, job, marker) if job and scenario.movers and not attempt else None,
         )
+        run.marker_server = self.servers.asked_by(run, actor, job) if job and attempt else None
+        return run
 
     def connect(
         self, actor: Actor, url: StoreUrl, *, shows_identities: bool = True, seconds_per_rename: float = 0.0
@@ -403,6 +407,7 @@ class World:
                 self.tell(actor, f"setup refused: {error.what}")
                 return
         self.set_up.add(job.run)
+        self.servers.start(job, actor, marker=marker, calls_it=job.calls_it)
         if not await self._set_up_elsewhere(job, actor, run):
             return
         if job.takes_over and not await self._take_over_tasks(job, actor, run):
@@ -473,7 +478,7 @@ class World:
         receipts = self.receipts[job.run]
         complete = {plan.task for plan in job.attempts} <= receipts.keys()
         if job.aborts or not complete:
-            await self._give_up(actor, run, "it was told to" if job.aborts else "tasks failed")
+            await self._give_up(job, actor, run, "it was told to" if job.aborts else "tasks failed")
             return
         given = list(receipts.values()) if job.with_receipts else None
         await self._commit(job, actor, run, given)
@@ -492,7 +497,8 @@ class World:
         began = self.ether.disk.clock()
         actor.busy = True
         try:
-            summary = await commit_once(run, given)
+            async with self.servers.closed(job, actor):
+                summary = await commit_once(run, given)
         except LockgateError as error:
             actor.busy = False
             _raise_mistake(error)
@@ -503,8 +509,9 @@ class World:
             if definite and judges.committers.get(job.job_id) == actor.name and not job.commits_twice:
                 judges.accuse("told right", f"{actor.name} committed and was told {type(error).__name__}: {error.what}")
             if job.gives_up:
-                await self._give_up(actor, run, "its commit failed")
+                await self._give_up(job, actor, run, "its commit failed")
             return
+        await self.servers.stop(job, actor)
         actor.busy = False
         self.tell(actor, f"committed by {summary.job_id}")
         # Of an outcome that was forgotten nobody knows any more which job it was.
@@ -518,11 +525,13 @@ class World:
         looked = self._looked_at(actor.name, job.job_id)
         judge_commit_error(self.judges, actor, began, looked, job.job_id, error)
 
-    async def _give_up(self, actor: Actor, run: JobRun, why: str) -> None:
+    async def _give_up(self, job: JobPlan, actor: Actor, run: JobRun, why: str) -> None:
         try:
             await self._abort(run, actor, f"aborted, since {why}")
         except LockgateError as error:
             self.tell(actor, f"abort: {type(error).__name__}: {error.what}")
+        else:
+            await self.servers.stop(job, actor)
 
     async def _abort(self, run: JobRun, actor: Actor, told: str) -> None:
         judging = self.scenario.judges_finishing
@@ -599,6 +608,8 @@ class World:
         assert isinstance(store, SimulatedStore)
         failed = self.failed[job.run]
         staged: dict[str, FileStatus] = {}
+        if run.protocol.announces_files:
+            store.writes = Written(job.run, name.task_attempt_id, "")
         try:
             await run.protocol.set_up_task(run)
             nonce = f"{self.random.getrandbits(24):06x}"

@@ -254,8 +254,8 @@ class Job:
         run = self._run()
         run.movers = movers
         try:
-            with self._timeline.closed(), rolling_back_on_sigterm(), telling_how_it_ended(run), showing_progress(run):
-                summary = IO_LOOP.run(commit_once(run, receipts))
+            with rolling_back_on_sigterm(), telling_how_it_ended(run), showing_progress(run):
+                summary = IO_LOOP.run(self._commit_once(run, receipts))
         except CleanupFailed:
             self._end = "committed"
             self._show_life_no_more()
@@ -268,6 +268,10 @@ class Job:
         self._end = "committed"
         self._show_life_no_more()
         return summary
+
+    async def _commit_once(self, run: JobRun, receipts: Sequence[Receipt] | None) -> Summary:
+        async with self._timeline.closed():
+            return await commit_once(run, receipts)
 
     def abort(self) -> None:
         """Delete everything that the job left. After a job commit has begun this is recovery's business. A job that is

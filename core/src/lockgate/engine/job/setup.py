@@ -225,8 +225,9 @@ def _over(run: JobRun) -> JobNotFound:
 
 async def _why_refused(run: JobRun) -> LockgateError | None:
     """A job has one fence, whichever attempt at it commits: where an earlier attempt has begun to move files, or the
-    job is over, another has nothing to do."""
+    job is over, another has nothing to do. A record that moves nothing says neither: a second driver, which came when
+    the job had committed, leaves one."""
     record = await read_record(run) if run.layout.job_attempt > 0 else None
-    if record is not None:
-        return None if record.phase in (Phase.CLAIMED, Phase.REFUSED) else fenced(run, record)
+    if record is not None and record.phase not in (Phase.CLAIMED, Phase.REFUSED):
+        return fenced(run, record)
     return await why_over(run)

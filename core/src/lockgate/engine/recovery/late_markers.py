@@ -90,11 +90,11 @@ async def _named(run: JobRun, layout: MarkerLayout, paths: Sequence[str]) -> dic
         StoreError: the store does not answer.
     """
     many = [path for path in paths if layout.number_of(path) is not None]
-    contents = await run.store.read_files(many, bytes_max=NUMBERED_BYTES_MAX)
-    named = {
-        path: {marker.path for marker in parse_markers(content or b"", where=run.url(path))}
-        for path, content in zip(many, contents, strict=True)
-    }
+    named: dict[str, set[str]] = {}
+    for some in windows(many, run.options.files_read_at_once):
+        contents = await run.store.read_files(some, bytes_max=NUMBERED_BYTES_MAX)
+        for path, content in zip(some, contents, strict=True):
+            named[path] = {marker.path for marker in parse_markers(content or b"", where=run.url(path))}
     for path in paths:
         if path == layout.type_file:
             named[path] = set()

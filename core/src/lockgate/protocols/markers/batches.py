@@ -16,7 +16,8 @@ another file.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from lockgate.engine.run.job_run import JobRun
@@ -124,6 +125,17 @@ class MarkerBatches:
             if self._queue:
                 await asyncio.sleep(self._interval)
 
+    @contextlib.asynccontextmanager
+    async def closed(self) -> AsyncIterator[None]:
+        """While the job is committed no marker is taken: what an attempt would write then is not committed. Those that
+        were asked for before are made first, so that the commit reads them. Where it fails, they are taken again."""
+        try:
+            await self.close()
+            yield
+        except BaseException:
+            self.takes = True
+            raise
+
     @property
     def _interval(self) -> float:
         return self._run.options.markers_batch_interval_ms / 1000
@@ -149,9 +161,8 @@ class MarkerBatches:
     async def _dispatch(self) -> None:
         while self._queue:
             await asyncio.sleep(self._interval)
-            place = self._next_free()
-            if place is None or not self._queue:
-                continue
+            while (place := self._next_free()) is None:
+                await asyncio.wait(self._flushes, return_when=asyncio.FIRST_COMPLETED)
             batch, self._queue = self._queue, {}
             self._under_way |= batch
             self._busy.add(place)

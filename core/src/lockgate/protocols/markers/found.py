@@ -6,7 +6,7 @@ started has direct ones, and Hudi's clients may have made others beside. Directo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from lockgate.engine.manifests.load_manifests import every_attempt
 from lockgate.engine.record.marker import read_marker_of
@@ -18,6 +18,7 @@ from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import NUMBERED_BYTES_MAX, Marker, MarkerLayout, parse_marker, parse_markers, tagged_by
 from lockgate.model.layout import is_unfinished
+from lockgate.model.spooled import windows
 
 DIRECTORIES_AT_ONCE = 32
 """So many directories of direct markers are listed side by side (Hudi: `hoodie.markers.delete.parallelism`, 100)."""
@@ -45,24 +46,33 @@ async def files_of_markers(run: JobRun, layout: MarkerLayout) -> tuple[list[str]
     return many, [status.path + ("/" if status.is_directory else "") for status in others]
 
 
-async def read_numbered(run: JobRun, paths: Sequence[str]) -> list[Marker]:
-    """The markers in files of many.
+async def each_numbered(run: JobRun, paths: Sequence[str]) -> AsyncIterator[list[Marker]]:
+    """The markers in files of many, a list for each. So many files are held at once as of manifests.
 
     Raises:
         ManifestInvalid: one cannot be read as that.
     """
-    found: list[Marker] = []
-    for path, content in zip(paths, await run.store.read_files(paths, bytes_max=NUMBERED_BYTES_MAX), strict=True):
-        if content is None:
-            continue
-        if len(content) > NUMBERED_BYTES_MAX:
-            raise ManifestInvalid(
-                f"a file of markers is longer than {NUMBERED_BYTES_MAX} bytes",
-                where=run.url(path),
-                next_step="nothing was deleted: find out who wrote it",
-            )
-        found += parse_markers(content, where=run.url(path))
-    return found
+    for some in windows(paths, run.options.files_read_at_once):
+        contents = await run.store.read_files(some, bytes_max=NUMBERED_BYTES_MAX)
+        for path, content in zip(some, contents, strict=True):
+            if content is None:
+                continue
+            if len(content) > NUMBERED_BYTES_MAX:
+                raise ManifestInvalid(
+                    f"a file of markers is longer than {NUMBERED_BYTES_MAX} bytes",
+                    where=run.url(path),
+                    next_step="nothing was deleted: find out who wrote it",
+                )
+            yield parse_markers(content, where=run.url(path))
+
+
+async def read_numbered(run: JobRun, paths: Sequence[str]) -> list[Marker]:
+    """All of them.
+
+    Raises:
+        ManifestInvalid: one cannot be read as that.
+    """
+    return [marker async for markers in each_numbered(run, paths) for marker in markers]
 
 
 async def all_markers(run: JobRun, layout: MarkerLayout) -> Sorter[FileStatus]:
@@ -73,7 +83,8 @@ async def all_markers(run: JobRun, layout: MarkerLayout) -> Sorter[FileStatus]:
     """
     found = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
     many, others = await files_of_markers(run, layout)
-    found.add([FileStatus(marker.path) for marker in await read_numbered(run, many)])
+    async for markers in each_numbered(run, many):
+        found.add([FileStatus(marker.path) for marker in markers])
     files = [path for path in others if not path.endswith("/")]
     found.add([FileStatus(_direct(run, layout, path).path) for path in files])
     directories = [path.rstrip("/") for path in others if path.endswith("/")]
