@@ -398,9 +398,25 @@ def test_options_of_write_session_and_hadoop_count(native: Any, destination: str
             rows_of(native).write.mode("append").parquet(destination)
     finally:
         native.conf.unset("spark.lockgate.noSuchOption")
-    other = f"{destination}-2"
-    rows_of(native).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(other)
-    assert not (Path(other) / "_SUCCESS").exists()
+    name = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+    rows_of(native).write.option(name, "false").parquet(f"{destination}-2")
+    native.conf.set(f"spark.hadoop.{name}", "false")
+    try:
+        rows_of(native).write.parquet(f"{destination}-3")
+        rows_of(native).write.option(name, "true").parquet(f"{destination}-4")
+    finally:
+        native.conf.unset(f"spark.hadoop.{name}")
+    assert [(Path(f"{destination}-{each}") / "_SUCCESS").exists() for each in (2, 3, 4)] == [False, False, True]
+
+
+def test_an_option_of_a_write_counts_in_every_spelling_and_one_of_a_store_is_never_passed_over(
+    native: Any, destination: str
+) -> None:
+    for name in ("txnId", "txn.id", "txn_id"):
+        rows_of(native).write.mode("append").option(name, "one").parquet(destination)
+    assert native.read.parquet(destination).count() == 60
+    with pytest.raises(Exception, match=r"takes an option store.bananas"):
+        rows_of(native).write.mode("append").option("store.bananas", "1").parquet(destination)
 
 
 def test_rows_files_and_bytes_are_right_in_the_summary_and_on_sparks_pages(native: Any, destination: str) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -179,6 +180,38 @@ def test_undoable_a_job_commit_that_fails_brings_back_what_was_in_every_place(at
     assert at.counts() == {1: 10, 2: 10, 3: 10, 4: 10}
     (at.table / "_SUCCESS").rmdir()
     assert at.left_over() == []
+
+
+@pytest.mark.parametrize("how", ["INTO", "OVERWRITE"])
+def test_complete_a_location_that_is_deleted_between_two_files_of_a_task_fails_it(at: Places, how: str) -> None:
+    """As another program's overwrite deletes it. Hadoop makes the directory anew for the task's next file."""
+    at.spark.conf.set("spark.sql.files.maxRecordsPerFile", "1")
+    failure: list[BaseException] = []
+
+    def insert() -> None:
+        try:
+            at.spark.sql(
+                f"INSERT {how} {at.name} PARTITION (p = 2) SELECT id + IF(id = 2 AND "
+                "reflect('java.lang.Thread', 'sleep', 8000L) IS NOT NULL, 1, 0) FROM range(0, 4, 1, 1)"
+            )
+        except Exception as error:
+            failure.append(error)
+
+    writing = threading.Thread(target=insert)
+    try:
+        writing.start()
+        while len(list(at.two.glob("_lockgate/jobs/*/*/tasks/*/_*"))) < 2:
+            assert writing.is_alive(), failure
+            time.sleep(0.05)
+        at.two.rename(at.root / "deleted")  # at once: the job's signs of life are renewed meanwhile
+        writing.join()
+    finally:
+        at.spark.conf.unset("spark.sql.files.maxRecordsPerFile")
+    # Another attempt writes all of its files anew.
+    at.spark.sql(f"REFRESH TABLE {at.name}")
+    assert at.counts() == {1: 10, 3: 10, 4: 10} | ({} if failure else {2: 4})
+    if failure:
+        assert "somebody has deleted" in str(failure[0])
 
 
 def test_declared_a_location_that_no_plugin_serves_is_refused_before_anything_is_there(

@@ -11,6 +11,7 @@ from typing import Any
 
 import on_a_terminal
 import pytest
+from lockgate.model.errors import LockgateError
 from lockgate.spark.native_job import NativeJob
 
 JOB = "0b6a1f0e-0000-4000-8000-000000000001"
@@ -102,6 +103,17 @@ def test_a_file_that_is_not_as_its_task_has_left_it_stops_the_commit(driver: Dri
     assert seen(driver.destination) == set()
 
 
+@pytest.mark.parametrize("rows", [0, 3])
+def test_complete_a_file_that_was_gone_before_its_task_could_tell_of_it_stops_a_commit_with_rows(
+    driver: Driver, rows: int
+) -> None:
+    """A format may leave out the file of a task that has no rows."""
+    driver.ask("setup")
+    told = driver.ask("commit", json.dumps({"task": 0, "attempt": 0, "files": [], "missing": 1, "rows": rows}))
+    assert ("was deleted where it was staged: it had 3 rows" in told.get("error", "")) == bool(rows)
+    assert (driver.destination / "_SUCCESS").exists() == (not rows)
+
+
 def test_undoable_what_spark_would_delete_is_there_until_the_commit(tmp_path: Path) -> None:
     (tmp_path / "p=1").mkdir()
     (tmp_path / "p=1" / "old").touch()
@@ -150,6 +162,18 @@ def test_names_that_are_no_options_of_a_job_are_passed_over(tmp_path: Path) -> N
     driver = Driver(tmp_path, settings={"header": "true", "spark.lockgate.python": "python3", "path": "x"})
     assert "tasks" in driver.ask("setup")
     driver.end()
+
+
+@pytest.mark.parametrize("name", ["txn.id", "txn-id", "TXN_ID", "lockgate.txn.id", "spark.lockgate.txn.id"])
+def test_an_option_counts_in_every_spelling_of_its_name(name: str) -> None:
+    asked = NativeJob("file:/t", JOB, "0123456789abcdef", {name: "one", "hive.exec.stagingdir": "x"})
+    assert asked.options({}).txn_id == "one"
+
+
+def test_an_option_of_a_store_that_nobody_takes_is_refused_however_it_is_given() -> None:
+    for name in ("store.bananas", "store_bananas", "lockgate.store.bananas", "spark.lockgate.store.bananas"):
+        with pytest.raises(LockgateError, match=r"takes an option store.bananas"):
+            NativeJob("file:/t", JOB, "0123456789abcdef", {name: "1"}).job()
 
 
 def test_what_hadoops_connector_is_told_of_the_store_is_read_and_ours_comes_first() -> None:

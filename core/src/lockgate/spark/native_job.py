@@ -14,8 +14,15 @@ from lockgate.api.job_runs import registry_of
 from lockgate.api.locations import declare_location, marker_of_parts, may_have_locations
 from lockgate.api.staged_tasks import receipts_of
 from lockgate.engine.run.logs import get_log
-from lockgate.model.errors import CapabilityMissing, CleanupFailed, CommitFenced, LockgateError, OptionError
-from lockgate.model.options import AUTO_PROTOCOL, OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
+from lockgate.model.errors import (
+    CapabilityMissing,
+    CleanupFailed,
+    CommitFailed,
+    CommitFenced,
+    LockgateError,
+    OptionError,
+)
+from lockgate.model.options import AUTO_PROTOCOL, HADOOP_PREFIXES, OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
 from lockgate.model.policies import KEEPING
 from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named
@@ -151,10 +158,12 @@ def commit(job: Job, asked: NativeJob, messages: Sequence[str]) -> dict[str, Any
     """Commit exactly the attempts of these messages.
 
     Raises:
+        CommitFailed: a staged file is gone; nothing was moved.
         LockgateError: as `Job.commit`; once the job is committed nothing is raised: Spark would call the write failed,
             and whoever wrote would write again.
     """
     told = [json.loads(message) for message in messages]
+    _refuse_lost_files(told)
     try:
         elsewhere = staged_elsewhere(job, told)
         if elsewhere or asked.replaced_locations:
@@ -165,6 +174,22 @@ def commit(job: Job, asked: NativeJob, messages: Sequence[str]) -> dict[str, Any
         log.warning("the job is committed; its cleanup failed", job=job.job_id, error=str(error))
         return {}
     return {"files": summary.files, "bytes": summary.bytes}
+
+
+def _refuse_lost_files(told: Sequence[Mapping[str, Any]]) -> None:
+    """A format leaves a file out for which there are no rows; a task that has rows has its files.
+
+    Raises:
+        CommitFailed: a task has written rows, and the file that they are in was gone when it had ended.
+    """
+    for each in told:
+        if each.get("missing") and each.get("rows"):
+            raise CommitFailed(
+                f"a file that task {each['task']} has written was deleted where it was staged: it had "
+                f"{each['rows']} rows",
+                where=f"attempt {each['attempt']}",
+                next_step="nothing was moved: run the job again, and keep other writers from deleting _lockgate",
+            )
 
 
 def abort(job: Job) -> dict[str, Any]:
@@ -180,14 +205,15 @@ def abort(job: Job) -> dict[str, Any]:
 
 
 def _of_session_and_write(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Those of the session, and those of the write: a name without a dot is of the write, and Lockgate's if it is the
-    name of one of its options."""
+    """Those of the session, and those of the write: of the write is what has Lockgate's prefix, and what is the name of
+    one of its options, in any spelling. Other names without a dot are options of Spark's formats."""
     conf: dict[str, str] = {}
     of_write: dict[str, str] = {}
     for name, value in settings.items():
-        if name.lower().startswith(SPARK_PREFIX):
+        lowered = name.lower()
+        if lowered.startswith(SPARK_PREFIX):
             conf[name] = value
-        elif name.lower().startswith(OPTION_PREFIX) or ("." not in name and names_given([name])):
+        elif lowered.startswith(OPTION_PREFIX) or (not lowered.startswith(HADOOP_PREFIXES) and names_given([name])):
             of_write[name] = value
         elif "." in name:
             conf[name] = value

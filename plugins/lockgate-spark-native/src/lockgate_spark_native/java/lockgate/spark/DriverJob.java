@@ -13,6 +13,8 @@ import org.apache.hadoop.conf.Configuration;
  * that was started anew can go on with it: the job's state is on the store.
  */
 final class DriverJob {
+    private static final String HADOOP_PREFIX = "spark.hadoop.";
+
     private enum State { NEW, SET_UP, COMMITTING, COMMITTED, ENDED }
 
     private final Map<String, Object> job = new HashMap<>();
@@ -68,31 +70,47 @@ final class DriverJob {
     }
 
     /**
-     * What may concern the job: Lockgate's own names, whether Spark shows progress, Hadoop's committer options and what its connectors are told of
-     * stores, where somebody has set them, and names without a dot, among which are the options of the write. Spark copies the session's settings and the options of
-     * the write into the job's configuration (SessionState.newHadoopConfWithOptions).
+     * What may concern the job: Lockgate's own names, whether Spark shows progress, Hadoop's committer options and what
+     * its connectors are told of stores, where somebody has set them, and what was set by a program under a name that
+     * is not Spark's: options of the write are among those. Spark copies the session's settings and the options of the
+     * write into the job's configuration (SessionState.newHadoopConfWithOptions).
+     *
+     * <p>A committer option that a running session was given behind spark.hadoop. is still called so there; what is
+     * there under its own name goes first.
      */
     private static Map<String, String> settings(Configuration conf) {
         Map<String, String> found = new HashMap<>();
+        Map<String, String> prefixed = new HashMap<>();
         for (Map.Entry<String, String> each : conf) {
             String name = each.getKey().toLowerCase(Locale.ROOT);
+            String source = source(conf, each.getKey());
             boolean ours = name.startsWith("spark.lockgate.") || name.startsWith("lockgate.") || name.indexOf('.') < 0;
-            boolean hadoops = name.startsWith("mapreduce.manifest.committer.")
-                    || name.startsWith("mapreduce.fileoutputcommitter.")
-                    || name.startsWith("fs.") || name.startsWith("google.cloud.");
+            boolean hadoops = isOfCommitters(name) || name.startsWith("fs.") || name.startsWith("google.cloud.");
             boolean showsProgress = name.equals("spark.ui.showconsoleprogress");
-            if ((ours || hadoops || showsProgress) && !isDefault(conf, each.getKey())) {
-                String value = conf.get(each.getKey());
-                if (value != null) {
-                    found.put(each.getKey(), value);
-                }
+            boolean ofWrite = !name.startsWith("spark.") && !source.endsWith(".xml");
+            String value = conf.get(each.getKey());
+            if (value == null || source.endsWith("-default.xml")) {
+                continue;
+            }
+            if (ours || hadoops || showsProgress || ofWrite) {
+                found.put(each.getKey(), value);
+            } else if (name.startsWith(HADOOP_PREFIX) && isOfCommitters(name.substring(HADOOP_PREFIX.length()))) {
+                prefixed.put(each.getKey().substring(HADOOP_PREFIX.length()), value);
             }
         }
+        prefixed.forEach(found::putIfAbsent);
         return found;
     }
 
-    private static boolean isDefault(Configuration conf, String name) {
+    private static boolean isOfCommitters(String name) {
+        return name.startsWith("mapreduce.manifest.committer.")
+                || name.startsWith("mapreduce.fileoutputcommitter.")
+                || name.equals("fs.azure.io.rate.limit");
+    }
+
+    /** The file that has set it last, or who else; empty where that is not known. */
+    private static String source(Configuration conf, String name) {
         String[] sources = conf.getPropertySources(name);
-        return sources != null && sources.length > 0 && sources[sources.length - 1].endsWith("-default.xml");
+        return sources == null || sources.length == 0 ? "" : sources[sources.length - 1];
     }
 }

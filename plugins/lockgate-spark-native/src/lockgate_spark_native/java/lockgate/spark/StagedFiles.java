@@ -63,9 +63,15 @@ final class StagedFiles {
         return new Path(directory, staged).toString();
     }
 
+    /** How many files the attempt was given names for. */
+    int asked() {
+        return targets.size();
+    }
+
     /**
-     * The attempt's files, each as its target, its name and its length, as one listing shows them. A file that the
-     * format has not written, since it had no rows for it, is none.
+     * The attempt's files, each as its target, its name and its length, as one listing shows them. What was asked for
+     * and is not there is left out: either the format has not written it, since there were no rows for it, or somebody
+     * has deleted it (TaskFiles.list).
      */
     List<Object> files(Configuration conf) throws IOException {
         List<Object> files = new ArrayList<>();
@@ -84,6 +90,12 @@ final class StagedFiles {
             }
         }
         return files;
+    }
+
+    /** Where the files are staged, for words about it. */
+    @Override
+    public String toString() {
+        return directory.toString();
     }
 
     /** Deletes what the attempt has written. Only a courtesy: what is left goes with the job's directory. */

@@ -29,15 +29,38 @@ final class TaskFiles {
         return elsewhere.computeIfAbsent(url, key -> new StagedFiles(task, attempt, tasks, marker, location));
     }
 
-    /** Look at what was written: one listing each. */
+    /**
+     * Look at what was written: one listing each.
+     *
+     * <p>Spark asks for a further file only when it has a row for it (FileFormatDataWriter), so of several files each is
+     * there, unless somebody has deleted it: whoever replaces what is in a location does, and Hadoop makes the directory
+     * anew for the next file. A single one may be missing for want of rows, which are not counted yet: the driver
+     * compares (lockgate.spark.native_job).
+     */
     void list(Configuration conf) throws IOException {
         told.put("task", task);
         told.put("attempt", attempt);
-        told.put("files", below.files(conf));
+        List<Object> here = below.files(conf);
+        told.put("files", here);
+        int asked = below.asked();
+        int found = here.size();
         Map<String, List<Object>> locations = new LinkedHashMap<>();
         for (Map.Entry<String, StagedFiles> each : elsewhere.entrySet()) {
-            locations.put(each.getKey(), each.getValue().files(conf));
+            List<Object> there = each.getValue().files(conf);
+            locations.put(each.getKey(), there);
+            asked += each.getValue().asked();
+            found += there.size();
         }
+        if (asked > 1 && found < asked) {
+            StringBuilder where = new StringBuilder("\n  " + below);
+            elsewhere.values().forEach(each -> where.append("\n  ").append(each));
+            throw new IllegalStateException(
+                    "of the " + asked + " files that this task has written, somebody has deleted " + (asked - found)
+                            + " where they were staged" + where
+                            + "\n  Next: nothing was moved; run the job again, and keep other writers from deleting"
+                            + " _lockgate below the destination, and below a partition's location");
+        }
+        told.put("missing", asked - found);
         if (!locations.isEmpty()) {
             told.put("locations", locations);
         }
