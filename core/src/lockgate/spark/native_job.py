@@ -15,7 +15,7 @@ from lockgate.api.locations import declare_location, marker_of_parts, may_have_l
 from lockgate.api.staged_tasks import receipts_of
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import CapabilityMissing, CleanupFailed, CommitFenced, LockgateError, OptionError
-from lockgate.model.options import AUTO_PROTOCOL, OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
+from lockgate.model.options import AUTO_PROTOCOL, OPTION_PREFIX, SPARK_PREFIX, STORE_PREFIX, JobOptions, names_given
 from lockgate.model.policies import KEEPING
 from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named
@@ -181,13 +181,13 @@ def abort(job: Job) -> dict[str, Any]:
 
 def _of_session_and_write(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Those of the session, and those of the write: a name without a dot is of the write, and Lockgate's if it is the
-    name of one of its options."""
+    name of one of its options; one with `store.` before it is both, since no format of Spark's has such options."""
     conf: dict[str, str] = {}
     of_write: dict[str, str] = {}
     for name, value in settings.items():
         if name.lower().startswith(SPARK_PREFIX):
             conf[name] = value
-        elif name.lower().startswith(OPTION_PREFIX) or ("." not in name and names_given([name])):
+        elif name.lower().startswith((OPTION_PREFIX, STORE_PREFIX)) or ("." not in name and names_given([name])):
             of_write[name] = value
         elif "." in name:
             conf[name] = value

@@ -68,15 +68,17 @@ final class DriverJob {
     }
 
     /**
-     * What may concern the job: Lockgate's own names, whether Spark shows progress, Hadoop's committer options and what its connectors are told of
-     * stores, where somebody has set them, and names without a dot, among which are the options of the write. Spark copies the session's settings and the options of
-     * the write into the job's configuration (SessionState.newHadoopConfWithOptions).
+     * What may concern the job: Lockgate's own names, whether Spark shows progress, Hadoop's committer options and what
+     * its connectors are told of stores, where somebody has set them, and names without a dot or with `store.` before
+     * them, among which are the options of the write. Spark copies the session's settings and the options of the write
+     * into the job's configuration (SessionState.newHadoopConfWithOptions).
      */
     private static Map<String, String> settings(Configuration conf) {
         Map<String, String> found = new HashMap<>();
         for (Map.Entry<String, String> each : conf) {
             String name = each.getKey().toLowerCase(Locale.ROOT);
-            boolean ours = name.startsWith("spark.lockgate.") || name.startsWith("lockgate.") || name.indexOf('.') < 0;
+            boolean ours = name.startsWith("spark.lockgate.") || name.startsWith("lockgate.")
+                    || name.startsWith("store.") || name.indexOf('.') < 0;
             boolean hadoops = name.startsWith("mapreduce.manifest.committer.")
                     || name.startsWith("mapreduce.fileoutputcommitter.")
                     || name.startsWith("fs.") || name.startsWith("google.cloud.");
