@@ -456,6 +456,14 @@ def test_a_python_that_dies_is_started_anew(native: Any, destination: str) -> No
     assert native.read.parquet(destination).count() == 120
 
 
+@pytest.mark.parametrize("function", [lockgate.spark.enable, lockgate.spark.disable, lockgate.spark.distribute])
+@pytest.mark.parametrize("given", [None, "spark"])
+def test_what_is_no_session_is_refused_by_its_type(function: Any, given: Any) -> None:
+    words = rf"lockgate.spark.{function.__name__} takes a session(?s:.)*given: {type(given).__name__}"
+    with pytest.raises(UsageError, match=words):
+        function(given)
+
+
 def test_configure_of_a_session_says_that_enable_is_for_that(native: Any) -> None:
     with pytest.raises(UsageError, match=r"takes the builder(?s:.)*lockgate.spark.enable\(spark\)"):
         lockgate.spark.configure(native)

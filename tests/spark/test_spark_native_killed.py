@@ -135,10 +135,13 @@ def test_an_engine_that_dies_in_a_job_commit_fails_the_write_and_is_recovered(
     dying = python_with(tmp_path / "python", PYTHONPATH=str(site), DIES_IN="rename_files")
     native.conf.set(PYTHON_SETTING, str(dying))
     rows = native.range(0, 30, 1, 2).selectExpr("id", "id % 3 AS p")
-    with pytest.raises(Exception, match=r"the Python that commits for Spark's writers has ended"):
+    with pytest.raises(Exception, match=r"the Python that commits for Spark's writers has ended, ") as raised:
         rows.write.mode("overwrite").partitionBy("p").parquet(str(table))
     lockgate.spark.enable(native)
-    (recovery,) = lockgate.recover(str(table), undo=True, force=True).values()
+    # The error names what to type.
+    (job,) = lockgate.jobs(str(table))
+    assert f"lockgate recover file:{table} {job.job_id} finishes it" in str(raised.value)
+    (recovery,) = lockgate.recover(f"file:{table}", job.job_id, undo=True, force=True).values()
     assert recovery.outcome == "undone"
     assert rows_of(native, table) == OLD
     rows.write.mode("overwrite").partitionBy("p").parquet(str(table))

@@ -146,6 +146,7 @@ def test_contained_a_target_outside_the_destination_is_refused(driver: Driver) -
         ({"lockgate.conflict": "fail"}, {"replaced": [""]}, "contradicts"),
         ({"conflict": "replace"}, {"dynamic": True}, "contradicts"),
         ({"spark.lockgate.nothing": "1"}, {}, "there is no option"),
+        ({"store.nothing": "1"}, {}, "takes an option store.nothing"),
         ({"replaceBelow": "a"}, {}, "replace"),
     ],
 )
@@ -190,6 +191,18 @@ def test_what_hadoops_connector_is_told_of_the_store_is_read_and_ours_comes_firs
         "fs.azure.account.hns.enabled": "false",
         "hns": "true",
     }
+
+
+def test_what_a_write_says_of_the_store_is_read_with_and_without_our_prefix() -> None:
+    settings = {
+        "store.account_key": "of the write",
+        "lockgate.store.hns": "false",
+        "spark.lockgate.store.account_key": "of the session",
+        "fs.azure.account.key": "of the connector",
+    }
+    asked = NativeJob("abfss://data@lake.dfs.core.windows.net/t", JOB, "0123456789abcdef", settings)
+    found = asked.options({}).store
+    assert (found["account_key"], found["hns"]) == ("of the write", "false")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from lockgate.model.receipt import Receipt
 from lockgate.model.shares import Moved, Share
 from lockgate.model.summary import Summary
 from lockgate.model.urls import parse_url
+from lockgate.spark.given_session import check_session
 from lockgate.spark.workers import check_workers
 
 if TYPE_CHECKING:
@@ -60,10 +61,11 @@ def commit(
     pickled job. Where files are not renamed (the protocol `deferred`), this is `job.commit`.
 
     Raises:
-        UsageError: the session is one of Spark Connect, which has no tasks for it; or the executors' Python lacks what
-            it needs.
+        UsageError: no session is given, or one of Spark Connect, which has no tasks for it; or the executors' Python
+            lacks what it needs.
         LockgateError: as `Job.commit`.
     """
+    check_session(spark, "commit")
     if not hasattr(spark, "_jsparkSession"):
         raise UsageError(
             "a session of Spark Connect runs no tasks of a job commit",

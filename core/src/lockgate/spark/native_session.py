@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from lockgate.model.errors import UsageError
+from lockgate.spark.given_session import check_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,9 +58,10 @@ def enable(spark: SparkSession) -> None:
     Other sessions of the application are as before. The jar is added for driver and executors (`ADD JAR`).
 
     Raises:
-        UsageError: the distribution with the jar is missing; or the session is one of Spark Connect, whose server has
-            to be started with the jar.
+        UsageError: the distribution with the jar is missing; or what is given is no session, or one of Spark Connect,
+            whose server has to be started with the jar.
     """
+    check_session(spark, "enable", "one that is to be made: lockgate.spark.configure(SparkSession.builder)")
     if not hasattr(spark, "_jsparkSession"):
         raise UsageError(
             "a session of Spark Connect is not turned on by its client: the jar, and a Python with lockgate, belong to "
@@ -97,7 +99,12 @@ def _show_to_every_thread(jvm: Any, jar: str) -> None:
 
 
 def disable(spark: SparkSession) -> None:
-    """Give a session's own writers back to Spark's default commit protocol. `format("lockgate")` is as before."""
+    """Give a session's own writers back to Spark's default commit protocol. `format("lockgate")` is as before.
+
+    Raises:
+        UsageError: what is given is no session.
+    """
+    check_session(spark, "disable")
     spark.conf.unset(COMMIT_PROTOCOL_SETTING)
 
 

@@ -25,6 +25,7 @@ from lockgate.model.errors import LockgateError, UsageError
 from lockgate.model.options import JobOptions
 from lockgate.model.shares import Moved, Share
 from lockgate.spark.distributed_commit import DISTRIBUTED_ABOVE, IDLE_SECONDS, SparkGaveUp, SparkMovers
+from lockgate.spark.given_session import check_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,9 +54,10 @@ def distribute(
     (docs/shipping.md).
 
     Raises:
-        UsageError: the session is one of Spark Connect, whose client runs no tasks for a job commit.
+        UsageError: no session is given, or one of Spark Connect, whose client runs no tasks for a job commit.
         OptionError: `above` is no number of files.
     """
+    check_session(spark, "distribute")
     if not hasattr(spark, "_jsparkSession"):
         raise UsageError(
             "a session of Spark Connect has no executors that its client could have files renamed by",

@@ -25,6 +25,8 @@ final class DriverPython {
     private static final Map<List<String>, DriverPython> RUNNING = new HashMap<>();
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final TypeReference<Map<String, Object>> OBJECT = new TypeReference<>() {};
+    private static final String OTHER_PYTHON =
+            "  Next: set spark.lockgate.python to a Python that has lockgate and the store's plugin";
     private static final int TOLD_MAX = 4000;
     private static final int DRAWN_MS = 200;
 
@@ -55,7 +57,7 @@ final class DriverPython {
         try {
             process = builder.start();
         } catch (IOException error) {
-            throw new LockgateException(failure("cannot be started: " + error.getMessage()), error);
+            throw new LockgateException(failure("cannot be started: " + error.getMessage()) + OTHER_PYTHON, error);
         }
         requests = process.getOutputStream();
         listening = daemon("lockgate-python-errors", this::passErrorsOn);
@@ -78,13 +80,13 @@ final class DriverPython {
             // Its end is noticed, and told, by the thread that takes answers.
             if (!process.isAlive()) {
                 joinQuietly(listening);
-                answer.completeExceptionally(new LockgateException(failure("has ended")));
+                answer.completeExceptionally(new LockgateException(failure(end())));
             }
         }
         if (ended) {
-            answer.completeExceptionally(new LockgateException(failure("has ended")));
+            answer.completeExceptionally(new LockgateException(failure(end())));
         }
-        Map<String, Object> told = wait(answer);
+        Map<String, Object> told = wait(answer, request);
         waiting.remove(number);
         if (told.get("error") != null) {
             throw new LockgateException((String) told.get("error"));
@@ -92,7 +94,7 @@ final class DriverPython {
         return told;
     }
 
-    private static Map<String, Object> wait(CompletableFuture<Map<String, Object>> answer) {
+    private static Map<String, Object> wait(CompletableFuture<Map<String, Object>> answer, Map<String, Object> request) {
         boolean interrupted = false;
         try {
             while (true) {
@@ -101,7 +103,7 @@ final class DriverPython {
                 } catch (InterruptedException error) {
                     interrupted = true;
                 } catch (ExecutionException error) {
-                    throw new LockgateException(error.getCause().getMessage(), error);
+                    throw new LockgateException(error.getCause().getMessage() + next(request), error);
                 }
             }
         } finally {
@@ -130,7 +132,7 @@ final class DriverPython {
         joinQuietly(listening);
         ended = true;
         for (CompletableFuture<Map<String, Object>> each : waiting.values()) {
-            each.completeExceptionally(new LockgateException(failure("has ended")));
+            each.completeExceptionally(new LockgateException(failure(end())));
         }
     }
 
@@ -180,10 +182,32 @@ final class DriverPython {
 
     private String failure(String what) {
         synchronized (said) {
-            return "the Python that commits for Spark's writers " + what + "\n  " + String.join(" ", command) + "\n" + said
-                    + "  Next: set spark.lockgate.python to a Python that has lockgate and the store's plugin; if a job"
-                    + " commit was under way, `lockgate jobs DESTINATION` shows how it stands";
+            return "the Python that commits for Spark's writers " + what + "\n  " + String.join(" ", command) + "\n" + said;
         }
+    }
+
+    /** How it has ended: its streams may be closed a moment before its exit status is there. */
+    private String end() {
+        try {
+            if (process.waitFor(2, TimeUnit.SECONDS)) {
+                int status = process.exitValue();
+                return "has ended, " + (status > 128 ? "by signal " + (status - 128) : "with exit status " + status);
+            }
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+        return "has ended";
+    }
+
+    /** What to do where it has ended before it has answered this request. */
+    private static String next(Map<String, Object> request) {
+        if (!"commit".equals(request.get("do"))) {
+            return OTHER_PYTHON;
+        }
+        String job = request.get("url") + " " + request.get("job_id");
+        return "  Next: do not write again before you know how this job stands: lockgate jobs " + request.get("url")
+                + " says whether it is committed; if it has crashed, lockgate recover " + job
+                + " finishes it, and with --undo restores the destination";
     }
 
     private static BufferedReader reader(java.io.InputStream stream) {

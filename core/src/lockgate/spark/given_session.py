@@ -1,0 +1,22 @@
+"""Whether what a function was given is a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockgate.model.errors import UsageError
+
+
+def check_session(given: Any, function: str, otherwise: str = "") -> None:
+    """Pass for a session of PySpark, of Spark Connect too. `otherwise` says what else may have been meant.
+
+    Raises:
+        UsageError: it is something else, such as None or a builder.
+    """
+    if not (hasattr(given, "conf") and hasattr(given, "createDataFrame")):
+        raise UsageError(
+            f"lockgate.spark.{function} takes a session that runs",
+            where=f"given: {type(given).__name__}",
+            next_step="give it what SparkSession.builder.getOrCreate() returns"
+            + (f"; {otherwise}" if otherwise else ""),
+        )
