@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +66,19 @@ def test_a_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     assert len(pids) == 3, done.stderr
     for pid in pids:
         wait_until_gone(pid)
+
+
+def test_a_server_whose_standard_input_is_no_pipe_goes_on_until_a_signal() -> None:
+    """As one is started by a script in the background: select(2) calls /dev/null readable, and it ended at once."""
+    command = [sys.executable, "-m", "lockgate_lab", "gcs"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        url = json.loads(server.stdout.readline())["url"]
+        for _ in range(3):
+            with urllib.request.urlopen(f"{url}/storage/v1/b?project=p") as answer:
+                assert answer.status == 200
+        server.terminate()
+    assert server.returncode == 0
 
 
 def test_a_stopped_tether_never_leaves_its_server_behind(gcs: GcsLab) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -11,7 +12,10 @@ from pathlib import Path
 import pytest
 from lockgate import Job
 from lockgate.errors import PathError
+from lockgate.model.files import Rename
 from lockgate.model.layout import unfinished
+from lockgate.model.urls import parse_url
+from lockgate.stores.local import LocalStore
 
 
 def test_complete_at_a_destination_whose_parents_do_not_exist(tmp_path: Path) -> None:
@@ -46,6 +50,28 @@ def on_a_full_disk(what: str, directory: Path) -> list[str]:
     done = subprocess.run(["unshare", "--mount", "--map-root-user", *child], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_progress_of_renames_counts_each_file_once_and_on_a_durable_store_when_its_directory_is_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool
+) -> None:
+    told: list[int | str] = []
+
+    def fsync(descriptor: int, really: Callable[[int], None] = os.fsync) -> None:
+        told.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        really(descriptor)
+
+    renames = [Rename("gone", "a/gone", 0, "")]
+    for directory, files in (("a", 2), ("b", 3)):
+        (tmp_path / directory).mkdir()
+        for number in range(files):
+            (tmp_path / f"{directory}{number}").touch()
+            renames.append(Rename(f"{directory}{number}", f"{directory}/{number}", 0, ""))
+    monkeypatch.setattr(os, "fsync", fsync)
+    store = LocalStore(parse_url(str(tmp_path)), durable=durable)
+    asyncio.run(store.rename_files(renames, told.append))
+    assert told == (["a", 2, "b", 3, 1] if durable else [6])
 
 
 def test_a_plan_that_does_not_fit_on_the_drivers_disk_is_told(tmp_path: Path) -> None:

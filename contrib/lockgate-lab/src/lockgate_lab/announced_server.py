@@ -7,6 +7,7 @@ import json
 import os
 import selectors
 import signal
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -40,17 +41,16 @@ async def _serve_until_told(server: LoopServer, announcement: Callable[[], Mappi
 
 
 def _end_with_standard_input(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+    if sys.stdin is None or sys.stdin.closed:
         return
-
     descriptor = sys.stdin.fileno()
+    kind = os.fstat(descriptor).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        return  # a terminal, a regular file, /dev/null, which select(2) calls readable at once: only signals end it
 
     def read_some() -> None:
         if not os.read(descriptor, 4096):
             loop.remove_reader(descriptor)
             ended.set()
 
-    try:
-        loop.add_reader(descriptor, read_some)
-    except (OSError, ValueError):
-        return  # a regular file or /dev/null cannot be waited on: then only signals end the server
+    loop.add_reader(descriptor, read_some)

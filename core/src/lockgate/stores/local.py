@@ -19,6 +19,7 @@ import os
 import shutil
 import stat
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, BinaryIO, ClassVar
@@ -210,9 +211,10 @@ class LocalStore(Store):
         return os.path.isdir(full) and not os.access(full, os.W_OK | os.X_OK, effective_ids=_AS_EFFECTIVE_USER)
 
     async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
-        """A plain loop. On a durable store the targets' directories are on disk before it returns."""
+        """A plain loop. On a durable store the targets' directories are on disk before it returns, and a file counts as
+        done once its directory is: with many directories that takes far longer than the renames."""
         outcomes: list[RenameOutcome] = []
-        touched: set[str] = set()
+        touched: Counter[str] = Counter()
         for start in range(0, len(renames), YIELD_EVERY):
             batch = renames[start : start + YIELD_EVERY]
             try:
@@ -221,19 +223,23 @@ class LocalStore(Store):
             except BlockingIOError:
                 held = "another process of this machine keeps the lock on renames; is it stopped?"
                 outcomes += [NotRenamed(Refusal.FAILED, held)] * len(batch)
-            progress(len(batch))
+            if not self._durable:
+                progress(len(batch))
             await asyncio.sleep(0)
         if self._durable:
-            for directory in touched:
+            for directory, files in touched.items():
                 # One that somebody has deleted meanwhile took the file with it: there is nothing to be kept.
                 with self._errors("rename into", directory), contextlib.suppress(FileNotFoundError):
                     _sync_directory(self._path(directory))
+                progress(files)
+                await asyncio.sleep(0)
+            progress(len(renames) - touched.total())
         return outcomes
 
     def _turn(self) -> contextlib.AbstractAsyncContextManager[None]:
         return contextlib.nullcontext() if self._renames is RenameKind.ATOMIC else turn_at(self._root)
 
-    def _rename_batch(self, batch: Sequence[Rename], touched: set[str]) -> list[RenameOutcome]:
+    def _rename_batch(self, batch: Sequence[Rename], touched: Counter[str]) -> list[RenameOutcome]:
         root = self._root
         without_replacing = rename_without_replacing if self._renames is RenameKind.ATOMIC else link_and_unlink
         outcomes: list[RenameOutcome] = []
@@ -246,7 +252,7 @@ class LocalStore(Store):
                 else:
                     without_replacing(source, target)
                 outcomes.append(RENAMED)
-                touched.add(rename.target.rpartition("/")[0])
+                touched[rename.target.rpartition("/")[0]] += 1
             except OSError as error:
                 outcomes.append(_refusal(error, source, target))
         return outcomes
