@@ -29,11 +29,12 @@ BY_SERVER = "markers by a timeline server"
 
 
 def early_scenario(protocol: Protocol, seed: int) -> Scenario | None:
-    """That of the seed, on a store that the protocol takes, with policies that it takes; None: two of its jobs have one
-    id."""
+    """That of the seed, on a store that the protocol takes, with policies that it takes; None: two jobs have been given
+    one id."""
     # With markers, one that writes on is found out, as far as its job is not over.
     scenario = scenario_of(seed, (*FEATURES, *([Feature.LINGERING] if protocol.announces_files else ())))
-    if len({job.job_id for job in scenario.jobs}) < len(scenario.jobs):
+    firsts = [job.job_id for job in scenario.jobs if not (job.attempt_of or job.again_of)]
+    if len(set(firsts)) < len(firsts):
         return None
     if not protocol.needs <= profile_of(scenario.store).capabilities or seed % 4 == 0:
         scenario = replace(scenario, store="bucket")
