@@ -42,9 +42,9 @@ async def setup_job(run: JobRun) -> None:
     Repeating it for the same job is no failure.
 
     Whether the job has ended, and whether the destination is a table of another format, is asked while the directories
-    are made, and costs no time of its own, but by protocols whose tasks' files are seen at once: it is the claim of the job that must not be fooled
-    (`lockgate.engine.record.ended_jobs`), and a commit that replaces data looks again. A setup that is refused leaves
-    nothing behind.
+    are made, and costs no time of its own, but with protocols whose tasks' files are seen at once: it is the claim of
+    the job that must not be fooled (`lockgate.engine.record.ended_jobs`), and a commit that replaces data looks again.
+    A setup that is refused leaves nothing behind.
 
     Raises:
         UsageError: another job has this id.

@@ -10,8 +10,8 @@ before the first.
 dead. So a server writes only files that it has made itself, each made if none of its number is there: one that slept
 writes none of its successor's. And a file is left as it is once a write of it has failed, since nobody knows whether
 that is still to come: one that came before it would be undone. What it held stays; what is asked for next goes to
-another file. Before each write it is looked whether the job is still the one of which the files were read: once somebody
-else has ended that, a job of the same id may have made files of the same numbers.
+another file. Before each write it is looked whether the job is still the one of which the files were read: once
+somebody else has ended that, a job of the same id may have made files of the same numbers.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class MarkerBatches:
             self._answer([request], refused.get(request.marker))
 
     async def _refuse_once_over(self) -> None:
-        """Somebody else may have ended the job, and the same id may be at work again: that has servers of its own, which
+        """Somebody else may have ended the job, and the same id may be at work again, with a server of its own, which
         may have made files of the same numbers.
 
         Raises:
