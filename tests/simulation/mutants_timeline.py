@@ -1,10 +1,11 @@
-"""Timeline servers with one thing wrong at a time: what the simulation must catch with `markers` by a timeline server."""
+"""Timeline servers with one thing wrong at a time: what the simulation must catch."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -15,6 +16,8 @@ from lockgate.protocols.markers.batches import MarkerBatches
 from lockgate.protocols.markers.timeline_answers import Answer, TimelineAnswers
 from mutants import Mutant
 from simworld.early import MARKERS, play_early, scenarios_by_server
+from simworld.faults import Kind
+from simworld.scenario import Scenario, changed
 from simworld.world import History
 
 TIMELINE_MUTANTS: list[Mutant] = []
@@ -22,12 +25,40 @@ TIMELINE_MUTANTS: list[Mutant] = []
 HISTORIES_MAX = 600
 
 
-def mutant(*caught_by: str, near: int = 0) -> Callable[[Callable[[], Iterator[None]]], Callable[[], Iterator[None]]]:
+def _with_successor(scenario: Scenario) -> Scenario:
+    """A further attempt at the first job begins while the first one's tasks are at work."""
+    first = scenario.jobs[0]
+    slow = tuple(replace(plan, start=0.0, lingers=4, pause=20.0, fails=False) for plan in first.attempts)
+    first = replace(first, start=0.0, twin=None, attempts=slow, aborts=False, aborts_early=False)
+    quick = tuple(replace(plan, lingers=0) for plan in slow)
+    second = replace(first, run=f"{first.run}b", job_attempt=1, attempt_of=first.run, start=30.0, attempts=quick)
+    return replace(scenario, jobs=(first, second), visitors=(), fault_rate=0.0, hurry=0.0)
+
+
+def _writes_come_late(scenario: Scenario) -> Scenario:
+    """One driver writes one file of markers again and again, and some of its writes are done later than it waits."""
+    first = scenario.jobs[0]
+    attempts = tuple(replace(plan, start=0.0, lingers=4, pause=5.0) for plan in first.attempts)
+    chosen = changed(changed(first.options, markers_batch_threads=1), markers_batch_interval_ms=50)
+    return replace(
+        scenario,
+        jobs=(replace(first, start=0.0, twin=None, attempts=attempts, options=chosen),),
+        visitors=(),
+        fault_kinds=(Kind.LATE,),
+        fault_rate=0.1,
+        faults_max=16,
+        hurry=0.0,
+    )
+
+
+def mutant(
+    *caught_by: str, shape: Callable[[Scenario], Scenario] = lambda scenario: scenario
+) -> Callable[[Callable[[], Iterator[None]]], Callable[[], Iterator[None]]]:
     """Enter a mutant into the list."""
 
     def enter(function: Callable[[], Iterator[None]]) -> Callable[[], Iterator[None]]:
         name, manager = function.__name__.replace("_", " "), contextlib.contextmanager(function)
-        TIMELINE_MUTANTS.append(Mutant(name, manager, caught_by, histories_max=HISTORIES_MAX, near=near))
+        TIMELINE_MUTANTS.append(Mutant(name, manager, caught_by, histories_max=HISTORIES_MAX, shape=shape))
         return function
 
     return enter
@@ -36,8 +67,8 @@ def mutant(*caught_by: str, near: int = 0) -> Callable[[Callable[[], Iterator[No
 def hunt_by_server(chosen: Mutant) -> History | None:
     """The first history of the mutated engine that is caught, if any is."""
     with chosen.patch():
-        for seed, scenario in scenarios_by_server(range(chosen.near, chosen.near + chosen.histories_max)):
-            history = play_early(MARKERS, seed, scenario)
+        for seed, scenario in scenarios_by_server(range(chosen.histories_max)):
+            history = play_early(MARKERS, seed, chosen.shape(scenario))
             if history.violations:
                 return history
     return None
@@ -74,7 +105,7 @@ def a_failed_write_is_answered_as_done() -> Iterator[None]:
         yield
 
 
-@mutant("announced")
+@mutant("announced", shape=_with_successor)
 def a_successor_does_not_read_its_predecessors_files() -> Iterator[None]:
     """The server of a later driver of a job begins as if there were no markers yet."""
 
@@ -103,7 +134,7 @@ def a_successor_writes_over_its_predecessors_files() -> Iterator[None]:
         yield
 
 
-@mutant("announced", "exclusive")
+@mutant("announced", "exclusive", shape=_writes_come_late)
 def a_file_is_written_again_after_a_write_that_failed() -> Iterator[None]:
     """Which may come true after the next, and take away what that has added."""
     really = MarkerBatches._flush

@@ -4,9 +4,10 @@
   markers is ever taken away by a later write; who asks a server for all markers is given every one that somebody was
   told of, by this server, or by an earlier one of the job before this one began.
 - **continuity**: no attempt that asks when its job's marker is gone gets a marker made.
-- **exclusive**, **cleaned up**, in the end: a file that no job has committed, or a marker, may stay only if it came once
-  its job was on its way to its end. Of a job id that has several attempts, or is run again, each run counts by itself; and
-  a marker that came late from one keeps the others from being ended, until a person has looked: nobody can tell whose it is.
+- **exclusive**, **cleaned up**, in the end: a file that no job has committed, or a marker, may stay only if it came
+  once its job was on its way to its end. Of a job id that has several attempts, or is run again, each run counts by
+  itself; and a marker that came late from one keeps the others from being ended, until a person has looked, since
+  nobody can tell whose it is.
 """
 
 from __future__ import annotations

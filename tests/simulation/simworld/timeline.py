@@ -1,8 +1,8 @@
 """Timeline servers, each in the process of a driver, and the network between them and task attempts.
 
-What a server answers and how attempts ask it is the engine's own, of `markers`; HTTP is not here. A server dies with its
-driver and sleeps with it. A request may not arrive, arrive late, or be answered and the answer lost; nobody waits for
-an answer longer than `TIMEOUT_SECONDS`, and the request is carried out all the same.
+What a server answers and how attempts ask it is the engine's own, of `markers`; HTTP is not here. A server dies with
+its driver and sleeps with it. A request may not arrive, arrive late, or be answered and the answer lost; nobody waits
+for an answer longer than `TIMEOUT_SECONDS`, and the request is carried out all the same.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Server:
 
     async def _at_work(self) -> None:
         """A process that sleeps does nothing at all, and one that is dead never will."""
-        while self.driver.asleep_until > self._loop.now:
+        if self.driver.asleep_until > self._loop.now:
             await asyncio.sleep(self.driver.asleep_until - self._loop.now)
         if self.driver.dead:
             await self._loop.create_future()
@@ -127,7 +127,8 @@ class Network(SimulatedStore):
 
 
 class Announcements(TimelineRequests):
-    """The server of its job, as a task attempt sees it. Now and then one asks for all markers, and judges the answer."""
+    """The server of its job, as a task attempt sees it. Now and then one asks for all markers, and the answer is
+    judged."""
 
     def __init__(self, world: World, run: JobRun, actor: Actor, job: JobPlan, server: Server) -> None:
         self._network = Network(world, actor, server)
