@@ -25,7 +25,7 @@ TIMELINE_MUTANTS: list[Mutant] = []
 HISTORIES_MAX = 600
 
 
-def _with_successor(scenario: Scenario) -> Scenario:
+def with_successor(scenario: Scenario) -> Scenario:
     """A further attempt at the first job begins while the first one's tasks are at work."""
     first = scenario.jobs[0]
     slow = tuple(replace(plan, start=0.0, lingers=4, pause=20.0, fails=False) for plan in first.attempts)
@@ -35,7 +35,7 @@ def _with_successor(scenario: Scenario) -> Scenario:
     return replace(scenario, jobs=(first, second), visitors=(), fault_rate=0.0, hurry=0.0)
 
 
-def _writes_come_late(scenario: Scenario) -> Scenario:
+def writes_come_late(scenario: Scenario) -> Scenario:
     """One driver writes one file of markers again and again, and some of its writes are done later than it waits."""
     first = scenario.jobs[0]
     attempts = tuple(replace(plan, start=0.0, lingers=4, pause=5.0) for plan in first.attempts)
@@ -105,7 +105,7 @@ def a_failed_write_is_answered_as_done() -> Iterator[None]:
         yield
 
 
-@mutant("announced", shape=_with_successor)
+@mutant("announced", shape=with_successor)
 def a_successor_does_not_read_its_predecessors_files() -> Iterator[None]:
     """The server of a later driver of a job begins as if there were no markers yet."""
 
@@ -134,7 +134,7 @@ def a_successor_writes_over_its_predecessors_files() -> Iterator[None]:
         yield
 
 
-@mutant("announced", "exclusive", shape=_writes_come_late)
+@mutant("announced", "exclusive", shape=writes_come_late)
 def a_file_is_written_again_after_a_write_that_failed() -> Iterator[None]:
     """Which may come true after the next, and take away what that has added."""
     really = MarkerBatches._flush
