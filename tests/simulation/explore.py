@@ -5,6 +5,7 @@
     python tests/simulation/explore.py --replay 12345           one history, printed
     python tests/simulation/explore.py --features "equal contents,other committers"       or `all`, or `none`
     python tests/simulation/explore.py --protocol module:NAME      by another protocol that commits by renames
+    python tests/simulation/explore.py --protocol markers-by-server    or direct, stocator, emrfs, markers
     python tests/simulation/explore.py --write-docs             the list of mutants into docs/simulation.md
 
 The exit status is 0 if every guarantee held, 1 if one did not (the history is printed, its seed first and last), 2 for
@@ -27,10 +28,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from simworld.early import BY_SERVER, EARLY, MARKERS, early_scenario, play_early, scenario_by_server
 from simworld.features import ON, Feature, scenario_of
 from simworld.history import render
 from simworld.scenario import Scenario
-from simworld.world import by_protocol, play
+from simworld.world import History, by_protocol, play
 
 CHUNK = 250
 """Histories a worker plays between two looks at the clock."""
@@ -74,21 +76,36 @@ def features_of(text: str) -> frozenset[Feature]:
     return frozenset(Feature(name.strip()) for name in text.split(","))
 
 
-def scenario_by(seed: int, features: frozenset[Feature], protocol: str = "") -> Scenario:
-    """The scenario of a seed, its jobs by the protocol that is found as `module:NAME`."""
+def scenario_by(seed: int, features: frozenset[Feature], protocol: str = "") -> Scenario | None:
+    """The scenario of a seed, its jobs by the protocol that is found as `module:NAME`; or by one whose files are seen
+    early, which has features of its own, and none for some seeds."""
     if not protocol:
         return scenario_of(seed, features)
+    if protocol == BY_SERVER:
+        return scenario_by_server(seed)
+    if protocol in EARLY:
+        return early_scenario(EARLY[protocol], seed)
     scenario = scenario_of(seed, features - {Feature.UPLOADS})
     module, _, name = protocol.partition(":")
     return by_protocol(scenario, getattr(importlib.import_module(module), name))
+
+
+def play_by(seed: int, scenario: Scenario, protocol: str) -> History:
+    """Play it, before the judges of its protocol."""
+    if protocol == BY_SERVER or protocol in EARLY:
+        return play_early(EARLY.get(protocol, MARKERS), seed, scenario)
+    return play(seed, scenario)
 
 
 def play_some(start: int, count: int, features: frozenset[Feature] = ON, protocol: str = "") -> Tally:
     """Play the histories of so many seeds; stop at the first that breaks a guarantee."""
     tally = Tally()
     for seed in range(start, start + count):
+        scenario = scenario_by(seed, features, protocol)
+        if scenario is None:
+            continue
         try:
-            history = play(seed, scenario_by(seed, features, protocol))
+            history = play_by(seed, scenario, protocol)
         except BaseException as error:
             error.add_note(f"in the history of seed {seed}: python tests/simulation/explore.py --replay {seed}")
             raise
@@ -163,7 +180,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes (2)")
     parser.add_argument("--replay", type=int, metavar="SEED", help="print the history of a seed")
     parser.add_argument("--features", default="", help="what histories may have, by name; `all`; `none`")
-    parser.add_argument("--protocol", default="", metavar="MODULE:NAME", help="the jobs' protocol (manifest)")
+    parser.add_argument(
+        "--protocol", default="", metavar="MODULE:NAME", help="the jobs' protocol (manifest); or its name"
+    )
     parser.add_argument("--json", action="store_true", help="the result as JSON")
     parser.add_argument("--write-docs", action="store_true", help="bring docs/simulation.md up to date")
     chosen = parser.parse_args(arguments)
@@ -174,7 +193,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     features = features_of(chosen.features)
     if chosen.replay is not None:
-        history = play(chosen.replay, scenario_by(chosen.replay, features, chosen.protocol))
+        scenario = scenario_by(chosen.replay, features, chosen.protocol)
+        if scenario is None:
+            print(f"seed {chosen.replay} has no scenario of {chosen.protocol}")
+            return 2
+        history = play_by(chosen.replay, scenario, chosen.protocol)
         print(render(history))
         return 1 if history.violations else 0
     if chosen.seconds is None and chosen.histories is None:
@@ -194,7 +217,11 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         print(describe(tally, seconds, start))
     if tally.bad_seed is not None:
-        print(render(play(tally.bad_seed, scenario_by(tally.bad_seed, features, chosen.protocol))))
+        scenario = scenario_by(tally.bad_seed, features, chosen.protocol)
+        assert scenario is not None
+        print(render(play_by(tally.bad_seed, scenario, chosen.protocol)))
+        if chosen.protocol:
+            print(f"with --protocol {chosen.protocol!r}")
         if chosen.features:
             print(f"with --features {chosen.features!r}")
         return 1

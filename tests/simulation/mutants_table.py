@@ -11,6 +11,7 @@ import mutants_movers  # noqa: F401
 import mutants_museum  # noqa: F401
 import mutants_parts  # noqa: F401
 from mutants import MUTANTS, Mutant
+from mutants_timeline import TIMELINE_MUTANTS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "simulation.md"
 BEGINS = "<!-- mutants: written by explore.py --write-docs -->"
@@ -36,6 +37,7 @@ def section() -> str:
     museum = [each for each in MUTANTS if each.real_bug]
     return (
         f"{BEGINS}\n\n{table(ours)}\n\n"
+        f"### Timeline servers\n\n{table(TIMELINE_MUTANTS)}\n\n"
         f"### What this engine had, and was mended\n\n{table(mended, 'what was mended')}\n\n"
         f"### The museum of real bugs\n\n{table(museum, 'real bug')}\n\n{ENDS}"
     )

@@ -23,45 +23,16 @@ from lockgate.protocols.markers import protocol as markers
 from lockgate.protocols.markers import take_out
 from lockgate.protocols.stocator import protocol as stocator
 from lockgate.protocols.stocator.winners import files_of_job, own_tag
-from simworld.early_judges import EarlyJudges
-from simworld.features import Feature, scenario_of
+from simworld.early import play_early, scenarios
 from simworld.history import render
-from simworld.scenario import Scenario, changed
-from simworld.store import SimulatedStore, profile_of
-from simworld.world import History, by_protocol
-from simworld.world import play as play_any
-
-FEATURES = (Feature.EQUAL, Feature.TRANSACTIONS, Feature.ATTEMPTS, Feature.NAMES, Feature.AGAIN)
-
-
-def scenarios(protocol: Protocol, seeds: range) -> Iterator[tuple[int, Scenario]]:
-    """Those of the seeds, on a store that the protocol takes, with policies that it takes."""
-    for seed in seeds:
-        # With markers, one that writes on is found out, as far as its job is not over.
-        scenario = scenario_of(seed, (*FEATURES, *([Feature.LINGERING] if protocol.announces_files else ())))
-        if len({job.job_id for job in scenario.jobs}) < len(scenario.jobs):
-            continue
-        if not protocol.needs <= profile_of(scenario.store).capabilities or seed % 4 == 0:
-            scenario = replace(scenario, store="bucket")
-        jobs = []
-        for job in scenario.jobs:
-            options = changed(changed(job.options, conflict="append"), delete_target_files=False)
-            attempts = tuple(replace(plan, scans=False) for plan in job.attempts)
-            # What is taken out is known by its identity, so a store that shows none is not one that they take.
-            jobs.append(replace(job, options=options, attempts=attempts, shows_identities=True))
-        yield seed, by_protocol(replace(scenario, jobs=tuple(jobs)), protocol)
-
-
-def play(protocol: Protocol, seed: int, scenario: Scenario) -> History:
-    judges = type("Judges", (EarlyJudges,), {"played": protocol.name})
-    return play_any(seed, scenario, judges=judges)
+from simworld.store import SimulatedStore
 
 
 @pytest.mark.parametrize("protocol", [DIRECT, STOCATOR, EMRFS, MARKERS], ids=lambda protocol: protocol.name)
 def test_what_is_promised_holds_in_every_history(protocol: Protocol) -> None:
     committed = 0
     for seed, scenario in scenarios(protocol, range(150)):
-        history = play(protocol, seed, scenario)
+        history = play_early(protocol, seed, scenario)
         assert not history.violations, render(history)
         committed += history.committed
     assert committed > 30
@@ -201,7 +172,7 @@ def test_a_mutant_is_found(name: str) -> None:
     protocol, mutant = MUTANTS[name]
     with mutant():
         for seed, scenario in scenarios(protocol, range(SEEDS_SEARCHED)):
-            if violations := play(protocol, seed, scenario).violations:
+            if violations := play_early(protocol, seed, scenario).violations:
                 print(f"{name}: seed {seed}: {violations[0]}")
                 return
     raise AssertionError(f"no history of {SEEDS_SEARCHED} shows what is wrong with {name}")

@@ -21,7 +21,7 @@ import pytest
 from faulty_store import make_faulty
 from lockgate import Job, JobOptions
 from lockgate.api.io_loop import IO_LOOP
-from lockgate.api.jobs import collect_garbage, recover
+from lockgate.api.jobs import abort, collect_garbage, recover
 from lockgate.errors import (
     DestinationConflict,
     FileExists,
@@ -175,6 +175,26 @@ def test_no_marker_is_made_while_the_job_is_committed(job: Job, tmp_path: Path) 
     with pytest.raises(FileMissing):
         late.open(f"again-{late.tag}")
     assert data(tmp_path) == [b"1"]
+
+
+def test_continuity_a_server_whose_job_somebody_else_has_ended_makes_no_marker_and_writes_over_none(
+    tmp_path: Path,
+) -> None:
+    """It wrote its file again, over that of the same number which the next attempt at the job had made."""
+    options = {"job_id": "j", "markers_batch_interval_ms": 5, "markers_batch_threads": 1}
+    first = a_job(tmp_path, **options)
+    lost = begun(first, {"TAG": b"lost"})
+    abort(str(tmp_path), "j", JobOptions(), force=True)
+    second = a_job(tmp_path, **options, job_attempt=1)
+    kept = begun(second, {"TAG": b"kept"}, 1)
+    for name in ("a", "b"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            asked(first, "create", post=True, markername=f"{name}-{lost.tag}.marker.CREATE")
+        assert refused.value.code == 410
+    assert lines(tmp_path) == [f"{kept.tag}.marker.CREATE"]
+    second.commit([kept.commit()])
+    assert data(tmp_path) == [b"kept"]
+    first._timeline.stop()
 
 
 @pytest.mark.parametrize("type_", ["direct", "timeline_server_based"])

@@ -14,6 +14,7 @@ from lockgate.api.jobs import abort, collect_garbage, jobs, recover
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.errors import (
     CapabilityMissing,
+    CleanupFailed,
     CommitFailed,
     CommitRefused,
     DestinationConflict,
@@ -22,6 +23,7 @@ from lockgate.errors import (
     ManifestInvalid,
     OptionError,
     PathError,
+    StoreUnavailable,
     UsageError,
 )
 from lockgate.model.hudi_markers import file_group_of
@@ -152,6 +154,26 @@ def test_a_writer_that_died_in_its_commit_is_rolled_back_by_the_next(tmp_path: P
     assert b"1" in data(tmp_path)
     a_job(tmp_path, alive_seconds=0)
     assert data(tmp_path) == []
+
+
+def test_what_a_dead_writer_has_left_and_cannot_be_deleted_stops_no_setup(tmp_path: Path) -> None:
+    """The setup of the next job was told that a job is committed, and not to run it again: the dead one's."""
+    dead = a_job(tmp_path)
+    receipt = done(dead, {"TAG": b"1"})
+    job = Job(tmp_path, protocol="markers", accept_unsafe=True, alive_seconds=0)
+
+    def fails(name: str, subject) -> bool:
+        if name == "delete_directories" and dead.job_id in str(subject):
+            raise StoreUnavailable("planned", where=str(subject))
+        return False
+
+    for each in (dead, job):
+        make_faulty(each).fail_at = fails
+    with pytest.raises(CleanupFailed):
+        dead.commit([receipt])
+    job.setup()
+    job.commit([done(job, {"TAG": b"2"})])
+    assert sorted(data(tmp_path)) == [b"1", b"2"]
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])

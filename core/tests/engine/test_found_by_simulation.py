@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import pickle
+import shutil
 from itertools import count
 from threading import Thread
 from typing import Any
@@ -452,3 +453,25 @@ def test_exclusive_no_attempt_at_a_job_that_has_committed_is_set_up_where_a_late
     assert (tmp_path / job.layout.commit_record(0)).exists()
     with pytest.raises(JobNotFound, match="has committed already"):
         Job(tmp_path, protocol=protocol, job_id="j", job_attempt=1, **options).setup()
+
+
+@pytest.mark.parametrize("protocol", ["markers", "direct"])
+def test_exclusive_an_attempt_whose_setup_sleeps_while_its_job_commits_is_refused_where_its_files_would_be_seen(
+    tmp_path, protocol: str
+) -> None:
+    """Seed 2163, as on a store without directories: it had looked whether the job has committed before it left its
+    marker, and ended dead writers between the two."""
+    job = Job(tmp_path, protocol=protocol, job_id="j", accept_unsafe=True)
+    job.setup()
+    second = Job(tmp_path, protocol=protocol, job_id="j", accept_unsafe=True, job_attempt=1)
+
+    async def at(name: str, subject: Any) -> None:
+        if name == "create_file" and subject == second.layout.job_marker:
+            shutil.rmtree(tmp_path / second.layout.attempt_directory)
+            assert (await commit_once(job._run(), [])).success
+            (tmp_path / second.layout.attempt_directory).mkdir(parents=True)
+
+    interleave(second).before = at
+    with pytest.raises(JobNotFound, match="has committed already"):
+        second.setup()
+    assert not (tmp_path / second.layout.job_marker).exists()

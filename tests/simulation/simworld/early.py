@@ -1,5 +1,5 @@
-"""Scenarios of protocols by which files are seen before their job commits: `direct`, `stocator`, `emrfs`, `markers`, and
-`markers` by a timeline server."""
+"""Scenarios of protocols by which files are seen before their job commits: `direct`, `stocator`, `emrfs`, `markers`,
+and `markers` by a timeline server."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from simworld.world import play as play_any
 FEATURES = (Feature.EQUAL, Feature.TRANSACTIONS, Feature.ATTEMPTS, Feature.NAMES, Feature.AGAIN)
 
 EARLY: dict[str, Protocol] = {each.name: each for each in (DIRECT, STOCATOR, EMRFS, MARKERS)}
-BY_SERVER = "markers by a timeline server"
+BY_SERVER = "markers-by-server"
 
 
 def early_scenario(protocol: Protocol, seed: int) -> Scenario | None:
-    """That of the seed, on a store that the protocol takes, with policies that it takes; None: two of its jobs have one
-    id."""
+    """That of the seed, on a store that the protocol takes, with policies that it takes; None: two jobs have been given
+    one id."""
     # With markers, one that writes on is found out, as far as its job is not over.
     scenario = scenario_of(seed, (*FEATURES, *([Feature.LINGERING] if protocol.announces_files else ())))
-    if len({job.job_id for job in scenario.jobs}) < len(scenario.jobs):
+    firsts = [job.job_id for job in scenario.jobs if not (job.attempt_of or job.again_of)]
+    if len(set(firsts)) < len(firsts):
         return None
     if not protocol.needs <= profile_of(scenario.store).capabilities or seed % 4 == 0:
         scenario = replace(scenario, store="bucket")
@@ -58,7 +59,12 @@ def by_server(seed: int, scenario: Scenario) -> Scenario:
         jobs.append(replace(job, options=options))
     store = random.choice(("disk", "tree", "flat")) if scenario.store == "hdfs" else scenario.store
     scenario = replace(scenario, jobs=tuple(jobs), store=store)
-    return _stormy(random, scenario) if random.random() < 0.5 else scenario
+    scenario = _stormy(random, scenario) if random.random() < 0.5 else scenario
+    if any(job.again_of for job in jobs):
+        # Nor is a request under way of who has ended the first run: it would delete the markers of the second.
+        kinds = tuple(kind for kind in scenario.fault_kinds if kind is not Kind.LATE)
+        scenario = replace(scenario, fault_kinds=kinds, fault_rate=scenario.fault_rate if kinds else 0.0)
+    return scenario
 
 
 def _stormy(random: Random, scenario: Scenario) -> Scenario:

@@ -172,7 +172,9 @@ class EarlyJudges(Judges):
             self.accuse("cleaned up", f"after recovery these uploads are pending: {uploads[:3]}")
         if settled and (left := [path for path in self.disk.below(TEMP) if not self._came_late(path)]):
             self.accuse("cleaned up", f"after recovery there are markers left: {left[:3]}")
-        if settled and (left := self.disk.below(JOBS)):
+        if settled and (
+            left := [path for path in self.disk.below(JOBS) if not self._waits_for_a_person(_job_in(path))]
+        ):
             self.accuse("resumable", f"after recovery there is left: {left[:3]}")
 
     def _why_not_to_stay(self, path: str, stored: Stored) -> str:
@@ -198,6 +200,10 @@ class EarlyJudges(Judges):
         job_id = path.removeprefix(f"{TEMP}/").partition("/")[0]
         return self.marked_at.get(path, 0) >= self.over_at.get(job_id, 0)
 
+    def _waits_for_a_person(self, job_id: str) -> bool:
+        """Whether nobody can end a job before a person has looked."""
+        return False
+
     def _saved_late(self, label: Written) -> bool:
         """Whether its manifest came when the job had its end already: then only the attempt itself could take it out,
         and it may have died."""
@@ -217,3 +223,7 @@ class EarlyJudges(Judges):
             own = [names for path, names in listed.items() if path.startswith(prefix)]
             if job.committed and job.files and set(job.files) not in own:
                 self.accuse("winners", f"{prefix}* name {own}, committed were {sorted(job.files)}")
+
+
+def _job_in(path: str) -> str:
+    return path.removeprefix(f"{JOBS}/").partition("/")[0]

@@ -1,8 +1,8 @@
 """Timeline servers, each in the process of a driver, and the network between them and task attempts.
 
-What a server answers and how attempts ask it is the engine's own, of `markers`; HTTP is not here. A server dies with its
-driver and sleeps with it. A request may not arrive, arrive late, or be answered and the answer lost; nobody waits for
-an answer longer than `TIMEOUT_SECONDS`, and the request is carried out all the same.
+What a server answers and how attempts ask it is the engine's own, of `markers`; HTTP is not here. A server dies with
+its driver and sleeps with it. A request may not arrive, arrive late, or be answered and the answer lost; nobody waits
+for an answer longer than `TIMEOUT_SECONDS`, and the request is carried out all the same.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ class Server:
         self.driver = driver
         self.answers = TimelineAnswers(run)
         self.listens = True
+        self.told: set[str] = set()
+        """The names of markers that it must know: those that earlier servers of the job had told of when it began, and
+        its own. Of what one tells that is at work beside it, it knows nothing."""
         self._context = contextvars.copy_context()
         self._context.run(ACTOR.set, driver.name)
 
@@ -65,7 +68,7 @@ class Server:
 
     async def _at_work(self) -> None:
         """A process that sleeps does nothing at all, and one that is dead never will."""
-        while self.driver.asleep_until > self._loop.now:
+        if self.driver.asleep_until > self._loop.now:
             await asyncio.sleep(self.driver.asleep_until - self._loop.now)
         if self.driver.dead:
             await self._loop.create_future()
@@ -124,11 +127,13 @@ class Network(SimulatedStore):
 
 
 class Announcements(TimelineRequests):
-    """The server of its job, as a task attempt sees it. Now and then one asks for all markers, and judges the answer."""
+    """The server of its job, as a task attempt sees it. Now and then one asks for all markers, and the answer is
+    judged."""
 
     def __init__(self, world: World, run: JobRun, actor: Actor, job: JobPlan, server: Server) -> None:
         self._network = Network(world, actor, server)
-        self._judges = world.judges
+        self._server = server
+        self._judges = _judges_of(world)
         self._job = job
         self._random = Random(f"asks {actor.name} {world.seed}")
         self._query = {DIRECTORY: run.url(MarkerLayout(run.layout.job_id).directory)}
@@ -140,16 +145,17 @@ class Announcements(TimelineRequests):
 
     async def create(self, marker: Marker) -> None:
         """As ever; and then the judges hear of it."""
+        judges, told, actor = self._judges, self._server.told, self._network.actor.name
+        was_set_up = judges.is_set_up(self._job.job_id, self._job.run)
         await super().create(marker)
-        judges = self._judges
-        assert isinstance(judges, MarkerJudges)
-        judges.told_of(self._job.job_id, marker)
+        told.add(marker.name)
+        judges.told_of(actor, self._job.job_id, marker, was_set_up=was_set_up)
         if self._random.random() < ASKS_ALL:
-            known = judges.durable(self._job.job_id)
+            known = frozenset(told)
             with contextlib.suppress(NoAnswer):
                 answer = await self._network.ask("all", self._query)
                 if answer.status == 200:
-                    judges.judge_all(self._network.actor.name, self._job.job_id, known, answer.value)
+                    judges.judge_all(actor, self._job.job_id, known, answer.value)
 
 
 class Servers:
@@ -163,7 +169,8 @@ class Servers:
         """A driver that has set its job up starts one, where the job asks for that."""
         if job.options.protocol == "markers" and job.options.markers_type == "timeline_server_based":
             run = self._world.run_of(driver, job, job.layout, **named)
-            self._by_run[job.run] = Server(self._world, driver, run)
+            server = self._by_run[job.run] = Server(self._world, driver, run)
+            server.told |= _judges_of(self._world).durable(job.job_id)
 
     def asked_by(self, run: JobRun, actor: Actor, job: JobPlan) -> Announcements | None:
         """The server for a task attempt of a job; None: it has none."""
@@ -184,3 +191,9 @@ class Servers:
     def _of(self, job: JobPlan, driver: Actor) -> Server | None:
         server = self._by_run.get(job.run)
         return server if server is not None and server.driver is driver else None
+
+
+def _judges_of(world: World) -> MarkerJudges:
+    judges = world.judges
+    assert isinstance(judges, MarkerJudges)
+    return judges

@@ -42,9 +42,9 @@ async def setup_job(run: JobRun) -> None:
     Repeating it for the same job is no failure.
 
     Whether the job has ended, and whether the destination is a table of another format, is asked while the directories
-    are made, and costs no time of its own: it is the claim of the job that must not be fooled
-    (`lockgate.engine.record.ended_jobs`), and a commit that replaces data looks again. A setup that is refused leaves
-    nothing behind.
+    are made, and costs no time of its own, but with protocols whose tasks' files are seen at once: it is the claim of
+    the job that must not be fooled (`lockgate.engine.record.ended_jobs`), and a commit that replaces data looks again.
+    A setup that is refused leaves nothing behind.
 
     Raises:
         UsageError: another job has this id.
@@ -61,7 +61,13 @@ async def setup_job(run: JobRun) -> None:
             # What is there may be what this very transaction has written, which its commit finds out.
             if not await has_begun(run):
                 raise
-        (created, error), refusal = await both(_mark(run), _refusal(run))
+        if run.protocol.attributes.committed_invisible:
+            (created, error), refusal = await both(_mark(run), _refusal(run))
+        else:
+            # What its tasks write is seen at once, and of a job that has committed nobody takes it out. So it is asked
+            # once the marker is there: a commit that comes later deletes that, and the tasks find their job over.
+            created, error = await _mark(run)
+            refusal = await _refusal(run)
         if error is None and refusal is None and run.options.delete_success_at_setup:
             try:
                 refusal = await _delete_success(run)

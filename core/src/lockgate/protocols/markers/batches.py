@@ -10,7 +10,8 @@ before the first.
 dead. So a server writes only files that it has made itself, each made if none of its number is there: one that slept
 writes none of its successor's. And a file is left as it is once a write of it has failed, since nobody knows whether
 that is still to come: one that came before it would be undone. What it held stays; what is asked for next goes to
-another file.
+another file. Before each write it is looked whether the job is still the one of which the files were read: once
+somebody else has ended that, a job of the same id may have made files of the same numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
+from lockgate.engine.record.marker import JobMarker, read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import FileExists, FileMissing, LockgateError, PathError
@@ -71,6 +73,8 @@ class MarkerBatches:
         self._dispatching: asyncio.Task[None] | None = None
         self._flushes: set[asyncio.Task[None]] = set()
         self._has_type = False
+        self._job: JobMarker | None = None
+        """The job as it was when the files were read."""
         self.takes = True
         """Whether new markers are taken: not while the job is committed, nor after its end."""
         self.flushes = 0
@@ -157,6 +161,7 @@ class MarkerBatches:
         self._written |= found
         (there,) = await self._run.store.stat_files([self._layout.type_file])
         self._has_type = there is not None
+        self._job = await read_marker(self._run)
 
     async def _dispatch(self) -> None:
         while self._queue:
@@ -182,6 +187,7 @@ class MarkerBatches:
     async def _flush(self, place: int, batch: Sequence[_Request]) -> None:
         file, self._files[place] = self._files[place] or _File(self._next_number()), None
         try:
+            await self._refuse_once_over()
             await self._write_type()
             file.markers |= {request.marker.name: request.marker for request in batch}
             await self._write(file)
@@ -201,6 +207,18 @@ class MarkerBatches:
         self._written |= {request.marker.name: request.marker for request in batch if request.marker not in refused}
         for request in batch:
             self._answer([request], refused.get(request.marker))
+
+    async def _refuse_once_over(self) -> None:
+        """Somebody else may have ended the job, and the same id may be at work again, with a server of its own, which
+        may have made files of the same numbers.
+
+        Raises:
+            FileMissing: the job is over.
+        """
+        now, job = await read_marker(self._run), self._job
+        if now is None or job is None or (now.nonce, now.created) != (job.nonce, job.created):
+            self.takes = False
+            raise FileMissing("no marker is taken any more: somebody else has ended the job")
 
     def _next_number(self) -> int:
         self._number += 1

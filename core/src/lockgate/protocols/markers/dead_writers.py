@@ -16,7 +16,7 @@ from lockgate.engine.record.neighbours import job_layouts
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.recover import recover_job
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.errors import CommitFenced
+from lockgate.model.errors import CleanupFailed, CommitFenced
 from lockgate.model.layout import JobLayout
 from lockgate.model.phases import PHASES
 
@@ -37,6 +37,8 @@ async def roll_back_dead(run: JobRun) -> None:
             await _end_if_dead(judge, layout)
         except CommitFenced as error:  # of writers that begin at once another is at it, or it lives after all
             run.log.info("a dead writer is left to who ends it", other=layout.job_id, error=str(error))
+        except CleanupFailed as error:  # it is ended; this job has no part in what it has left
+            run.log.warning("what a dead writer has left is left to gc", other=layout.job_id, error=str(error))
 
 
 async def _is_by_markers(run: JobRun, layout: JobLayout) -> bool:
