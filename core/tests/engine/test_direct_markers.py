@@ -469,3 +469,34 @@ def test_an_attempt_that_was_refused_at_a_path_that_cannot_be_looked_at_stops_no
     assert [path.read_bytes() for path in names] == [b"somebody's"] * 2
     assert [path.read_bytes() for path in (root / "p=1").glob("part-*")] == ([b"x"] if end == "commit" else [])
     assert not (root / ".hoodie/.temp" / job.job_id).exists()
+
+
+def test_writers_find_each_other_by_direct_markers_beside_files_of_many(tmp_path: Path) -> None:
+    """Of a job with a file of many its direct ones were passed over: those of its earlier attempt, say."""
+    first = a_job(tmp_path, early_conflicts=True)
+    begun(first, {"p=1/group_0-0-0_TAG.parquet": b"1"})
+    many = tmp_path / ".hoodie/.temp" / first.job_id / "MARKERS0"
+    many.write_text("p=1/other_0-0-0_00.parquet.marker.CREATE\n")
+    second = a_job(tmp_path, early_conflicts=True)
+    attempt = second.task_attempt(0)
+    attempt.setup()
+    with pytest.raises(DestinationConflict):
+        attempt.open(f"p=1/group_0-0-0_{attempt.tag}.parquet")
+
+
+@pytest.mark.parametrize("is_alive", [False, True])
+def test_damaged_markers_of_a_writer_that_is_dead_stand_in_nobodys_way(tmp_path: Path, is_alive: bool) -> None:
+    """No job that looks for conflicts could write a file any more."""
+    other = a_job(tmp_path, early_conflicts=True, alive_seconds=3600 if is_alive else 0)
+    begun(other, {"p=1/other-TAG": b"1"})
+    (tmp_path / ".hoodie/.temp" / other.job_id / "MARKERS0").write_bytes(b"\xff cut short")
+    if not is_alive:
+        shutil.rmtree(tmp_path / "_lockgate/jobs" / other.job_id)
+    job = a_job(tmp_path, early_conflicts=True)
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    if is_alive:
+        with pytest.raises(ManifestInvalid):
+            attempt.open(f"p=1/ours-{attempt.tag}")
+    else:
+        attempt.open(f"p=1/ours-{attempt.tag}").close()

@@ -15,7 +15,7 @@ from lockgate.engine.manifests.load_manifests import every_attempt
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
-from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
+from lockgate.model.errors import DestinationConflict, LockgateError, ManifestInvalid, StoreError
 from lockgate.model.hudi_markers import TEMP, Marker, MarkerLayout, file_group_of, parse_marker
 from lockgate.model.layout import JobLayout, check_id
 from lockgate.model.urls import parent_of
@@ -35,7 +35,14 @@ async def conflicts_of(run: JobRun, markers: Sequence[Marker]) -> dict[Marker, D
     for job_id in places:
         if job_id == run.layout.job_id:
             continue
-        theirs = {file_group_of(each.path): each for each in await _written_by(run, MarkerLayout(job_id), partitions)}
+        try:
+            written = await _written_by(run, MarkerLayout(job_id), partitions)
+        except ManifestInvalid:
+            # Damaged, or none of ours: that of a job that is over stands in nobody's way.
+            if await _is_at_work(run, job_id):
+                raise
+            continue
+        theirs = {file_group_of(each.path): each for each in written}
         same = [(marker, theirs.get(file_group_of(marker.path))) for marker in markers]
         if any(other for _, other in same) and await _is_at_work(run, job_id):
             found |= {marker: _conflict(run, job_id, marker, other) for marker, other in same if other is not None}
@@ -52,11 +59,15 @@ def _conflict(run: JobRun, job_id: str, marker: Marker, other: Marker) -> Destin
 
 
 async def _written_by(run: JobRun, layout: MarkerLayout, partitions: Collection[str]) -> list[Marker]:
-    """The other job's markers, of direct ones those in these partitions. What is no marker is its own job's to
-    refuse."""
-    many, _ = await files_of_markers(run, layout)
+    """The other job's markers, of direct ones those in these partitions. It may have both kinds: an earlier attempt at
+    it, or one of its tasks, may have had no server.
+
+    Raises:
+        ManifestInvalid: one is no marker.
+    """
+    many, others = await files_of_markers(run, layout)
     found = await read_numbered(run, many)
-    if many:
+    if not others:
         return found
     places = [f"{layout.directory}/{partition}".rstrip("/") for partition in partitions]
     for listed in await together(list_all(run.store, place) for place in places):
