@@ -99,6 +99,13 @@ def test_a_bad_threshold_is_refused_where_it_is_given(spark: Any, above: Any) ->
     assert spark.conf.get(ABOVE_SETTING, None) is None
 
 
+@pytest.mark.parametrize("bad", [{"tasks": -1}, {"tasks": "2"}, {"idle_seconds": float("nan")}, {"idle_seconds": "5"}])
+def test_a_bad_number_of_tasks_or_seconds_is_refused_where_it_is_given(spark: Any, bad: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match=r"(tasks|idle_seconds) cannot be(?s:.)*an argument"):
+        lockgate.spark.distribute(spark, above=1, **bad)
+    assert spark.conf.get(ABOVE_SETTING, None) is None
+
+
 def test_a_client_of_spark_connect_is_told_that_it_has_no_executors() -> None:
     with pytest.raises(UsageError, match="Spark Connect has no executors"):
         lockgate.spark.distribute(object())  # type: ignore[arg-type]  # as a session of Connect: without a JVM

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import math
 import os
 import shutil
 import tempfile
@@ -21,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 from lockgate.api.job import Job
 from lockgate.engine.run.logs import get_log
-from lockgate.model.errors import LockgateError, UsageError
+from lockgate.model.errors import LockgateError, OptionError, UsageError
 from lockgate.model.options import JobOptions
 from lockgate.model.shares import Moved, Share
 from lockgate.spark.distributed_commit import DISTRIBUTED_ABOVE, IDLE_SECONDS, SparkGaveUp, SparkMovers
@@ -55,7 +56,7 @@ def distribute(
 
     Raises:
         UsageError: no session is given, or one of Spark Connect, whose client runs no tasks for a job commit.
-        OptionError: `above` is no number of files.
+        OptionError: `above` is no number of files, `tasks` none of tasks, or `idle_seconds` none of seconds.
     """
     check_session(spark, "distribute")
     if not hasattr(spark, "_jsparkSession"):
@@ -65,6 +66,20 @@ def distribute(
         )
     # Here, since else the first write of the session would say it, by the name of a setting that nobody has set.
     above = JobOptions.resolve({"movers_above": above}).movers_above
+    if tasks is not None and (isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1):
+        raise OptionError(
+            f"tasks cannot be {tasks!r}",
+            where="given as an argument",
+            next_step="tasks takes a whole number from 1; left out, there are as many as the executors run at once",
+        )
+    # With one that is no number a commit would wait for ever for executors that are busy.
+    is_number = isinstance(idle_seconds, int | float) and not isinstance(idle_seconds, bool)
+    if not is_number or not 0 <= idle_seconds < math.inf:
+        raise OptionError(
+            f"idle_seconds cannot be {idle_seconds!r}",
+            where="given as an argument",
+            next_step="idle_seconds takes a number of seconds from 0",
+        )
     if not above:
         spark.conf.unset(ABOVE_SETTING)
         spark.conf.unset(SOCKET_SETTING)
