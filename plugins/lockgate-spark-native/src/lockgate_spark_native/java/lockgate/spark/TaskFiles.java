@@ -32,10 +32,10 @@ final class TaskFiles {
     /**
      * Look at what was written: one listing each.
      *
-     * <p>Spark asks for a further file only when it has a row for it (FileFormatDataWriter), so of several files each is
-     * there, unless somebody has deleted it: whoever replaces what is in a location does, and Hadoop makes the directory
-     * anew for the next file. A single one may be missing for want of rows, which are not counted yet: the driver
-     * compares (lockgate.spark.native_job).
+     * <p>Spark asks for a further file only when it has a row for it (FileFormatDataWriter), so of several files each
+     * is there, unless somebody has deleted it: whoever replaces what is in a location does, and Hadoop makes the
+     * directory anew for the next file. A single one may be missing for want of rows, which are not counted yet: the
+     * driver compares (lockgate.spark.native_job).
      */
     void list(Configuration conf) throws IOException {
         told.put("task", task);
