@@ -36,8 +36,9 @@ class MarkerJudges(EarlyJudges):
         """By job, the names of markers that came so."""
         self.in_time: dict[str, set[str]] = {}
         """By job, those that came in time."""
-        self.lives: dict[str, str] = {}
-        """By the path of a job's marker, the run whose driver has made it last."""
+        self.lives: dict[str, set[str]] = {}
+        """By the path of a job's marker, the run whose driver has made it, and those that have taken it for theirs:
+        of one job that is run again, where its marker was left."""
 
     def is_open(self, job_id: str, run: str = "") -> bool:
         """Whether a job is set up, by this run if one is named, and not on its way to its end."""
@@ -49,7 +50,11 @@ class MarkerJudges(EarlyJudges):
         """Whether a job's marker is there, as this run's driver has made it if one is named."""
         below = f"{JOBS}/{job_id}/"
         there = [path for path in self.lives if path.startswith(below) and path in self.disk.files]
-        return any(run in ("", self.lives[path]) for path in there)
+        return any(not run or run in self.lives[path] for path in there)
+
+    def begins(self, path: str, run: str) -> None:
+        """A run's driver has set its job up, whose marker is at this path."""
+        self.lives.setdefault(path, set()).add(run)
 
     def durable(self, job_id: str) -> set[str]:
         """The markers of a job that are in a file, and of which somebody was told."""
@@ -84,7 +89,7 @@ class MarkerJudges(EarlyJudges):
     def saw_put(self, actor: str, path: str, new: Stored, old: Stored | None) -> None:
         run = actor.partition(".")[0]
         if path.startswith(f"{JOBS}/") and path.endswith("/job.json") and old is None:
-            self.lives[path] = run
+            self.lives[path] = {run}
         if path.startswith(f"{TEMP}/"):
             self._judge_marker(actor, path, new, old)
         super().saw_put(actor, path, new, old)

@@ -169,8 +169,10 @@ class Servers:
         """A driver that has set its job up starts one, where the job asks for that."""
         if job.options.protocol == "markers" and job.options.markers_type == "timeline_server_based":
             run = self._world.run_of(driver, job, job.layout, **named)
-            server = self._by_run[job.run] = Server(self._world, driver, run)
-            server.told |= _judges_of(self._world).durable(job.job_id)
+            server, judges = Server(self._world, driver, run), _judges_of(self._world)
+            self._by_run[job.run] = server
+            server.told |= judges.durable(job.job_id)
+            judges.begins(job.layout.job_marker, job.run)
 
     def asked_by(self, run: JobRun, actor: Actor, job: JobPlan) -> Announcements | None:
         """The server for a task attempt of a job; None: it has none."""
