@@ -515,6 +515,9 @@ def advise(
     The store is tried out, as by doctor; a protocol that asks for accept_unsafe is listed and never advised.
     Of each it is told which conflict policies it refuses."""
 
+    if conflict is not None:
+        option = [*(option or ()), f"conflict={conflict}"]
+
     def work(options: JobOptions) -> Answer:
         found = advise_on(
             url,
@@ -523,7 +526,6 @@ def advise(
             tasks=tasks,
             directories=directories,
             replaced=replaced,
-            conflict=conflict,
             latency=latency,
             rate=rate,
             options=options,
