@@ -38,6 +38,18 @@ def test_every_protocol_that_is_offered_is_listed_with_what_it_promises(tmp_path
         assert set(listed["lacks"]) == {each for each, value in promised.items() if not value}
 
 
+def test_a_policy_that_is_given_twice_and_differs_is_refused(tmp_path) -> None:
+    status, _, err = run("advise", str(tmp_path), "--conflict", "append", "-o", "conflict=replace")
+    assert status == 2
+    assert "conflict is given twice, as 'replace' and 'append'" in err
+
+
+def test_a_long_job_commit_is_told_in_minutes_and_hours(tmp_path) -> None:
+    for files, told in (("20000", " min "), ("2000000", " h ")):
+        _, found = run_json("advise", str(tmp_path), "--files", files, "--latency", "20", "--rate", "50")
+        assert told in found["reason"]
+
+
 def test_an_unsafe_protocol_is_listed_with_what_it_may_lose_and_never_taken(tmp_path) -> None:
     _, found = run_json("advise", str(tmp_path), "-o", "accept_unsafe=true")
     unsafe = [each for each in found["protocols"] if each["verdict"] == "unsafe"]

@@ -62,6 +62,7 @@ def test_a_plan_renames_nothing_that_is_in_place(tmp_path, protocol: str) -> Non
     _, out, _ = run("plan", str(tmp_path), job.job_id)
     assert "files in place\t1 (1 B)" in out
     assert "tasks/" not in out
+    assert "source" not in out
 
 
 def test_plugins_says_which_are_unsafe(tmp_path) -> None:

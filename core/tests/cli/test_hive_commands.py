@@ -28,6 +28,8 @@ def test_plan_shows_each_choice_and_why(tmp_path: Path) -> None:
         status, out, _ = run(*command, *chosen)
         assert status == 0
         assert "task_000005\tattempt 1, not 0: its number is the highest" in out
+    _, _, err = run("plan", str(tmp_path), JOB, *chosen)
+    assert "The sources are not there yet: the commit first moves" in err
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -63,6 +63,13 @@ def on_terminal(*arguments: str) -> list[str]:
     return CONTROL.sub("", sent.decode()).splitlines()
 
 
+@pytest.mark.parametrize("columns", [79, 80, 81, 120])
+def test_no_name_of_a_policy_or_capability_is_broken_at_its_hyphen(columns: int, tmp_path) -> None:
+    lines = as_on_terminal("advise", str(tmp_path), columns=columns)
+    assert any("replace-partitions" in line for line in lines)
+    assert not any(line.endswith("-") for line in lines)
+
+
 @pytest.mark.parametrize("command", [["plugins"], ["plugins", "--details"]], ids=" ".join)
 def test_no_table_is_wider_than_a_terminal_of_80_columns(command: list[str], tmp_path, monkeypatch) -> None:
     """What a row says in prose stands below it there, instead of being broken at every line's end."""

@@ -16,6 +16,7 @@ from lockgate.api import jobs as api
 from lockgate.api.advice import advise as advise_on
 from lockgate.api.destination import is_there, looking_run
 from lockgate.api.files import files as files_of
+from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import registry_of
 from lockgate.api.location import absolute
 from lockgate.api.outside import VERSION
@@ -260,7 +261,11 @@ def _planned(
     seconds = predict_seconds(operations, latency=latency / 1000, rate=rate, in_flight=in_flight)
     limit = f", {rate:g} operations a second" if rate else ""
     basis = f"at {latency:g} ms an operation, {told_at_once(in_flight)}{limit}"
-    return tables.plan_answer(made, operations, seconds, basis)
+    one = next((entry for batch in made.batches() for entry in batch), None)
+    to_come = False
+    if one is not None and not (one.upload or made.in_place):
+        to_come = IO_LOOP.run(store.stat_files([one.source])) == [None]
+    return tables.plan_answer(made, operations, seconds, basis, to_come=to_come)
 
 
 @app.command()
@@ -510,6 +515,9 @@ def advise(
     The store is tried out, as by doctor; a protocol that asks for accept_unsafe is listed and never advised.
     Of each it is told which conflict policies it refuses."""
 
+    if conflict is not None:
+        option = [*(option or ()), f"conflict={conflict}"]
+
     def work(options: JobOptions) -> Answer:
         found = advise_on(
             url,
@@ -518,7 +526,6 @@ def advise(
             tasks=tasks,
             directories=directories,
             replaced=replaced,
-            conflict=conflict,
             latency=latency,
             rate=rate,
             options=options,

@@ -315,8 +315,10 @@ def shown_answer(shown: Shown, url: str, unfinished: Sequence[JobState] = ()) ->
     return manifest_answer(shown, url)
 
 
-def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: float, basis: str) -> Answer:
-    """`lockgate plan`."""
+def plan_answer(
+    plan: CommitPlan, operations: Sequence[Operations], seconds: float, basis: str, *, to_come: bool = False
+) -> Answer:
+    """`lockgate plan`; `to_come`: the sources are not there before the commit has moved directories there."""
 
     def entries() -> Iterator[Entry]:
         return (entry for batch in plan.batches(LISTED_AT_ONCE) for entry in batch)
@@ -359,13 +361,11 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "files to replace": plan.replaced,
         **({"directories set aside whole": len(plan.aside_directories)} if plan.aside_directories else {}),
     }
-    moves = [
-        (entry.target, str(entry.length), "" if plan.in_place else entry.source)
-        for entry in islice(entries(), LISTED_MAX)
-    ]
+    columns = ("target", "length") if plan.in_place else ("target", "length", "source")
+    moves = [(entry.target, str(entry.length), entry.source)[: len(columns)] for entry in islice(entries(), LISTED_MAX)]
     tables = [
         _facts("Plan", facts),
-        Rows(title, ("target", "length", "source"), moves),
+        Rows(title, columns, moves),
         Rows("Operations", ("kind", "count"), [(row.kind, f"{row.count:,}") for row in operations]),
     ]
     if plan.choices:
@@ -377,7 +377,10 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
             if aside.path != SUCCESS
         )
         tables.insert(-1, Rows("Files to replace", ("file", "length", "by"), list(islice(asides, LISTED_MAX))))
-    return Answer(document, tables, [f"At least {seconds:.2f} s {basis}. Nothing was touched."])
+    sentences = [f"At least {seconds:.2f} s {basis}. Nothing was touched."]
+    if to_come and moves:
+        sentences.append("The sources are not there yet: the commit first moves the tasks' directories to these names.")
+    return Answer(document, tables, sentences)
 
 
 def _choice(choice: str) -> tuple[str, str]:

@@ -192,9 +192,14 @@ def _print_prose_below(console: Console, table: Rows, shown: Sequence[int]) -> N
     console.print(Text(_line([table.columns[number] for number in shown], widths), style="bold"))
     for row in table.rows:
         console.print(Text(_line([row[number] for number in shown], widths)))
-        for line in (part for given in row[-1].splitlines() for part in textwrap.wrap(given, room)):
+        for line in (part for given in row[-1].splitlines() for part in _wrapped(given, room)):
             console.print(Text(PROSE_INDENT + line))
     console.print()
+
+
+def _wrapped(text: str, room: int) -> list[str]:
+    """At blanks only: names of policies and capabilities hold hyphens, and are to be copied."""
+    return textwrap.wrap(text, room, break_on_hyphens=False, break_long_words=False)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

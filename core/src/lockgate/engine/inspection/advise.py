@@ -281,6 +281,10 @@ def _reason(take: Choice, safe: Sequence[Choice], size: JobSize, usual: str) -> 
 
 def duration(seconds: float) -> str:
     """Seconds for people."""
+    if seconds >= 7200:
+        return f"{seconds / 3600:.1f} h"
+    if seconds >= 120:
+        return f"{seconds / 60:.1f} min"
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.2g} ms"
 
 
