@@ -228,6 +228,8 @@ def test_a_policy_that_cannot_be_is_a_mistake_of_the_command(tmp_path, given: li
         (["--files", "many"], "files"),
         (["--tasks", "-1"], "tasks"),
         (["--bytes", "-1"], "bytes"),
+        (["--bytes", "1Q"], "such as --bytes 10g"),
+        (["--bytes", "١٢"], "such as --bytes 10g"),
         (["--latency", "-3"], "latency"),
         (["--rate", "soon"], "rate"),
     ],
@@ -236,6 +238,10 @@ def test_a_number_that_is_none_is_refused(tmp_path, given, told) -> None:
     status, out, err = run("advise", str(tmp_path), *given)
     assert (status, out) == (2, "")
     assert told in err
+
+
+def test_bytes_may_be_given_as_a_size(tmp_path) -> None:
+    assert run_json("advise", str(tmp_path), "--bytes", "10g")[1]["bytes"] == 10 << 30
 
 
 @pytest.mark.parametrize(

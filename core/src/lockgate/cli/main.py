@@ -32,7 +32,7 @@ from lockgate.cli.terminal import Answer, print_answer, print_error, progress_ba
 from lockgate.model.durations import seconds_of
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import SUCCESS
-from lockgate.model.options import JobOptions, names_given
+from lockgate.model.options import JobOptions, integer_of, names_given
 from lockgate.model.prediction import at_once, predict_operations, predict_seconds, told_at_once
 from lockgate.model.redaction import HIDDEN, names_a_secret, redact
 from lockgate.model.summary import Summary
@@ -411,6 +411,13 @@ def _seconds(text: str) -> float:
         ) from None
 
 
+def _bytes(text: str) -> int:
+    try:
+        return integer_of(text)
+    except ValueError:
+        raise OptionError(f"--bytes takes bytes, or a size, not {text!r}", next_step="such as --bytes 10g") from None
+
+
 uploads_app = typer.Typer(no_args_is_help=True, help="Look at uploads that wait to be completed, or give them up.")
 app.add_typer(uploads_app, name="uploads")
 
@@ -493,7 +500,9 @@ def doctor(url: Url, json: Json = False, option: Options = None, verbose: Verbos
 def advise(
     url: Url,
     files: Annotated[int, typer.Option(help="Files that the job will write.", min=1)] = 1000,
-    total: Annotated[int, typer.Option("--bytes", help="Bytes in all of them.", min=0)] = 0,
+    total: Annotated[
+        str, typer.Option("--bytes", help="Bytes in all of them, such as 5000000 or 10g.", metavar="SIZE")
+    ] = "0",
     tasks: Annotated[int, typer.Option(help="Tasks that write them.", min=1)] = 100,
     directories: Annotated[int, typer.Option(help="Directories that they are in.", min=0)] = 1,
     conflict: Annotated[
@@ -522,7 +531,7 @@ def advise(
         found = advise_on(
             url,
             files=files,
-            bytes=total,
+            bytes=_bytes(total),
             tasks=tasks,
             directories=directories,
             replaced=replaced,

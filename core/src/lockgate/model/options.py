@@ -659,14 +659,19 @@ def _check_below(conflict: str, directories: tuple[str, ...]) -> None:
             )
 
 
-_SIZE = re.compile(r"(-?\d+)\s*([kmg]i?b?|b)?", re.IGNORECASE)
+_SIZE = re.compile(r"(-?[0-9]+)\s*([kmgt]i?b?|b)?", re.IGNORECASE)
 
 
-def _integer(text: str) -> int:
+def integer_of(text: str) -> int:
+    """The whole number that a text says; one of bytes may have a unit: `64m` is 64 MiB.
+
+    Raises:
+        ValueError: it is none.
+    """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError("not a whole number")
-    factor = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30}[(match.group(2) or "")[:1].lower()]
+    factor = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}[(match.group(2) or "")[:1].lower()]
     return int(match.group(1)) << factor
 
 
@@ -674,7 +679,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "str": str,
     "bool": _boolean,
     "bool | None": _boolean,
-    "int": _integer,
+    "int": integer_of,
     "float": float,
     "seconds": seconds_of,
     "tuple[str, ...]": _names,
