@@ -90,6 +90,19 @@ TEST_TOOLS = (
 )
 # The files that take minutes begin first, the longest at the head, so that no worker is left alone with one at the end.
 LONG_FILES = (
+    "plugins/lockgate-abfs/tests/test_abfs_jobs.py",
+    "plugins/lockgate-gcs/tests/test_gcs_jobs.py",
+    "plugins/lockgate-s3/tests/test_s3_faults.py",
+    "plugins/lockgate-hdfs/tests/test_hdfs_faults.py",
+    "plugins/lockgate-hdfs/tests/test_hdfs_conformance.py",
+    "plugins/lockgate-s3/tests/test_s3_conformance.py",
+    "plugins/lockgate-gcs/tests/test_gcs_deferred_faults.py",
+    "plugins/lockgate-abfs/tests/test_abfs_deferred_faults.py",
+    "plugins/lockgate-abfs/tests/test_abfs_store.py",
+    "plugins/lockgate-hdfs/tests/test_hdfs_outages.py",
+    "core/tests/engine/test_locations.py",
+    "plugins/lockgate-s3/tests/test_s3_bad_input.py",
+    "contrib/lockgate-lab/tests/test_lab_azure_hadoop_suite.py",
     "tests/spark/test_spark_guarantees.py",
     "tests/spark/test_spark_native_faults.py",
     "tests/kills/test_spark_driver_killed.py",
@@ -185,7 +198,7 @@ def tests(session: nox.Session) -> None:
     others = [path for path in _longest_first("tests") if not path.startswith("tests/simulation/")]
     parts = [
         # More workers than cores: tests of faults, and those of Spark, wait often.
-        partial(_pytest, session, *stores, workers=3),
+        partial(_pytest, session, *stores, workers=4),
         # No servers here, and mutants of very different lengths in one file.
         partial(_pytest, session, "tests/simulation", workers=2, share="worksteal"),
         partial(_pytest, session, *others, workers=3),
