@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from unittest.mock import ANY
 
 import lockgate
 import pytest
@@ -80,6 +81,33 @@ def test_an_option_that_contradicts_the_job_is_refused(table, option) -> None:
     with pytest.raises(UsageError, match="conflict='replace-partitions'"):
         lockgate.commit(table.root, job.job_id, options=JobOptions(conflict="fail"), force=True)
     assert run("commit", str(table.root), job.job_id, "--force", "-o", "conflict=replace-partitions")[0] == 0
+
+
+@pytest.mark.parametrize("own", ["manifest", "v1", "v2", "direct", "stocator", "markers"])
+@pytest.mark.parametrize("command", ["plan", "commit", "abort"])
+def test_the_jobs_own_protocol_is_accepted_and_another_refused(table, own: str, command: str) -> None:
+    """The right name was asked for accept_unsafe, and a wrong one that is safe was silently ignored."""
+    job = table.job(protocol=own, accept_unsafe=True)
+    work = job.task_attempt(0)
+    work.setup()
+    with work.open(f"p=1/part-{work.tag}") as file:
+        file.write(b"1")
+    work.commit()
+    force = () if command == "plan" else ("--force",)
+    for wrong in sorted({"hive", "v1", "v2", "manifest"} - {own}):
+        status, _, err = run(command, str(table.root), job.job_id, *force, "--protocol", wrong)
+        assert status == 2, wrong
+        assert f"protocol='{wrong}' contradicts the job" in err
+        assert f"protocol='{own}'" in err
+    assert run(command, str(table.root), job.job_id, *force, "--protocol", own)[0] == 0
+    assert list(table.read().values()) == ([] if command == "abort" else [b"1"] if command == "commit" else ANY)
+
+
+def test_a_protocol_that_is_left_to_the_store_contradicts_no_job(table) -> None:
+    job = table.job(protocol="v2", accept_unsafe=True)
+    table.task(job, {"a": b"1"})
+    assert run("commit", str(table.root), job.job_id, "--force", "-o", "protocol=auto")[0] == 0
+    assert table.read() == {"a": b"1"}
 
 
 def test_an_option_that_contradicts_the_record_is_refused_by_recover(table) -> None:

@@ -393,6 +393,23 @@ def test_gc_names_files_of_a_job_that_is_over_and_deletes_only_markers_that_name
     assert not (tmp_path / ".hoodie").exists()
 
 
+def test_gc_deletes_late_markers_beside_one_whose_path_is_behind_a_symbolic_link(tmp_path: Path) -> None:
+    """One such marker kept the late markers of all jobs, and gc reported their directory as failed."""
+    root, outside = tmp_path / "table", tmp_path / "outside"
+    outside.mkdir()
+    root.mkdir()
+    (root / "p=2").symlink_to(outside)
+    (outside / "part").write_bytes(b"somebody's")
+    for job_id, name in (("behind", "p=2/part"), ("beside", "p=1/part"), ("deep", "p=2/q=1/part")):
+        marker = root / ".hoodie/.temp" / job_id / f"{name}.marker.CREATE"
+        marker.parent.mkdir(parents=True)
+        marker.write_bytes(b"")
+    found = collect_garbage(root, options=JobOptions(alive_seconds=0))
+    assert [each.action for each in found if each.path.startswith(".hoodie")] == ["deleted"] * 3
+    assert not (root / ".hoodie").exists()
+    assert (outside / "part").read_bytes() == b"somebody's"
+
+
 def test_gc_leaves_the_markers_of_a_job_that_is_there_and_those_of_a_hudi_table(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     begun(job, {"a-TAG": b"a"})

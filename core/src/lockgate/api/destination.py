@@ -23,8 +23,9 @@ _NO_JOB = JobLayout("no-job")
 
 
 def looking_run(url: Location, options: JobOptions | None = None) -> JobRun:
-    """A run that looks at a destination on behalf of no job."""
-    chosen = JobOptions() if options is None else options
+    """A run that looks at a destination on behalf of no job, or ends one that another has set up. What its protocol may
+    lose was accepted at the setup, where it is asked for."""
+    chosen = (JobOptions() if options is None else options).replace(accept_unsafe=True)
     return job_run(open_destination(absolute(url), chosen), chosen, _NO_JOB)
 
 

@@ -24,7 +24,7 @@ from lockgate.engine.job.job_abort import abort_job
 from lockgate.engine.job.job_commit import plan_job
 from lockgate.engine.record.ended_jobs import is_record_lost, read_end
 from lockgate.engine.record.marker import read_marker
-from lockgate.engine.record.own_protocol import by_protocol
+from lockgate.engine.record.own_protocol import by_protocol, with_own_protocol
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.recorded_options import as_chosen, chosen_by
 from lockgate.engine.record.replaced_lists import still_set_aside
@@ -41,7 +41,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, CommitRefused, JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import BOOKKEEPING, JOBS, OURS, SUCCESS, JobLayout, task_of
-from lockgate.model.options import JobOptions
+from lockgate.model.options import AUTO_PROTOCOL, JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
@@ -125,18 +125,28 @@ def plan(
     return IO_LOOP.run(work())
 
 
-def abort(url: Location, job_id: str, options: JobOptions | None = None, *, force: bool = False) -> None:
+def abort(
+    url: Location,
+    job_id: str,
+    options: JobOptions | None = None,
+    *,
+    force: bool = False,
+    told: Collection[str] | None = None,
+) -> None:
     """Delete everything that a job left, before its job commit. It must show no sign of life, or `force` must say that
     it is to end whatever it shows: what is at work of it then ends with an error. A job's own driver calls `Job.abort`,
-    which asks nothing.
+    which asks nothing. A `protocol` that was given must not be another than the job's; `told` as for `commit`.
 
     Raises:
         JobNotFound: there is no such job.
+        UsageError: the job is another protocol's.
         CommitFenced: the job may be at work; or its job commit has begun, which is recovery's business.
     """
 
     async def work() -> None:
         job = await _at(await _run(url, options), job_id)
+        if "protocol" in _told(options, told):
+            await _refuse_other_protocol(job)
         if not force:
             await _refuse_if_at_work(
                 await by_the_stores_clock(job), harm="what its tasks have written would be deleted"
@@ -207,7 +217,8 @@ def recover(
                 job = dataclasses.replace(run, layout=state.layout, counters={}, stage_seconds={})
                 # Its driver is gone, or silent for `alive_seconds`: that is what crashed means.
                 try:
-                    await _owners_options(job, _told(options, told))
+                    # What protocol is given says here whose jobs are looked for beside those of Lockgate.
+                    await _owners_options(job, [name for name in _told(options, told) if name != "protocol"])
                     found[state.job_id] = await recover_job(job, undo=undo, force=True)
                 except LockgateError as error:
                     found[state.job_id] = Recovery("failed", state.phase, problem=str(error))
@@ -345,9 +356,11 @@ def _in_turn(state: JobState) -> tuple[bool, float]:
 
 
 def _told(options: JobOptions | None, told: Collection[str] | None) -> Collection[str]:
-    """The names of the options that the caller gave expressly."""
-    if told is not None or options is None:
+    """The names of the options that the caller gave expressly; `protocol=auto` names no protocol."""
+    if options is None:
         return told or ()
+    if told is not None:
+        return [name for name in told if name != "protocol" or options.protocol != AUTO_PROTOCOL]
     default = JobOptions()
     return [name for name in vars(options) if getattr(options, name) != getattr(default, name)]
 
@@ -368,6 +381,17 @@ async def _owners_options(run: JobRun, told: Collection[str]) -> JobOptions:
         chosen = marker.options if marker else of_others
         where = run.layout.job_marker
     return as_chosen(run.options, chosen, told=told, where=run.url(where))
+
+
+async def _refuse_other_protocol(run: JobRun) -> None:
+    """Make sure that the job is of the run's protocol, as far as its record or its marker says it.
+
+    Raises:
+        UsageError: it is of another.
+    """
+    own = (await with_own_protocol(run, await read_record(run))).options.protocol
+    where = run.url(run.layout.job_directory)
+    as_chosen(run.options, {"protocol": own}, told=["protocol"], where=where)
 
 
 async def _as_set_up(run: JobRun, told: Collection[str]) -> JobRun:

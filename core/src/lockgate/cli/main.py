@@ -335,7 +335,7 @@ def abort(
     option = _with_protocol(option, protocol)
 
     def work(options: JobOptions) -> Answer:
-        api.abort(url, job_id, options, force=force)
+        api.abort(url, job_id, options, force=force, told=names_given(_chosen(option)))
         return Answer(
             {"job_id": job_id, "outcome": "aborted"},
             sentences=[f"{job_id}: aborted; all that is known to be its own is deleted"],

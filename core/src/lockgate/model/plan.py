@@ -59,7 +59,8 @@ class CommitPlan:
     where `set_aside` is kept, which may be as long as the destination has files. `aside_directories` are set aside
     whole, in a fixed order; every file in them is in `set_aside`. `in_place`: the task commits have put the files in
     place, and the job commit looks at them. `choices` say of each task whose attempt had to be chosen among several
-    which it is, and why.
+    which it is, and why. `adopted_directories`: so many directories that tasks have left are renamed into the job's own
+    before any file is moved.
     """
 
     entries: Spool
@@ -81,6 +82,7 @@ class CommitPlan:
     choices: Sequence[str] = ()
     spools: Spools = list
     in_place: bool = False
+    adopted_directories: int = 0
 
     def __repr__(self) -> str:
         return (

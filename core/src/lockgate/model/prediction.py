@@ -35,6 +35,8 @@ class Work:
     """Files that are set aside by themselves, or deleted afterwards."""
     replaced_directories: int = 0
     """Directories that are set aside whole."""
+    adopted_directories: int = 0
+    """Directories of tasks that are renamed into the job's own first."""
     beneath: int = 0
     """Files in whose place files of the same names come, and which stay beneath."""
 
@@ -51,6 +53,7 @@ def predict_operations(
         missing_directories=len(plan.missing_directories),
         replaced=sum(aside.path not in whole for aside in plan.set_aside) if whole else len(plan.set_aside),
         replaced_directories=len(plan.aside_directories),
+        adopted_directories=plan.adopted_directories,
         beneath=sum(bool(aside.version) for aside in plan.set_aside),
     )
     if plan.in_place:
@@ -67,6 +70,7 @@ def operations_of_renames(work: Work, options: JobOptions, capabilities: Abstrac
     deletes = 1 if Capability.CONSTANT_TIME_DIRECTORY_DELETE in capabilities else work.files + 2 * work.tasks
     rows = [
         Operations("read manifests", work.tasks),
+        Operations("rename directories of tasks", work.adopted_directories),
         Operations("probe directories", work.directories if real else 0),
         Operations("make directories", work.missing_directories if real else 0),
         Operations("set directories aside", work.replaced_directories),

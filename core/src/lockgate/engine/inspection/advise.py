@@ -233,7 +233,8 @@ def _operations(
     early = not protocol.attributes.committed_invisible
     direct = not protocol.attributes.uncommitted_invisible
     at_tasks = [Operations("save manifests", 2 * size.tasks, in_series=True)]
-    if Capability.ATOMIC_DIRECTORY_RENAME in needs:
+    adopts = protocol.works_in_temporary and Capability.ATOMIC_DIRECTORY_RENAME in needs
+    if adopts:
         at_tasks.append(Operations("rename directories of tasks", size.tasks, in_series=True))
     if early and not direct:
         at_tasks.append(Operations("complete uploads" if defers else "rename files", size.files))
@@ -243,6 +244,7 @@ def _operations(
         directories=size.directories,
         missing_directories=size.directories,
         replaced=size.replaced,
+        adopted_directories=size.tasks if adopts else 0,
     )
     if early:
         at_job = operations_in_place(work, options)
@@ -250,8 +252,6 @@ def _operations(
         at_job = operations_of_renames(work, options, capabilities)
     else:
         at_job = operations_of_uploads(work, options, capabilities)
-    if Capability.ATOMIC_DIRECTORY_RENAME in needs:
-        at_job.insert(1, Operations("rename directories of tasks", size.tasks))
     copies = renames and not direct and Capability.RENAME_BY_COPY in capabilities
     return at_tasks, at_job, size.bytes if copies else 0
 

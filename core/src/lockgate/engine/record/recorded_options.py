@@ -70,7 +70,7 @@ def as_chosen(options: JobOptions, chosen: Mapping[str, str], *, told: Collectio
         UsageError: one that he was given contradicts the owner's.
     """
     merged = _with(options, chosen)
-    for name in sorted((set(told) & set(chosen)) - {"protocol"}):  # a job is ended by its own, whatever is said
+    for name in sorted(set(told) & set(chosen)):
         mine, owners = getattr(options, name), getattr(merged, name)
         if mine != owners:
             raise UsageError(

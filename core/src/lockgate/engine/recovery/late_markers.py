@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lockgate.engine.run.behind_links import look_in_front_of_links
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.errors import LockgateError, StoreError
@@ -74,8 +75,7 @@ async def _of_job(run: JobRun, layout: MarkerLayout) -> LateMarkers | None:
         return LateMarkers(layout.directory, problem=error.what)
     there: dict[str, FileStatus] = {}
     for some in windows(sorted(set[str]().union(*named.values())), 1_000):
-        statuses = await run.store.stat_files(some)
-        there |= {status.path: status for status in statuses if status is not None}
+        there |= {status.path: status for status in await look_in_front_of_links(run, some)}
     needless = {path for path, files in named.items() if there.keys().isdisjoint(files)}
     if any(layout.number_of(path) is not None for path in named.keys() - needless):
         needless.discard(layout.type_file)  # by it Hudi reads the others

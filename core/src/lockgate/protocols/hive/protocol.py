@@ -6,6 +6,7 @@ no manifests: they are made of what is there when its commit begins, of one atte
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -187,13 +188,15 @@ class HiveProtocol(ManifestProtocol):
         """As `manifest`; of a job of Hive's, whose files nobody has taken yet, all is looked at once more."""
         if run.layout.prefix == OURS:
             return await super().meet(run, plan)
-        if await is_adopted(run):
+        taken = await is_adopted(run)
+        if taken:
             await refuse_unless_staged(run, plan)
         else:
             for batch in plan.batches():
                 refuse_names(run, batch)
             await _refuse_if_changing(run, plan)
-        return await with_old_summary_set_aside(run, await meet_directories(run, await resolve(run, plan, whole=True)))
+        met = await with_old_summary_set_aside(run, await meet_directories(run, await resolve(run, plan, whole=True)))
+        return dataclasses.replace(met, adopted_directories=0 if taken else 1)
 
     # The job's commit, and its undoing.
 

@@ -12,13 +12,14 @@ from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, says_committed
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.renames.roll_back import is_ours
+from lockgate.engine.run.behind_links import look_in_front_of_links
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.sorting import Sorter
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
-from lockgate.model.errors import AccessDenied, LockgateError, ManifestInvalid, StoreError
+from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
 from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout
 from lockgate.model.manifest import Entry
@@ -75,31 +76,12 @@ async def take_out_uncommitted(run: JobRun, plan: CommitPlan, marked: Marked) ->
 
 async def _delete_marked(run: JobRun, paths: Sequence[str]) -> Sequence[Deleted]:
     """Delete the files that are there. A directory is none: an attempt that would open a file where one stands has made
-    its marker before it is refused."""
+    its marker before it is refused. So has one that would open a file behind a symbolic link, and what is behind a link
+    is never touched."""
     if Capability.REAL_DIRECTORIES in run.store.capabilities and paths:
-        try:
-            found = await run.store.stat_files(paths)
-        except AccessDenied:
-            found = await run.store.stat_files(await _not_behind_links(run, paths))
-        paths = [status.path for status in found if status is not None and not status.is_directory]
+        found = await look_in_front_of_links(run, paths)
+        paths = [status.path for status in found if not status.is_directory]
     return await run.store.delete_files(paths) if paths else []
-
-
-async def _not_behind_links(run: JobRun, paths: Sequence[str]) -> list[str]:
-    """The paths with no symbolic link above them. No file of the job is behind one: an attempt that would open one has
-    made its marker before it is refused, and what is behind a link is never touched."""
-    above = sorted({parent for path in paths for parent in _directories_above(path)}, key=lambda path: path.count("/"))
-    links: set[str] = set()
-    for directory in above:
-        if links.isdisjoint(_directories_above(directory)):
-            (there,) = await run.store.stat_files([directory])
-            links |= {directory} if there is not None and there.is_link else set()
-    return [path for path in paths if links.isdisjoint(_directories_above(path))]
-
-
-def _directories_above(path: str) -> list[str]:
-    names = path.split("/")
-    return ["/".join(names[:count]) for count in range(1, len(names))]
 
 
 def _beside(run: JobRun, plan: CommitPlan, marked: Marked) -> Iterator[tuple[str, bool]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -111,7 +112,8 @@ class V1Protocol(FileOutputProtocol):
         """As `manifest`, with each task's files where they are yet."""
         ends = await waiting(run, plan.pins)
         await refuse_unless_staged(run, plan, lambda entry: where_it_is(entry, ends))
-        return await with_old_summary_set_aside(run, await meet_directories(run, await resolve(run, plan, whole=True)))
+        met = await with_old_summary_set_aside(run, await meet_directories(run, await resolve(run, plan, whole=True)))
+        return dataclasses.replace(met, adopted_directories=len(ends))
 
     # The job's commit, and its undoing.
 
