@@ -16,6 +16,7 @@ from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.record.replaced_lists import waiting_files
 from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
 from lockgate.engine.renames.replaced_files import set_aside
+from lockgate.engine.renames.staged_files import any_still_listed
 from lockgate.engine.renames.whole_directories import look_again, set_aside_whole
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.movers import Movers
@@ -212,6 +213,13 @@ async def _renamed_by_movers(run: JobRun, movers: Movers, plan: CommitPlan, coun
             where=run.url(run.layout.attempt_directory),
             next_step="run the job again; without movers if it happens again",
         )
+    # What is staged is deleted at the end: a file that a mover has left there, whatever it says, would be lost.
+    if await any_still_listed(run, plan):
+        run.log.warning(
+            "movers say that they have renamed all files, and some are still staged; the driver renames them",
+            job=run.layout.job_id,
+        )
+        return False
     for answer in answers:
         for name, count in answer.counters.items():
             run.count(name, count)

@@ -1,0 +1,50 @@
+"""Complete: a job's files are all there, whatever its movers answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from lockgate import Job
+from lockgate.api.moved_shares import moved
+from lockgate.model.shares import Moved, Share
+from msgspec.structs import replace
+
+
+class ForgetfulMovers:
+    """Movers that answer for all files of their shares, and have left the last one of the first share, or all."""
+
+    def __init__(self, job: Job, *, leave_all: bool) -> None:
+        self._job = job
+        self._leave_all = leave_all
+
+    def wanted(self, files: int) -> int:
+        return 2
+
+    async def move(self, shares: Sequence[Share]) -> list[Moved]:
+        first, *others = shares
+        if not self._leave_all:
+            part = first.parts[-1]
+            some = replace(first, parts=(*first.parts[:-1], replace(part, end=part.end - 1)))
+            for share in (some, *others):
+                await asyncio.to_thread(moved, self._job, share)
+        return [Moved(share.files) for share in shares]
+
+
+@pytest.mark.parametrize("leave_all", [False, True])
+def test_complete_when_a_mover_says_that_it_has_renamed_what_it_has_not(table, leave_all) -> None:
+    """What is still staged when a job has committed is deleted with the job's directory."""
+    job = table.job()
+    receipts = []
+    for task in range(3):
+        attempt = job.task_attempt(task)
+        attempt.setup()
+        for number in range(2):
+            with attempt.open(f"p={number}/{task}") as file:
+                file.write(b"row")
+        receipts.append(attempt.commit())
+    summary = job.commit(receipts, movers=ForgetfulMovers(job, leave_all=leave_all))
+    assert summary.files == 6
+    assert table.read() == {f"p={number}/{task}": b"row" for task in range(3) for number in range(2)}
+    assert "movers" not in summary.iostatistics.counters, "the driver has renamed the files itself"
