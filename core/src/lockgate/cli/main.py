@@ -546,4 +546,7 @@ def advise(
 
 def main() -> None:
     """The entry point of the script `lockgate`."""
-    app()
+    try:
+        app()
+    except KeyboardInterrupt:  # before a command has begun
+        sys.exit(INTERRUPTED)
