@@ -133,7 +133,8 @@ final class StagedFiles {
             marker.getFileSystem(conf).getFileStatus(marker);
         } catch (FileNotFoundException error) {
             throw new IllegalStateException(
-                    "the job of this task is over, or its destination is not seen from this host\n  " + marker
+                    "the job of this task is over, or its destination is not seen from this host, or somebody has"
+                            + " deleted it, as DROP TABLE and TRUNCATE do\n  " + marker
                             + ": not found\n  Next: if the job is still at work, write to a store that driver and"
                             + " executors share; a file: URL is such a one on a single host only");
         }
