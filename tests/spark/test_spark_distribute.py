@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lockgate
@@ -108,4 +109,5 @@ def test_a_bad_number_of_tasks_or_seconds_is_refused_where_it_is_given(spark: An
 
 def test_a_client_of_spark_connect_is_told_that_it_has_no_executors() -> None:
     with pytest.raises(UsageError, match="Spark Connect has no executors"):
-        lockgate.spark.distribute(object())  # type: ignore[arg-type]  # as a session of Connect: without a JVM
+        # As a session of Connect: without a JVM.
+        lockgate.spark.distribute(SimpleNamespace(conf=None, createDataFrame=None))  # type: ignore[arg-type]
