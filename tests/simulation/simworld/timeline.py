@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import json
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from random import Random
@@ -141,7 +142,7 @@ class Announcements(TimelineRequests):
 
     async def _create(self, query: Mapping[str, str]) -> tuple[int, str]:
         answer = await self._network.ask("create", query)
-        return answer.status, answer.why
+        return answer.status, answer.why or json.dumps(answer.value)
 
     async def create(self, marker: Marker) -> None:
         """As ever; and then the judges hear of it."""
