@@ -308,7 +308,7 @@ def receipts_are_ignored() -> Iterator[None]:
     """The driver commits the manifests that it finds, whatever receipts it holds."""
     honest = job_commit.commit_job
 
-    async def commit_job(run: Any, receipts: Any, admit: Any) -> Any:
+    async def commit_job(run: Any, receipts: Any, admit: Any, *, seen: Any) -> Any:
         return await honest(run, None, admit)
 
     with patch.object(commit_once, "commit_job", commit_job):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from lockgate.api.io_loop import IO_LOOP
-from lockgate.api.job_runs import job_run, open_destination
+from lockgate.api.job_runs import check_type, job_run, open_destination
 from lockgate.api.location import Location, absolute
 from lockgate.engine.job.conflicts import list_visible, why_not_a_plain_table
 from lockgate.engine.record.ended_jobs import read_end
@@ -25,7 +25,7 @@ _NO_JOB = JobLayout("no-job")
 def looking_run(url: Location, options: JobOptions | None = None) -> JobRun:
     """A run that looks at a destination on behalf of no job, or ends one that another has set up. What its protocol may
     lose was accepted at the setup, where it is asked for."""
-    chosen = (JobOptions() if options is None else options).replace(accept_unsafe=True)
+    chosen = (JobOptions() if options is None else check_type(options)).replace(accept_unsafe=True)
     return job_run(open_destination(absolute(url), chosen), chosen, _NO_JOB)
 
 

@@ -13,11 +13,11 @@ from lockgate.model.urls import StoreUrl, parse_url
 from lockgate.plugins.registry import PluginRegistry, registry_for
 
 
-def registry_of(options: JobOptions) -> PluginRegistry:
-    """The registry of the plugins that these options choose.
+def check_type(options: JobOptions) -> JobOptions:
+    """What was given as options, which are some.
 
     Raises:
-        OptionError: what is given as options are none.
+        OptionError: they are none.
     """
     if not isinstance(options, JobOptions):
         raise OptionError(
@@ -25,6 +25,16 @@ def registry_of(options: JobOptions) -> PluginRegistry:
             where=repr(options)[:200],
             next_step="JobOptions(name=value, …); Job and lockgate.spark.write take name=value, too",
         )
+    return options
+
+
+def registry_of(options: JobOptions) -> PluginRegistry:
+    """The registry of the plugins that these options choose.
+
+    Raises:
+        OptionError: what is given as options are none.
+    """
+    check_type(options)
     return registry_for(options.plugins_allow, options.plugins_block)
 
 
