@@ -14,7 +14,7 @@ from lockgate.api.job_runs import registry_of
 from lockgate.api.jobs import abort, collect_garbage, commit, jobs, recover, verify
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.run.spool import MemorySpool
-from lockgate.errors import CapabilityMissing, CommitFailed, LockgateError, OptionError, PluginError
+from lockgate.errors import CapabilityMissing, CommitFailed, LockgateError, OptionError, PluginError, UsageError
 from lockgate.model.capabilities import Capability
 from lockgate.model.options import option_table
 from lockgate.plugin import CommitPlan, ManifestProtocol, Protocol, hookimpl
@@ -85,12 +85,15 @@ def _left_in_the_middle(table) -> Job:
 
 
 @pytest.mark.parametrize("undo", [False, True])
-def test_recovery_goes_by_the_protocol_of_the_record_whatever_its_own_options_say(table, told: Told, undo) -> None:
+def test_recovery_goes_by_the_protocol_of_the_record_and_refuses_another_that_is_named(
+    table, told: Told, undo
+) -> None:
     job = _left_in_the_middle(table)
     told.asked.clear()
-    recovery = recover(
-        str(table.root), job.job_id, undo=undo or None, force=True, options=JobOptions(protocol="manifest")
-    )
+    with pytest.raises(UsageError, match="protocol"):
+        recover(str(table.root), job.job_id, undo=undo or None, force=True, options=JobOptions(protocol="manifest"))
+    assert told.asked == []
+    recovery = recover(str(table.root), job.job_id, undo=undo or None, force=True, options=JobOptions())
     assert recovery[job.job_id].outcome == ("undone" if undo else "finished")
     assert ("undo" if undo else "perform") in told.asked
     assert table.read() == ({} if undo else {"p=1/a": b"a", "b": b"b"})
