@@ -85,9 +85,7 @@ def _left_in_the_middle(table) -> Job:
 
 
 @pytest.mark.parametrize("undo", [False, True])
-def test_recovery_goes_by_the_protocol_of_the_record_and_refuses_another_that_is_named(
-    table, told: Told, undo
-) -> None:
+def test_recovery_goes_by_the_protocol_of_the_record_and_refuses_another_that_is_named(table, told: Told, undo) -> None:
     job = _left_in_the_middle(table)
     told.asked.clear()
     with pytest.raises(UsageError, match="protocol"):
