@@ -99,6 +99,8 @@ def test_plan_touches_nothing_and_predicts(table) -> None:
     assert [aside["path"] for aside in found["set_aside"]] == ["p=1/old", "_SUCCESS"]
     assert found["directories_to_make"] == ["p=2"]
     assert found["operations"]["rename files"] == 2
+    measured = run("plan", str(table.root), job.job_id)[2]
+    assert "ms an operation (measured), one after another" in measured
     slow = run_json("plan", str(table.root), job.job_id, "--latency", "200")[1]["seconds"]
     assert slow > run_json("plan", str(table.root), job.job_id, "--latency", "2")[1]["seconds"]
 

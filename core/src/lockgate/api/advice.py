@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 
-from lockgate.api.destination import refuse_file
+from lockgate.api.destination import looking_run, refuse_file
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, registry_of
 from lockgate.api.jobs import DOCTOR_PATIENCE, probed
@@ -109,6 +109,15 @@ async def _why_no_versions(store: Store) -> str:
     if Capability.REPLACE_BY_VERSION not in store.capabilities:
         return "this store keeps no versions that could be brought back"
     return await store.why_no_versions()
+
+
+def latency_at(url: Location, options: JobOptions) -> float:
+    """Seconds that a small request takes at a URL, the median of several. Nothing is written.
+
+    Raises:
+        StoreError: the store cannot be reached.
+    """
+    return IO_LOOP.run(_latency(looking_run(url, options)))
 
 
 async def _latency(run: JobRun) -> float:

@@ -14,9 +14,9 @@ import typer
 
 from lockgate.api import jobs as api
 from lockgate.api.advice import advise as advise_on
+from lockgate.api.advice import latency_at
 from lockgate.api.destination import is_there, looking_run
 from lockgate.api.files import files as files_of
-from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import registry_of
 from lockgate.api.location import absolute
 from lockgate.api.outside import VERSION
@@ -109,7 +109,7 @@ ProtocolName = Annotated[
         "--protocol",
         metavar="NAME",
         help="Whose job it is, where its directories do not say: -o protocol=NAME. v1: Hadoop's FileOutputCommitter; "
-        "hive: Hive's.",
+        "hive: Hive's. Another than the job's own is refused.",
         show_default=False,
     ),
 ]
@@ -246,33 +246,33 @@ def jobs(url: Url, json: Json = False, option: Options = None, verbose: Verbose 
     _answer(json, verbose, option, work)
 
 
-Latency = Annotated[float, typer.Option(help="Milliseconds one store operation takes.", min=0.0)]
+Latency = Annotated[
+    float | None, typer.Option(help="Milliseconds one store operation takes; measured there if not given.", min=0.0)
+]
 Rate = Annotated[float, typer.Option(help="Operations a second that the store allows; 0: no limit.", min=0.0)]
 
 
 def _planned(
-    url: str, job_id: str, options: JobOptions, told: Collection[str], latency: float = 20.0, rate: float = 0.0
+    url: str, job_id: str, options: JobOptions, told: Collection[str], latency: float | None = None, rate: float = 0.0
 ) -> Answer:
     """What `plan`, and `commit --plan`, show."""
     made = api.plan(url, job_id, options, told=told)
     store = looking_run(url, options).store
     operations = predict_operations(made, options, store.capabilities)
     in_flight = at_once(options.requests_in_flight, store.calls_at_once)
-    seconds = predict_seconds(operations, latency=latency / 1000, rate=rate, in_flight=in_flight)
+    each = latency_at(url, options) if latency is None else latency / 1000
+    seconds = predict_seconds(operations, latency=each, rate=rate, in_flight=in_flight)
+    measured = " (measured)" if latency is None else ""
     limit = f", {rate:g} operations a second" if rate else ""
-    basis = f"at {latency:g} ms an operation, {told_at_once(in_flight)}{limit}"
-    one = next((entry for batch in made.batches() for entry in batch), None)
-    to_come = False
-    if one is not None and not (one.upload or made.in_place):
-        to_come = IO_LOOP.run(store.stat_files([one.source])) == [None]
-    return tables.plan_answer(made, operations, seconds, basis, to_come=to_come)
+    basis = f"at {each * 1000:.3g} ms an operation{measured}, {told_at_once(in_flight)}{limit}"
+    return tables.plan_answer(made, operations, seconds, basis)
 
 
 @app.command()
 def plan(
     url: Url,
     job_id: JobId,
-    latency: Latency = 20.0,
+    latency: Latency = None,
     rate: Rate = 0.0,
     protocol: ProtocolName = None,
     json: Json = False,
@@ -510,11 +510,8 @@ def advise(
         typer.Option(help="The job's conflict policy: -o conflict=POLICY.", metavar="POLICY", show_default=False),
     ] = None,
     replaced: Annotated[int, typer.Option(help="Files that are there, and that this policy replaces.", min=0)] = 0,
-    latency: Annotated[
-        float | None,
-        typer.Option(help="Milliseconds one store operation takes; measured there if not given.", min=0.0),
-    ] = None,
-    rate: Annotated[float, typer.Option(help="Operations a second that the store allows; 0: no limit.", min=0.0)] = 0.0,
+    latency: Latency = None,
+    rate: Rate = 0.0,
     json: Json = False,
     option: Options = None,
     verbose: Verbose = False,

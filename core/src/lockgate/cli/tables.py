@@ -12,6 +12,7 @@ from typing import Any
 from lockgate.api.show import Shown
 from lockgate.api.unfinished import next_step, told
 from lockgate.cli.terminal import DONE, LISTED_AT_ONCE, PROBLEM, Answer, Listing, Rows
+from lockgate.engine.inspection.advise import duration
 from lockgate.engine.inspection.list_files import TableFiles
 from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobState, JobStatus
 from lockgate.engine.inspection.probe_store import VERDICT_MEANING, Probe
@@ -315,10 +316,8 @@ def shown_answer(shown: Shown, url: str, unfinished: Sequence[JobState] = ()) ->
     return manifest_answer(shown, url)
 
 
-def plan_answer(
-    plan: CommitPlan, operations: Sequence[Operations], seconds: float, basis: str, *, to_come: bool = False
-) -> Answer:
-    """`lockgate plan`; `to_come`: the sources are not there before the commit has moved directories there."""
+def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: float, basis: str) -> Answer:
+    """`lockgate plan`."""
 
     def entries() -> Iterator[Entry]:
         return (entry for batch in plan.batches(LISTED_AT_ONCE) for entry in batch)
@@ -377,8 +376,8 @@ def plan_answer(
             if aside.path != SUCCESS
         )
         tables.insert(-1, Rows("Files to replace", ("file", "length", "by"), list(islice(asides, LISTED_MAX))))
-    sentences = [f"At least {seconds:.2f} s {basis}. Nothing was touched."]
-    if to_come and moves:
+    sentences = [f"At least {duration(seconds)} {basis}. Nothing was touched."]
+    if plan.adopted_directories and moves:
         sentences.append("The sources are not there yet: the commit first moves the tasks' directories to these names.")
     return Answer(document, tables, sentences)
 

@@ -34,7 +34,6 @@ _REFUSED: Mapping[int, type[LockgateError]] = {
     410: FileMissing,
 }
 
-
 _ANSWERS = frozenset({"true", "false"})
 """It was made, or was there. Whatever else a service answers, that has come to listen there since, is no marker."""
 

@@ -103,9 +103,11 @@ async def keep_what_was_never_adopted(run: JobRun, plan: CommitPlan) -> None:
     adopted = await run.store.stat_files(ends)  # after the sources: from there they come
     never = {end for end, source, there in zip(ends, sources, adopted, strict=True) if source is None and there is None}
     await run.store.make_directories([layout.unmoved], within=layout.job_directory)
-    for number, entry in enumerate(entry for batch in plan.batches() for entry in batch):
-        if entry.source[: -len(entry.target) - 1] in never:
-            await run.store.write_file(layout.unmoved_file(number), b"")
+    start = 0
+    for batch in plan.batches(1_000):
+        theirs = [n for n, entry in enumerate(batch, start) if entry.source[: -len(entry.target) - 1] in never]
+        await together(run.store.write_file(layout.unmoved_file(number), b"") for number in theirs)
+        start += len(batch)
     await run.store.write_file(looked, b"")
 
 
