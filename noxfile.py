@@ -197,11 +197,11 @@ def tests(session: nox.Session) -> None:
     stores = _longest_first("plugins/*/tests", "contrib/*/tests", "core/tests")
     others = [path for path in _longest_first("tests") if not path.startswith("tests/simulation/")]
     parts = [
-        # More workers than cores: tests of faults, and those of Spark, wait often.
-        partial(_pytest, session, *stores, workers=4),
+        # More workers than cores: tests of faults, and those of Spark, wait most of their time.
+        partial(_pytest, session, *stores, workers=8),
         # No servers here, and mutants of very different lengths in one file.
         partial(_pytest, session, "tests/simulation", workers=2, share="worksteal"),
-        partial(_pytest, session, *others, workers=3),
+        partial(_pytest, session, *others, workers=5),
     ]
     failed = 0
     for part in parts:
@@ -221,10 +221,10 @@ def spark_versions(session: nox.Session, pyspark: str) -> None:
     """A few writes with each older PySpark that is supported, and Spark's own writers with the oldest; all other tests
     run with the newest."""
     native = ("-e", "plugins/lockgate-spark-native")
-    tools = ("pyarrow>=18", "pytest>=8.4", "pytest-timeout>=2.3")
+    tools = ("pyarrow>=18", "pytest>=8.4", "pytest-timeout>=2.3", "pytest-xdist>=3.6")
     session.install("-q", "-e", "core", *native, f"pyspark=={pyspark}.*", *tools)
     own_writers = ["tests/spark/test_spark_native.py"] if pyspark == PYSPARKS[0] else []
-    _pytest(session, "tests/spark/test_spark_smoke.py", *own_writers)
+    _pytest(session, "tests/spark/test_spark_smoke.py", *own_writers, workers=1 + len(own_writers))
 
 
 @nox.session

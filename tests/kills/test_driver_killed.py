@@ -15,16 +15,17 @@ from lockgate.model.layout import is_aside
 def test_resumable_after_sigkill_at_random_moments(destination: Destination, chance: random.Random, kills: int) -> None:
     old = destination.table("v0")
     seconds = commit_seconds(destination, old)
+    first_undone = chance.randrange(2)
     outcomes: dict[str, int] = {}
     for number in range(kills):
         policy, order = chance.choice(["replace", "replace-partitions"]), chance.choice(["old-first", "new-first"])
         new = destination.table(f"v{number + 1}")
         driver = destination.driver(new, slow=0.004, conflict=policy, replace_order=order)
         driver.wait_until_committing()
-        time.sleep(chance.uniform(0, seconds))
+        time.sleep(seconds * (number + chance.random()) / kills)
         driver.process.send_signal(signal.SIGKILL)
         driver.end()
-        undo = chance.random() < 0.5
+        undo = (number + first_undone) % 2 == 0
         story = f"kill {number}, {policy}, {order}, undo={undo}"
         found = destination.recover(driver.job_id, undo=undo)
         outcomes[found] = outcomes.get(found, 0) + 1

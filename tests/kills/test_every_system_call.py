@@ -18,7 +18,7 @@ from forked_drivers import ForkedDrivers
 from kill_cases import KINDS, JobKind
 from kill_moments import JOB, Moment, Tree, World
 
-SAMPLE = 8
+SAMPLE = 5
 """Kills of a kind of job here; the long session makes every one of them."""
 
 REFUSALS = ("DestinationConflict", "CommitFailed")

@@ -9,8 +9,8 @@ from explore import describe, explore, first_seed
 from simworld.history import render
 from simworld.world import play
 
-QUICK_SEEDS = 3_000
-HISTORIES = int(os.environ.get("TEST_SIMULATION_HISTORIES", "4000"))
+QUICK_SEEDS = 2_000
+HISTORIES = int(os.environ.get("TEST_SIMULATION_HISTORIES", "2000"))
 WORKERS = int(os.environ.get("TEST_SIMULATION_WORKERS", "2"))
 SEED = os.environ.get("TEST_SIMULATION_SEED", "2026")
 

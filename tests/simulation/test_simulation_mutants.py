@@ -17,7 +17,7 @@ from simworld.features import Feature
 from simworld.history import render
 from simworld.world import play
 
-HONEST_MAX = 100
+HONEST_MAX = 50
 """So many of a mutant's last histories are played with the engine as it is; other tests play thousands."""
 
 

@@ -45,19 +45,20 @@ def _named(scenario: Scenario) -> str:
 
 
 SMALL_JOBS = list(small_jobs())
-SECOND_MOMENTS_MAX = 1
-"""Pairs of moments are many: for each moment of a driver so many of a recoverer; all of them in `nox -s long`."""
+FIRST_MOMENTS_SHARE, SECOND_MOMENTS_MAX = 0.3, 1
+"""Pairs of moments are many: this share of a driver's, and for each so many of a recoverer's; all of them in
+`nox -s long`."""
 PAIRS_QUICK = [small_job("tree", "replace-partitions", undo=undo) for undo in (False, True)]
 
 
 @pytest.fixture
 def sample() -> Sample:
-    """Which moments of a recoverer are played for each of a driver. The seed is printed; TEST_SEED repeats it."""
+    """Which moments of two actors are played. The seed is printed; TEST_SEED repeats it."""
     if os.environ.get("TEST_EVERY_PAIR"):
         return all_of_them
     seed = int(os.environ.get("TEST_SEED", time.time_ns() % 10**6))
     print(f"TEST_SEED={seed}")
-    return some_of_them(random.Random(seed), SECOND_MOMENTS_MAX)
+    return some_of_them(random.Random(seed), share=FIRST_MOMENTS_SHARE, most=SECOND_MOMENTS_MAX)
 
 
 @pytest.mark.parametrize("scenario", SMALL_JOBS, ids=_named)
@@ -67,7 +68,7 @@ def test_resumable_and_undoable_from_every_crash_point_of_a_driver(scenario: Sce
 
 @pytest.mark.parametrize("scenario", PAIRS_QUICK, ids=_named)
 def test_resumable_and_undoable_from_crash_points_of_driver_and_recoverer(scenario: Scenario, sample: Sample) -> None:
-    assert _all_hold(every_pair_of_crashes(scenario, sample)) > 80
+    assert _all_hold(every_pair_of_crashes(scenario, sample)) > 10
 
 
 @pytest.mark.slow
@@ -76,7 +77,7 @@ def test_resumable_and_undoable_from_crash_points_of_driver_and_recoverer(scenar
 def test_resumable_and_undoable_from_pairs_of_crash_points_of_driver_and_recoverer(
     scenario: Scenario, sample: Sample
 ) -> None:
-    assert _all_hold(every_pair_of_crashes(scenario, sample)) > 50
+    assert _all_hold(every_pair_of_crashes(scenario, sample)) > 10
 
 
 @pytest.mark.parametrize("scenario", SMALL_JOBS, ids=_named)
@@ -97,7 +98,7 @@ def test_continuity_when_a_driver_and_an_attempt_sleep_until_their_job_is_long_o
 @pytest.mark.parametrize("scenario", SMALL_JOBS, ids=_named)
 def test_continuity_when_a_recoverer_sleeps_until_its_job_is_long_over(scenario: Scenario, sample: Sample) -> None:
     scenario = and_then_another(scenario, undo=scenario.settle_undoes)
-    assert _all_hold(every_sleeping_recoverer(scenario, sample)) > 20
+    assert _all_hold(every_sleeping_recoverer(scenario, sample)) > 5
 
 
 @pytest.mark.parametrize("store", EVERY_STORE)

@@ -97,18 +97,32 @@ def crash_points(items: list[int]) -> Iterator[tuple[int, Fault]]:
 
 
 Moments = list[tuple[int, Fault]]
-Sample = Callable[[Moments], Moments]
-"""Which of a second actor's moments are played, for each moment of the first."""
+Choice = Callable[[Moments], Moments]
 
 
-def all_of_them(moments: Moments) -> Moments:
-    """Every moment."""
+@dataclass(frozen=True)
+class Sample:
+    """Which moments of two actors are played: of the first, and for each of those, of the second."""
+
+    of_the_first: Choice
+    of_the_second: Choice
+
+
+def _all(moments: Moments) -> Moments:
     return moments
 
 
-def some_of_them(chance: Random, most: int) -> Sample:
-    """At most so many, others for each moment of the first actor."""
-    return lambda moments: chance.sample(moments, min(most, len(moments)))
+all_of_them = Sample(_all, _all)
+"""Every moment of both."""
+
+
+def some_of_them(chance: Random, *, share: float, most: int) -> Sample:
+    """Of the first actor such a share and the last; of the second at most so many, others for each of the first."""
+
+    def of_the_first(moments: Moments) -> Moments:
+        return [moment for moment in moments[:-1] if chance.random() < share] + moments[-1:]
+
+    return Sample(of_the_first, lambda moments: chance.sample(moments, min(most, len(moments))))
 
 
 def every_crash(scenario: Scenario) -> Iterator[History]:
@@ -120,16 +134,16 @@ def every_crash(scenario: Scenario) -> Iterator[History]:
 
 
 def every_pair_of_crashes(scenario: Scenario, sample: Sample = all_of_them) -> Iterator[History]:
-    """The driver dies at each of its crash points, and for each, a recoverer at each of its own, or at a sample of
+    """The driver dies at each of its crash points, and for each, a recoverer at each of its own, or both at a sample of
     them; then an operator comes."""
     errand = "undo" if scenario.settle_undoes else "recover"
     scenario = replace(scenario, visitors=(Visitor(errand, 0, RECOVERER_COMES),))
     recorder = Recorder()
     World(0, scenario, recorder).play()
-    for number, fault in crash_points(recorder.seen[DRIVER]):
+    for number, fault in sample.of_the_first(list(crash_points(recorder.seen[DRIVER]))):
         first = Recorder({(DRIVER, number): fault})
         yield World(0, scenario, first).play()
-        for second, other in sample(list(crash_points(first.seen.get(RECOVERER, [])))):
+        for second, other in sample.of_the_second(list(crash_points(first.seen.get(RECOVERER, [])))):
             yield World(0, scenario, PlannedFaults({(DRIVER, number): fault, (RECOVERER, second): other})).play()
 
 
@@ -193,14 +207,14 @@ def every_sleeping_driver(scenario: Scenario, *, late_attempt: bool = False) -> 
 
 
 def every_sleeping_recoverer(scenario: Scenario, sample: Sample = all_of_them) -> Iterator[History]:
-    """The driver dies at each of its operations; the first recoverer falls asleep at each of its own, or at a sample of
-    them, a second ends the job, another job follows, and then the first wakes up and goes on."""
+    """The driver dies at each of its operations; the first recoverer falls asleep at each of its own, or both at a
+    sample of them; a second ends the job, another job follows, and then the first wakes up and goes on."""
     recorder = Recorder()
     World(0, scenario, recorder).play()
-    for number, fault in crash_points(recorder.seen[DRIVER]):
+    for number, fault in sample.of_the_first(list(crash_points(recorder.seen[DRIVER]))):
         first = Recorder({(DRIVER, number): fault})
         World(0, scenario, first).play()
-        for second, other in sample(list(sleeping_points(first.seen.get(RECOVERER, [])))):
+        for second, other in sample.of_the_second(list(sleeping_points(first.seen.get(RECOVERER, [])))):
             yield World(0, scenario, PlannedFaults({(DRIVER, number): fault, (RECOVERER, second): other})).play()
 
 

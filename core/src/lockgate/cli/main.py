@@ -519,7 +519,7 @@ def advise(
     """Say which protocols are safe there, what each would cost, and which to take.
 
     The store is tried out, as by doctor; a protocol that asks for accept_unsafe is listed and never advised.
-    Of each it is told which conflict policies it refuses."""
+    Of each it is told which conflict policies it refuses; all are told, whatever protocol an option names."""
 
     if conflict is not None:
         option = [*(option or ()), f"conflict={conflict}"]
