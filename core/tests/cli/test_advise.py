@@ -7,7 +7,7 @@ import pytest
 from command_line import run, run_json
 from lockgate.errors import UsageError
 from lockgate.model.options import JobOptions
-from lockgate.model.prediction import predict_operations
+from lockgate.model.prediction import Work, operations_of_renames, predict_operations, predict_seconds
 from lockgate.plugin import Attributes, Capability, Protocol
 from lockgate.plugins.registry import registry_for
 
@@ -51,13 +51,13 @@ def test_a_long_job_commit_is_told_in_minutes_and_hours(tmp_path) -> None:
 
 
 def test_an_unsafe_protocol_is_listed_with_what_it_may_lose_and_never_taken(tmp_path) -> None:
-    _, found = run_json("advise", str(tmp_path), "-o", "accept_unsafe=true")
+    _, found = run_json("advise", str(tmp_path), "--directories", "2000", "-o", "accept_unsafe=true")
     unsafe = [each for each in found["protocols"] if each["verdict"] == "unsafe"]
     assert unsafe
     for each in unsafe:
         assert each["why"] == registry_for((), ()).protocol(each["protocol"]).unsafe
         assert each["protocol"] != found["take"]
-    # Whatever it would cost: one that moves its files in its tasks has the quicker job commit.
+    # Whatever it would cost: one whose tasks make the directories has the quicker job commit.
     assert min(each["job_seconds"] for each in unsafe) <= by_name(found)[found["take"]]["job_seconds"]
 
 
@@ -261,3 +261,17 @@ def test_a_scheme_that_nobody_serves_is_told_as_everywhere() -> None:
     status, _, err = run("advise", "nowhere://bucket/events")
     assert status == 2
     assert "no plugin serves nowhere:// URLs" in err
+
+
+def test_what_a_bulk_rename_saves_is_requests_and_not_the_rate_that_a_store_allows() -> None:
+    """Cloud Storage counts a batch as the calls in it: a million renames at 1,000 a second were said to take a second.
+    And what is renamed is not deleted again: its cleanup was said to take a deletion a file, one by one."""
+    cloud = frozenset({Capability.BULK_RENAME, Capability.BULK_DELETE})
+    work = Work(tasks=200, files=1_000_000)
+    rows = operations_of_renames(work, JobOptions(), cloud)
+    counted = {row.kind: row.count for row in rows}
+    assert (counted["rename files"], counted["clean up"]) == (10_000, 1)
+    assert predict_seconds(rows, latency=0.001, rate=1_000, in_flight=64) > 1_000
+    assert predict_seconds(rows, latency=0.02, rate=0, in_flight=64) < 10
+    plainly = {row.kind: row.count for row in operations_of_renames(work, JobOptions(), frozenset())}
+    assert (plainly["rename files"], plainly["clean up"]) == (1_000_000, 400)

@@ -20,12 +20,15 @@ from lockgate.errors import (
     CommitFenced,
     CommitRefused,
     JobNotFound,
+    ManifestInvalid,
     OptionError,
+    OutcomeUnknown,
     PathError,
     ReceiptUnmatched,
     UsageError,
 )
 from lockgate.model.capabilities import Capability
+from lockgate.model.names import ABFS
 from lockgate.model.phases import Phase
 from lockgate.protocols.v2.visible import keep_unmoved, take_out
 from lockgate.stores import local
@@ -433,3 +436,51 @@ def test_what_a_v2_process_that_is_killed_while_it_deletes_leaves_aside_is_gone_
     assert not (tmp_path / "_temporary").exists()
     assert not (tmp_path / "_lockgate").exists()
     assert seen(tmp_path) == {}
+
+
+def put_in_place_by_hadoop(root: Path) -> tuple[Job, list[Receipt]]:
+    """A job of v1 at work, while another program puts one of its two tasks in place and deletes `_temporary`."""
+    (root / "old").write_bytes(b"old")
+    job = a_job(root, "v1", job_id="x")
+    receipts = [done(job, {"p=1/a": b"1"}, 0), done(job, {"p=1/b": b"2"}, 1)]
+    (root / "p=1").mkdir()
+    (task,) = (root / "_temporary/0").glob("task_*_000000")
+    (task / "p=1/a").rename(root / "p=1/a")
+    shutil.rmtree(root / "_temporary")
+    return job, receipts
+
+
+@pytest.mark.parametrize("ends", ["driver", "somebody"])
+def test_an_abort_of_v1_tells_what_another_programs_job_commit_has_put_in_place(tmp_path: Path, ends: str) -> None:
+    """Hadoop's job commit takes what the tasks of all jobs in `_temporary/0` have committed, and then deletes it: an
+    abort said that all was well, and who ran the job again had its rows twice."""
+    job, _ = put_in_place_by_hadoop(tmp_path)
+    with pytest.raises(OutcomeUnknown, match=r"1 of its files are in place: another program's job commit") as told:
+        job.abort() if ends == "driver" else abort(tmp_path, "x", force=True)
+    assert "p=1/a" in str(told.value)
+    assert not (tmp_path / "_lockgate/jobs").exists()
+    assert seen(tmp_path) == {"old": b"old", "p=1/a": b"1"}
+
+
+def test_a_commit_of_v1_tells_what_another_programs_job_commit_has_put_in_place(tmp_path: Path) -> None:
+    """It said that nothing was moved, and to run the job again."""
+    job, receipts = put_in_place_by_hadoop(tmp_path)
+    with pytest.raises(ManifestInvalid, match="another program's job commit has put 1 files of the job in place"):
+        job.commit(receipts)
+    with pytest.raises(OutcomeUnknown, match=r"recover .* x --undo takes them out"):
+        job.abort()
+    recover(tmp_path, "x", undo=True, force=True)
+    assert seen(tmp_path) == {"old": b"old"}
+
+
+@pytest.mark.parametrize("name", ["p=1/a\\b", "p=1/ends."])
+def test_v2_moves_no_file_to_a_name_that_the_store_would_change(tmp_path: Path, monkeypatch, name: str) -> None:
+    """It asked nobody: on Azure a file went elsewhere than its manifest says, and the job was committed."""
+    monkeypatch.setattr(LocalStore, "name_rules", ABFS)
+    job = a_job(tmp_path, "v2")
+    good = done(job, {"p=1/good": b"1"}, 0)
+    with pytest.raises(ManifestInvalid, match="names that this store does not take"):
+        done(job, {"p=1/fine": b"2", name: b"3"}, 1)
+    assert seen(tmp_path) == {"p=1/good": b"1"}
+    job.commit([good, done(job, {"p=1/fine": b"2"}, 1, 1)])
+    assert seen(tmp_path) == {"p=1/good": b"1", "p=1/fine": b"2"}

@@ -11,7 +11,9 @@ from lockgate.model.options import JobOptions
 from lockgate.model.plan import CommitPlan
 
 BULK = 1000
-"""Files in one bulk request, where a store has them."""
+"""Files in one bulk deletion, where a store has them."""
+BULK_RENAMES = 100
+"""Files in one bulk rename, where a store has them: what Cloud Storage takes."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class Operations:
     kind: str
     count: int
     in_series: bool = False
+    calls: int = 0
+    """What they count as where the store limits a rate, if more than themselves: a bulk rename counts as its files."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +70,19 @@ def predict_operations(
 def operations_of_renames(work: Work, options: JobOptions, capabilities: AbstractSet[Capability]) -> list[Operations]:
     """Those of a job commit that renames its files."""
     real = Capability.REAL_DIRECTORIES in capabilities
-    bulk = BULK if Capability.BULK_RENAME in capabilities else 1
-    deletes = 1 if Capability.CONSTANT_TIME_DIRECTORY_DELETE in capabilities else work.files + 2 * work.tasks
+    bulk = BULK_RENAMES if Capability.BULK_RENAME in capabilities else 1
+    # What was staged is renamed away by then: manifests and what is beside them is left.
+    deletes = math.ceil(2 * work.tasks / (BULK if Capability.BULK_DELETE in capabilities else 1))
+    if Capability.CONSTANT_TIME_DIRECTORY_DELETE in capabilities:
+        deletes = 1
     rows = [
         Operations("read manifests", work.tasks),
         Operations("rename directories of tasks", work.adopted_directories),
         Operations("probe directories", work.directories if real else 0),
         Operations("make directories", work.missing_directories if real else 0),
         Operations("set directories aside", work.replaced_directories),
-        Operations("set files aside", math.ceil(work.replaced / bulk)),
-        Operations("rename files", math.ceil(work.files / bulk)),
+        Operations("set files aside", math.ceil(work.replaced / bulk), calls=work.replaced),
+        Operations("rename files", math.ceil(work.files / bulk), calls=work.files),
         Operations("check files", work.files if options.validate_output else 0),
         Operations("write commit record", 5, in_series=True),
         Operations("write and publish the summary", 2 if options.mark_success else 0, in_series=True),
@@ -137,5 +144,5 @@ def predict_seconds(operations: list[Operations], *, latency: float, rate: float
     total = 0.0
     for row in operations:
         each = latency if row.in_series else latency / in_flight
-        total += max(row.count * each, row.count / rate if rate else 0.0, latency)
+        total += max(row.count * each, max(row.count, row.calls) / rate if rate else 0.0, latency)
     return total

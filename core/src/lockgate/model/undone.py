@@ -11,23 +11,30 @@ class Undone:
     """What an undoing could not make as it was: `missing` are files that the job was to replace and that somebody else
     has deleted; `left` are paths where the job had put a file, and which hold another now, or that file changed,
     or a file that cannot be proved to be the job's. `doubt`: why nobody can tell whether the job had committed; then
-    all of its files are left."""
+    all of its files are left. `by_another`: files of the job that another program's job commit has put in place."""
 
     missing: Sequence[str] = ()
     left: Sequence[str] = ()
     doubt: str = ""
+    by_another: Sequence[str] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.missing or self.left)
+        return bool(self.missing or self.left or self.by_another)
 
     def __add__(self, other: Undone) -> Undone:
-        return Undone([*self.missing, *other.missing], [*self.left, *other.left], self.doubt or other.doubt)
+        return Undone(
+            [*self.missing, *other.missing],
+            [*self.left, *other.left],
+            self.doubt or other.doubt,
+            [*self.by_another, *other.by_another],
+        )
 
     def __str__(self) -> str:
         """What is to be said after "the destination was restored"; nothing where all is as it was."""
         told = [
             (self.missing, "to be replaced, which somebody else has deleted"),
             (self.left, "put there by the job, which somebody may have changed since and which stay"),
+            (self.by_another, "of the job that another program's job commit has put there and which stay"),
         ]
         parts = [f"{_files(len(paths))} {what} ({_some(paths)})" for paths, what in told if paths]
         return ", but for " + " and ".join(parts) if parts else ""

@@ -26,7 +26,8 @@ async def abort_job(run: JobRun) -> None:
     Raises:
         CommitFenced: its job commit is under way, or was left for recovery; the error names the command.
         OutcomeUnknown: its commit record is lost, or its newest versions, and what it replaces is still set aside, or
-            some of its files are in place, and nobody can tell whether it has committed.
+            some of its files are in place, and nobody can tell whether it has committed; or another program's job
+            commit has put files of it in place.
     """
     with run.stage("abort_job"):
         record, newest_attempt = await look_at_job(run)
@@ -50,8 +51,11 @@ async def abort_job(run: JobRun) -> None:
             except JobNotFound:
                 return
             undone = await run.protocol.discard(run, claimed) + await undo_parts(run, claimed)
-            await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
+            await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=[*undone.left, *undone.by_another])
             tell_undone(run, undone)
+            if undone.by_another:
+                await clean_up(run)
+                raise _put_by_another(run, undone)
             if undone.doubt:
                 await clean_up(run)
                 raise _may_have_committed(run, undone)
@@ -69,6 +73,16 @@ def _may_have_committed(run: JobRun, undone: Undone) -> OutcomeUnknown:
         f"are in place, and {undone.doubt}, so that it may have committed: {len(undone.left)} were left",
         where="\n".join(run.url(path) for path in undone.left[:5]),
         next_step="what else the job had left is deleted; if its output is not wanted, delete these files by hand",
+    )
+
+
+def _put_by_another(run: JobRun, undone: Undone) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"job {run.layout.job_id} is aborted, but {len(undone.by_another)} of its files are in place: another "
+        "program's job commit has put them there with its own",
+        where="\n".join(run.url(path) for path in undone.by_another[:5]),
+        next_step="what else the job had left is deleted. If that commit was to be this job's, too, its output is "
+        "there; else delete these files by hand before the job is run again, which would write them once more",
     )
 
 

@@ -12,7 +12,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import OptionError
+from lockgate.model.errors import ManifestInvalid, OptionError
 from lockgate.model.file_output import job_part
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import OURS, JobLayout, TaskAttempt, found_directory, found_layout, parse_attempt_directory
@@ -26,6 +26,7 @@ from lockgate.protocols.manifest import staging
 from lockgate.protocols.manifest.inspect_staged import refuse_unless_staged, with_old_summary_set_aside
 from lockgate.protocols.v1 import load, task_commit
 from lockgate.protocols.v1.adopt import adopt, keep_what_was_never_adopted, refuse_if_changed, waiting, where_it_is
+from lockgate.protocols.v1.put_by_another import put_by_another, refuse_what_another_has_put
 
 
 class V1Protocol(FileOutputProtocol):
@@ -111,7 +112,11 @@ class V1Protocol(FileOutputProtocol):
     async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
         """As `manifest`, with each task's files where they are yet."""
         ends = await waiting(run, plan.pins)
-        await refuse_unless_staged(run, plan, lambda entry: where_it_is(entry, ends))
+        try:
+            await refuse_unless_staged(run, plan, lambda entry: where_it_is(entry, ends))
+        except ManifestInvalid as error:
+            await refuse_what_another_has_put(run, error)
+            raise
         met = await with_old_summary_set_aside(run, await meet_directories(run, await resolve(run, plan, whole=True)))
         return dataclasses.replace(met, adopted_directories=len(ends))
 
@@ -134,9 +139,10 @@ class V1Protocol(FileOutputProtocol):
         return await super().undo(run, plan, record)
 
     async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
-        """The directories below `_temporary` too."""
+        """The directories below `_temporary` too. What another program's job commit has put in place stays."""
+        by_another = await put_by_another(run)
         await job_directories.delete_of_job(run)
-        return await super().discard(run, record)
+        return await super().discard(run, record) + Undone(by_another=by_another)
 
     async def release(self, run: JobRun) -> None:
         """The job's directories below `_temporary`, and nobody else's."""

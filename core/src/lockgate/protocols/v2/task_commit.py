@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, owner_of
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.manifests.saved_manifests import Saved
@@ -57,6 +58,7 @@ async def commit_task(
         CommitFenced: the job is being committed.
         CommitFailed: it could not be done, or another attempt has committed, or was interrupted. What this one has
             moved was taken out again, unless that failed too, which the text says.
+        ManifestInvalid: a file has a name that this store does not take; nothing has moved.
     """
     with run.stage("commit_task"):
         layout, working = run.layout, places_of(run).task_attempt(attempt.task_attempt_id)
@@ -85,6 +87,7 @@ async def commit_task(
             [Entry(f"{nowhere}/{path}", path, status.length, status.identity) for path, status in files.items()],
             counters=counters,
         )
+        refuse_names(run, manifest.files)
         content = encode_manifest(manifest, run.below)
         intent = layout.manifest_temporary(attempt.task_attempt_id)
         try:

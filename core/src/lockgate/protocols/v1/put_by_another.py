@@ -1,0 +1,52 @@
+"""Files of a job that has not committed, and that are in place all the same.
+
+Hadoop's job commit takes what the tasks of every job in `_temporary` have committed (SPARK-24238). So another job's end
+publishes ours, and whoever aborts ours, and runs it again, has its rows twice. They are told of, and not taken out: who
+holds no record that says `moving` has moved nothing, and takes nothing back.
+"""
+
+from __future__ import annotations
+
+from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import ManifestInvalid
+
+BATCH = 1_000
+
+
+async def put_by_another(run: JobRun) -> list[str]:
+    """The targets of what the job's task attempts have saved at which files of their identity stand.
+
+    Raises:
+        StoreError: the store does not answer.
+    """
+    try:
+        known = await saved(run)
+    except ManifestInvalid:  # an abort deletes it whatever it holds
+        return []
+    entries = [entry for each in known for entry in each.manifest.files if entry.identity]
+    found: set[str] = set()
+    for start in range(0, len(entries), BATCH):
+        some = entries[start : start + BATCH]
+        there = await run.store.stat_files([entry.target for entry in some])
+        found |= {
+            entry.target
+            for entry, status in zip(some, there, strict=True)
+            if status is not None and run.store.same_identity(entry.identity, status.identity)
+        }
+    return sorted(found)
+
+
+async def refuse_what_another_has_put(run: JobRun, error: ManifestInvalid) -> None:
+    """Staged files are gone, as `error` says: say so where another program has put them in place, since whoever runs
+    the job again would write them once more.
+
+    Raises:
+        ManifestInvalid: it has.
+    """
+    if there := await put_by_another(run):
+        raise ManifestInvalid(
+            f"{error.what}: another program's job commit has put {len(there)} files of the job in place with its own",
+            where="\n".join(run.url(path) for path in there[:5]),
+            next_step="this job has moved nothing; abort it, which says how they are taken out, and then run it again",
+        ) from error
