@@ -249,7 +249,7 @@ def test_direct_leaves_what_an_attempt_wrote_that_died_before_it_saved_anything(
     assert seen(tmp_path) == {"a": b"1", "dead": b"0"}
     found = lockgate.files(tmp_path)
     assert {file.path: file.listed for file in found.files} == {"a": True, "dead": False}
-    assert any("1 files are in no list" in doubt for doubt in found.doubts)
+    assert any("1 file is in no list" in doubt for doubt in found.doubts)
 
 
 def test_direct_shows_what_an_attempt_writes_and_what_a_zombie_adds_after_its_job(tmp_path: Path) -> None:

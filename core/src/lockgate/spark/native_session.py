@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMMIT_PROTOCOL_SETTING = "spark.sql.sources.commitProtocolClass"
+COMMIT_PROTOCOL = "lockgate.spark.LockgateCommitProtocol"
 PYTHON_SETTING = "spark.lockgate.python"
 JARS_SETTING = "spark.jars"
 SHARED_LOADERS = ("org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader")
@@ -66,7 +67,9 @@ def enable(spark: SparkSession) -> None:
         raise UsageError(
             "a session of Spark Connect is not turned on by its client: the jar, and a Python with lockgate, belong to "
             "the server",
-            next_step="start the server with the --jars and --conf of docs/spark-native.md",
+            next_step="start the server with the --jars and --conf of docs/spark-native.md; if it was, its sessions are "
+            "on from their beginning, and again after a disable by "
+            f"spark.conf.set('{COMMIT_PROTOCOL_SETTING}', '{COMMIT_PROTOCOL}')",
         )
     jar, protocol = _native()
     _show_to_every_thread(spark._jvm, jar)

@@ -285,7 +285,10 @@ def duration(seconds: float) -> str:
         return f"{seconds / 3600:.1f} h"
     if seconds >= 120:
         return f"{seconds / 60:.1f} min"
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.2g} ms"
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    milliseconds = seconds * 1000
+    return f"{milliseconds:.0f} ms" if milliseconds >= 10 else f"{milliseconds:.2g} ms"
 
 
 def _no_reason(choices: Sequence[Choice], broken: Collection[str], options: JobOptions) -> str:

@@ -135,8 +135,8 @@ def _of_unlisted(files: Iterable[TableFile], open_jobs: Sequence[JobState]) -> l
     if not unlisted:
         return []
     told = [
-        f"{len(unlisted)} files are in no list of a committed job, or were changed since: they may be an earlier "
-        "job's, whose list went with its `_SUCCESS`, or another program's"
+        f"{_files_are(len(unlisted))} in no list of a committed job, or changed since: this may be an earlier job's, "
+        "whose list went with its `_SUCCESS`, or another program's"
     ]
     if open_jobs:
         told.append(
@@ -146,3 +146,7 @@ def _of_unlisted(files: Iterable[TableFile], open_jobs: Sequence[JobState]) -> l
     if foreign := sum(MARK in path for path in unlisted):
         told.append(f"{foreign} of them have names of Stocator's own attempts, of which some may have failed")
     return told
+
+
+def _files_are(count: int) -> str:
+    return "1 file is" if count == 1 else f"{count:,} files are"
