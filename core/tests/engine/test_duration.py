@@ -1,7 +1,6 @@
 """How seconds are told to people."""
 
 import pytest
-
 from lockgate.engine.inspection.advise import duration
 
 

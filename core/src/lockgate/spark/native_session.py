@@ -67,8 +67,8 @@ def enable(spark: SparkSession) -> None:
         raise UsageError(
             "a session of Spark Connect is not turned on by its client: the jar, and a Python with lockgate, belong to "
             "the server",
-            next_step="start the server with the --jars and --conf of docs/spark-native.md; if it was, its sessions are "
-            "on from their beginning, and again after a disable by "
+            next_step="start the server with the --jars and --conf of docs/spark-native.md; if it was, its sessions "
+            "are on from their beginning, and again after a disable by "
             f"spark.conf.set('{COMMIT_PROTOCOL_SETTING}', '{COMMIT_PROTOCOL}')",
         )
     jar, protocol = _native()

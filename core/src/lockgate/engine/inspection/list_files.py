@@ -134,19 +134,22 @@ def _of_unlisted(files: Iterable[TableFile], open_jobs: Sequence[JobState]) -> l
     unlisted = [file.path for file in files if not file.listed]
     if not unlisted:
         return []
+    in_no_list = _counted(len(unlisted), "file is", "files are")
     told = [
-        f"{_files_are(len(unlisted))} in no list of a committed job, or changed since: this may be an earlier job's, "
-        "whose list went with its `_SUCCESS`, or another program's"
+        f"{in_no_list} in no list of a committed job, or changed since: this may be an earlier job's, whose list went "
+        "with its `_SUCCESS`, or another program's"
     ]
     if open_jobs:
+        open_ones = _counted(len(open_jobs), "job has", "jobs have")
         told.append(
-            f"{len(open_jobs)} jobs have not come to their end: what a task attempt of `direct` has written before it "
-            "saved its manifest cannot be told from these"
+            f"{open_ones} not come to an end: what a task attempt of `direct` has written before it saved its manifest "
+            "cannot be told from these"
         )
     if foreign := sum(MARK in path for path in unlisted):
-        told.append(f"{foreign} of them have names of Stocator's own attempts, of which some may have failed")
+        of_stocator = _counted(foreign, "of them has a name", "of them have names")
+        told.append(f"{of_stocator} of Stocator's own attempts, of which some may have failed")
     return told
 
 
-def _files_are(count: int) -> str:
-    return "1 file is" if count == 1 else f"{count:,} files are"
+def _counted(count: int, one: str, more: str) -> str:
+    return f"{count:,} {one if count == 1 else more}"
