@@ -11,15 +11,17 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import lockgate
 import lockgate.spark
 import pyarrow.parquet as pq
 import pytest
 from lockgate.errors import UsageError
-from lockgate.spark.native_session import COMMIT_PROTOCOL_SETTING, PYTHON_SETTING
+from lockgate.spark.native_session import COMMIT_PROTOCOL_SETTING, PYTHON_SETTING, _show_to_every_thread
 from spark_pages import stages_on_pages, writes_on_pages
 
 ROWS = "id", "id % 3 AS p", "CAST(id AS STRING) AS s"
@@ -266,6 +268,56 @@ def test_a_write_from_a_thread_that_did_not_enable_it(native: Any, destination: 
     thread.join()
     assert failure == []
     assert (Path(destination) / "_lockgate").is_dir()
+
+
+def test_a_job_is_not_at_work_for_ever_where_spark_cannot_look_for_it(
+    native: Any, destination: str, tmp_path: Path, left_over: Callable[[str], list[str]]
+) -> None:
+    """The engine has set the job up, and Spark's filesystem cannot look for its marker: Spark then aborts nothing."""
+    import pyspark
+
+    rows_of(native).write.parquet(destination)
+    source = Path(__file__).with_name("BlindFileSystem.java")
+    jars = Path(pyspark.__file__).parent / "jars"
+    subprocess.run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(tmp_path), str(source)], check=True)
+    with zipfile.ZipFile(tmp_path / "blind.jar", "w") as jar:
+        jar.write(tmp_path / "BlindFileSystem.class", "BlindFileSystem.class")
+    _show_to_every_thread(native._jvm, str(tmp_path / "blind.jar"))
+    blind = {"fs.file.impl": "BlindFileSystem", "fs.file.impl.disable.cache": "true"}
+    with pytest.raises(Exception, match=r"the job cannot be set up: .*no answer"):
+        rows_of(native).write.mode("append").options(**blind).parquet(destination)
+    assert left_over(destination) == []
+    assert [state.status.value for state in lockgate.jobs(destination)] == ["committed"]
+    assert native.read.parquet(destination).count() == 60
+
+
+def test_of_two_create_table_as_select_at_once_one_adds_rows_with_conflict_fail(native: Any, tmp_path: Path) -> None:
+    """Spark finds out after the second one's job commit that its table is there; by default its rows then are, too."""
+    done: list[int] = []
+    refused: list[str] = []
+
+    def create(number: int) -> None:
+        session = native.newSession()
+        session.conf.set(COMMIT_PROTOCOL_SETTING, native.conf.get(COMMIT_PROTOCOL_SETTING))
+        session.conf.set(PYTHON_SETTING, native.conf.get(PYTHON_SETTING))
+        session.conf.set("spark.lockgate.conflict", "fail")
+        columns = f"SELECT id, {number} AS number FROM range(0, 100, 1, 3)"
+        try:
+            session.sql(f"CREATE TABLE lg_raced USING parquet LOCATION '{tmp_path / 'raced'}' AS {columns}")
+            done.append(number)
+        except Exception as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == len(refused) == 1, refused
+    try:
+        assert [row.number for row in native.table("lg_raced").collect()] == done * 100
+    finally:
+        native.sql("DROP TABLE lg_raced")
 
 
 def test_exactly_once_when_a_batch_of_foreach_batch_runs_again(native: Any, tmp_path: Path) -> None:

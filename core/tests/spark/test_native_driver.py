@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import on_a_terminal
 import pytest
+from lockgate.api.io_loop import IoLoop
 from lockgate.model.errors import LockgateError
 from lockgate.spark.native_job import NativeJob
 
@@ -225,3 +227,36 @@ def test_progress_goes_to_the_terminal_of_the_jvm_where_spark_shows_its_own(
     command = [str(tmp_path / "java"), str(Path(__file__).with_name("fake_jvm.py")), sys.executable, str(requests)]
     _, said = on_a_terminal.run(command, tmp_path / "site", terminal=terminal)
     assert ("\rlockgate: " in said, bool(said)) == (drawn, drawn)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_was_asked_is_done_also_where_the_jvm_dies_at_once(tmp_path: Path, count: int) -> None:
+    """The input ends before the first request has begun; it is answered all the same, and then the process ends."""
+    drivers = [Driver(tmp_path / str(number)) for number in range(count)]
+    asked = [{**driver.job, "do": "setup", "messages": [], "number": 1} for driver in drivers]
+    for driver in drivers[1:]:
+        driver.end()
+    try:
+        answers, _ = drivers[0].process.communicate("".join(f"{json.dumps(each)}\n" for each in asked), timeout=60)
+    finally:
+        drivers[0].process.kill()
+    assert len(answers.splitlines()) == count
+    assert all("error" not in json.loads(line) for line in answers.splitlines())
+    assert all((tmp_path / str(number) / "_lockgate" / "jobs" / JOB).is_dir() for number in range(count))
+
+
+def test_a_loop_whose_thread_cannot_be_started_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = IoLoop()
+
+    async def nothing() -> int:
+        return 1
+
+    def refused(self: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    with monkeypatch.context() as shutdown:
+        shutdown.setattr(threading.Thread, "start", refused)
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="can't create new thread"):
+                _ = loop.loop
+    assert loop.run(nothing()) == 1

@@ -32,9 +32,10 @@ class IoLoop:
         """The running loop."""
         with self._lock:
             if self._loop is None or self._process != os.getpid():
-                self._loop = asyncio.new_event_loop()
-                self._process = os.getpid()
-                threading.Thread(target=self._loop.run_forever, name="lockgate-io", daemon=True).start()
+                loop = asyncio.new_event_loop()
+                threading.Thread(target=loop.run_forever, name="lockgate-io", daemon=True).start()
+                # Only now: a loop that nobody runs would keep its callers waiting.
+                self._loop, self._process = loop, os.getpid()
             return self._loop
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:

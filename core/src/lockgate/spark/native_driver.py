@@ -87,8 +87,14 @@ def main() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     driver = NativeDriver(answers)
+    answering: list[threading.Thread] = []
     for line in sys.stdin.buffer:
-        threading.Thread(target=driver.answer, args=(line.decode(),)).start()
+        thread = threading.Thread(target=driver.answer, args=(line.decode(),))
+        thread.start()
+        answering = [each for each in answering if each.is_alive()] + [thread]
+    # Once this function has returned, Python starts no threads any more, and a commit may still need some.
+    for each in answering:
+        each.join()
 
 
 if __name__ == "__main__":

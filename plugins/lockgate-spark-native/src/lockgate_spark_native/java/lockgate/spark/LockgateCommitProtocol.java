@@ -104,7 +104,7 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
             schemes = new ArrayList<>();
             ((List<?>) answer.get("schemes")).forEach(each -> schemes.add((String) each));
             Path marker = new Path(root, this.marker);
-            if (!fs.exists(marker)) {
+            if (!isSeen(fs, marker, made)) {
                 made.abort();
                 throw new LockgateException(
                         "Spark's filesystem does not see what Lockgate's store has written: they are not the same place"
@@ -113,6 +113,16 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
             }
         } catch (IOException error) {
             throw new LockgateException("the job cannot be set up: " + error + "\n  " + path, error);
+        }
+    }
+
+    /** Spark does not abort a job whose setup fails, and the engine would keep it at work for as long as this JVM runs. */
+    private static boolean isSeen(FileSystem fs, Path marker, DriverJob made) throws IOException {
+        try {
+            return fs.exists(marker);
+        } catch (IOException | RuntimeException error) {
+            made.abort();
+            throw error;
         }
     }
 
