@@ -116,6 +116,19 @@ def test_complete_a_file_that_was_gone_before_its_task_could_tell_of_it_stops_a_
     assert (driver.destination / "_SUCCESS").exists() == (not rows)
 
 
+@pytest.mark.parametrize("rows", [3, 4])
+def test_a_write_that_is_left_out_by_its_transaction_id_is_told_where_it_has_other_rows(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], rows: int
+) -> None:
+    for number, count in enumerate((3, rows)):
+        made = Driver(tmp_path, job_id=f"{JOB[:-1]}{number}", nonce=f"{number:016x}", settings={"txnId": "one"})
+        message = json.loads(made.stage(made.ask("setup"), 0, number, f"file-{number}"))
+        assert "error" not in made.ask("commit", json.dumps({**message, "rows": count}))
+        made.end()
+    assert seen(tmp_path) == {"file-0"}
+    assert ("these rows are left out" in capfd.readouterr().err) == (rows == 4)
+
+
 def test_undoable_what_spark_would_delete_is_there_until_the_commit(tmp_path: Path) -> None:
     (tmp_path / "p=1").mkdir()
     (tmp_path / "p=1" / "old").touch()

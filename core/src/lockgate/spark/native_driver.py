@@ -10,6 +10,7 @@ done, and when the input ends, so does the process, once the commits that are un
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -86,6 +87,11 @@ def main() -> None:
     # What somebody prints must not come between the answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    # No application configures this process's logging, and its standard error is the JVM's.
+    warnings = logging.StreamHandler()
+    warnings.setLevel(logging.WARNING)
+    warnings.setFormatter(logging.Formatter("lockgate: %(message)s"))
+    logging.getLogger("lockgate").addHandler(warnings)
     driver = NativeDriver(answers)
     answering: list[threading.Thread] = []
     for line in sys.stdin.buffer:

@@ -28,6 +28,7 @@ from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named
 from lockgate.spark.asked_movers import movers_for
 from lockgate.spark.driver_terminal import following_spark
+from lockgate.spark.left_out import tell_left_out
 from lockgate.spark.native_locations import commit_elsewhere, replaced_parts, staged_below, staged_elsewhere
 from lockgate.spark.save_policy import NamedPolicy, named_policy
 
@@ -170,6 +171,7 @@ def commit(job: Job, asked: NativeJob, messages: Sequence[str]) -> dict[str, Any
             commit_elsewhere(job, elsewhere, asked.replaced_locations, dynamic=asked.dynamic)
         receipts = receipts_of(job, [staged_below(each) for each in told])
         summary = job.commit(receipts, movers=movers_for(job))
+        tell_left_out(job, summary, receipts)
     except CleanupFailed as error:
         log.warning("the job is committed; its cleanup failed", job=job.job_id, error=str(error))
         return {}

@@ -39,6 +39,7 @@ from lockgate.spark.asked_movers import movers_for
 from lockgate.spark.batch_writer import check_scheme
 from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_process
+from lockgate.spark.left_out import rows_of
 from lockgate.spark.pyspark_versions import StreamArrowWriter
 from lockgate.spark.session_conf import task_properties
 from lockgate.spark.write_options import WriteOptions
@@ -137,8 +138,7 @@ class StreamWriter(StreamArrowWriter):
         Raises:
             CommitRefused: it holds another number of rows than what was committed, which would be lost.
         """
-        committed = summary.counters.get("rows_written")
-        rows = sum(receipt.counters.get("rows_written", 0) for receipt in receipts)
+        committed, rows = summary.counters.get("rows_written"), rows_of(receipts)
         if committed is None or rows == committed or self._options.skips_changed_batches:
             return
         raise CommitRefused(

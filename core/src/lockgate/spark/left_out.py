@@ -1,0 +1,32 @@
+"""A write whose transaction id has committed before adds nothing: told where it seems to be another write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lockgate.api.job import Job
+from lockgate.engine.run.logs import get_log
+from lockgate.model.receipt import Receipt
+from lockgate.model.summary import Summary
+
+log = get_log()
+
+
+def rows_of(receipts: Sequence[Receipt]) -> int:
+    """Rows that these task attempts have written."""
+    return sum(receipt.counters.get("rows_written", 0) for receipt in receipts)
+
+
+def tell_left_out(job: Job, summary: Summary, receipts: Sequence[Receipt]) -> None:
+    """Warn where the job's rows are left out, since its transaction was committed by another, of another number of
+    rows. It is no error: a query may give other rows when it runs again."""
+    committed, rows = summary.counters.get("rows_written"), rows_of(receipts)
+    if summary.job_id != job.job_id and committed is not None and committed != rows:
+        log.warning(
+            "these rows are left out: another write of this transaction id has committed. Where they are no repetition "
+            "of it, they need an id of their own",
+            txn_id=job.options.txn_id,
+            by=summary.job_id,
+            rows=rows,
+            rows_committed=committed,
+        )
