@@ -198,10 +198,10 @@ def tests(session: nox.Session) -> None:
     others = [path for path in _longest_first("tests") if not path.startswith("tests/simulation/")]
     parts = [
         # More workers than cores: tests of faults, and those of Spark, wait most of their time.
-        partial(_pytest, session, *stores, workers=8),
+        partial(_pytest, session, *stores, workers=4),
         # No servers here, and mutants of very different lengths in one file.
         partial(_pytest, session, "tests/simulation", workers=2, share="worksteal"),
-        partial(_pytest, session, *others, workers=5),
+        partial(_pytest, session, *others, workers=4),
     ]
     failed = 0
     for part in parts:

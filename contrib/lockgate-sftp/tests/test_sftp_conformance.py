@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from lockgate import JobOptions
 from lockgate.model.urls import parse_url
-from lockgate_sftp import CAPABILITIES, SftpStore
+from lockgate_sftp import CAPABILITIES
+from lockgate_sftp.store import SftpStore
 from lockgate_testkit import Effort, StoreContract, StoreFactory
 
 

@@ -88,7 +88,7 @@ def early_under_faults(lab: AzureLab, seed: int, protocol: str) -> FaultyRun:
 @pytest.mark.slow
 def test_complete_and_exclusive_or_nothing_under_five_percent_of_every_fault() -> None:
     with AzureLab(AzureSettings(check_signatures=True)) as lab:
-        runs = run_seeds(seeds_of_faults(4), lambda seed: under_faults(lab, seed))
+        runs = run_seeds(seeds_of_faults(2), lambda seed: under_faults(lab, seed))
     assert sum(run.recovered for run in runs) > 0
 
 
@@ -107,7 +107,7 @@ def test_another_protocol_is_complete_and_exclusive_or_nothing_under_five_percen
 @pytest.mark.parametrize("protocol", ["direct", "emrfs", "markers", "stocator", "v2"])
 def test_files_that_are_in_place_early_are_complete_or_go_under_five_percent_of_every_fault(protocol: str) -> None:
     with AzureLab(AzureSettings(check_signatures=True)) as lab:
-        run_seeds(seeds_of_faults(2), lambda seed: early_under_faults(lab, seed, protocol))
+        run_seeds(seeds_of_faults(1), lambda seed: early_under_faults(lab, seed, protocol))
 
 
 def test_no_key_is_shown(azure: AzureLab, abfs_table: RemoteTable, caplog: pytest.LogCaptureFixture) -> None:

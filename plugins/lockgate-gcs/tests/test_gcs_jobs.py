@@ -367,7 +367,7 @@ def under_faults(lab: GcsLab, seed: int) -> FaultyRun:
 def test_complete_and_exclusive_or_nothing_under_five_percent_of_every_fault(move: bool) -> None:
     with GcsLab() as lab:
         lab.service.settings.move = move
-        seeds = seeds_of_faults(4 if move else 2)
+        seeds = seeds_of_faults(2 if move else 1)
         runs = run_seeds(seeds, lambda seed: under_faults(lab, seed))
     # A copy whose answer was lost is known by its proof at once, before the engine has to recover it.
     assert not move or sum(run.recovered for run in runs) > 0

@@ -11,7 +11,7 @@ from lockgate_testkit import Effort, StoreContract, StoreFactory
 
 class TestHdfs(StoreContract):
     capabilities = CAPABILITIES
-    effort = Effort(rounds=10, batch=400)
+    effort = Effort(rounds=6, batch=400, entries=2_500)
 
     @pytest.fixture
     def lockgate_store_factory(self, hdfs: MiniHdfs) -> StoreFactory:
@@ -20,7 +20,7 @@ class TestHdfs(StoreContract):
 
 class TestWebHdfs(StoreContract):
     capabilities = CAPABILITIES
-    effort = Effort(racers=5, rounds=6, batch=200)
+    effort = Effort(racers=5, rounds=4, batch=200, entries=1_100)
 
     @pytest.fixture
     def lockgate_store_factory(self, hdfs: MiniHdfs) -> StoreFactory:

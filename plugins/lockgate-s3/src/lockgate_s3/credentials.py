@@ -1,4 +1,7 @@
-"""Who asks: botocore's credentials, and a signature by them on each of the project's own requests."""
+"""Who asks: botocore's credentials, and a signature by them on each of the project's own requests.
+
+botocore is imported where it is used: this plugin is loaded in every process, and most do not speak to S3.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ import asyncio
 import datetime
 from typing import Any
 
-from botocore.credentials import Credentials
-from botocore.exceptions import BotoCoreError, ProfileNotFound
 from lockgate.model.errors import AccessDenied
 from lockgate.stores.http.exchange import Call
 
@@ -33,6 +34,8 @@ class Signed:
         self._settings = settings
         self._credentials: Any = None
         if settings.key:
+            from botocore.credentials import Credentials
+
             self._credentials = Credentials(settings.key, settings.secret, settings.token or None)
         # Loaded once: a machine's role is asked over the network.
         self._loading = asyncio.Lock()
@@ -43,6 +46,9 @@ class Signed:
         Raises:
             AccessDenied: there are no credentials, or they cannot be renewed.
         """
+        from botocore.credentials import Credentials
+        from botocore.exceptions import BotoCoreError, ProfileNotFound
+
         if self._credentials is None:
             async with self._loading:
                 if self._credentials is None:
@@ -68,6 +74,7 @@ class Signed:
         return call.url, headers
 
     def _load(self) -> Any:
+        from botocore.exceptions import BotoCoreError
         from botocore.session import Session
 
         try:

@@ -2,6 +2,8 @@
 
 Never repeats a request, never follows a redirect, keeps no cookies. A service may act on a request though nobody waits
 for its answer any more: so one that changes something and is cancelled is over once it is answered, or after a while.
+
+aiohttp is imported where it is used: the plugins of all stores are loaded in every process, and most need none of it.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import contextlib
 import os
 import urllib.request
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -20,12 +23,12 @@ try:
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
-import aiohttp
-from yarl import URL
-
 from lockgate.stores.http.exchange import Answer, Call, NoAnswer, NotSent
 from lockgate.stores.http.flight_slots import FlightSlots
 from lockgate.stores.in_flight import InFlight
+
+if TYPE_CHECKING:
+    import aiohttp
 
 CONNECT_SECONDS_MAX = 15.0
 KEEP_ALIVE_SECONDS = 15.0
@@ -46,6 +49,8 @@ class Transport:
     more than `connections_max`. Make it inside that loop."""
 
     def __init__(self, connections_max: int, proxy: str | None) -> None:
+        import aiohttp
+
         self.slots = FlightSlots(InFlight(connections_max))
         self.users: WeakSet[object] = WeakSet()
         self._proxy = proxy
@@ -83,6 +88,9 @@ class Transport:
             raise
 
     async def _exchange(self, call: Call, headers: dict[str, str], url: str, timeout_s: float) -> Answer:
+        import aiohttp
+        from yarl import URL
+
         try:
             async with self._session.request(
                 call.method,
@@ -108,6 +116,8 @@ class Transport:
 
 @lru_cache(maxsize=16)
 def _timeout(timeout_s: float) -> aiohttp.ClientTimeout:
+    import aiohttp
+
     return aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, CONNECT_SECONDS_MAX))
 
 
