@@ -13,9 +13,9 @@ import random
 import pytest
 from asked_worlds import JOB, AskedWorld, Strike, judge_each, moments
 
-KILLS = 3
-RECOVERIES = 2
-LOST = 2
+KILLS = 2
+RECOVERIES = 1
+LOST = 1
 """How many moments of a kind of job are tried here."""
 
 MAY_HAVE_COMMITTED = ("OutcomeUnknown", "CleanupFailed")

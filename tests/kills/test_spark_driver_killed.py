@@ -17,6 +17,8 @@ from kill_tree import kill_tree
 from lockgate.model.layout import is_aside
 
 HERE = Path(__file__).parent
+PHASES = ["claimed", "moving", "publishing"]
+"""Of a job commit that has not passed its commit point."""
 
 
 @pytest.fixture
@@ -40,18 +42,19 @@ def test_resumable_when_a_spark_driver_is_killed(
         message = "Spark needs Java 17 or newer: apt install openjdk-17-jdk-headless"
         pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
     log = Path(local_destination.url).with_name("driver.log")
+    came = Path(local_destination.url).with_name("came")
     version = 0
     outcomes: dict[str, int] = {}
-    least = max(3, kills // 5)
-    for number in range(4 * least):
-        if number >= least and outcomes:
-            break
+    for number in range(max(3, kills // 5)):
+        # The first in the middle of a commit, the others there or at any moment.
+        phase = chance.choice([*PHASES, *PHASES, ""]) if number else chance.choice(PHASES)
+        came.write_text("")
         process = subprocess.Popen(
             [sys.executable, str(HERE / "spark_driver.py"), local_destination.url, str(version)],
             stdout=subprocess.PIPE,
             stderr=log.open("w"),
             text=True,
-            env=slow_phases,
+            env=slow_phases | {"STOPS_IN": phase, "STOPS_AT": str(came)},
         )
         assert process.stdout is not None
         writing = version
@@ -60,11 +63,11 @@ def test_resumable_when_a_spark_driver_is_killed(
                 writing = int(line.split()[1])
                 if writing > version:
                     break
-        in_commit = chance.random() < 0.8
-        while in_commit and not list(Path(local_destination.url).glob("_lockgate/jobs/*/commit.json")):
+        while phase and came.read_text().count("came") < 2:
             assert process.poll() is None, log.read_text()[-3000:]
             time.sleep(0.005)
-        time.sleep(chance.uniform(0.0, 0.6))
+        if not phase:
+            time.sleep(chance.uniform(0.0, 2.0))
         kill_tree(process.pid)
         process.wait()
         undo = chance.random() < 0.5
