@@ -1,8 +1,8 @@
 """A plugin for tests: each step of a job commit takes its time, as on a store that is far away.
 
-Where DIES_IN names a stage, the process that comes to it is no more. Where STOPS_IN names a phase, the second job commit
-that comes to it goes no further; who comes to it adds a line to the file STOPS_AT, since each commit may have a process
-of its own.
+Where DIES_IN names a stage, the process that comes to it is no more. Where STOPS_IN names a phase, the second job
+commit that comes to it goes no further; who comes to it adds a line to the file STOPS_AT, since each commit may have a
+process of its own.
 """
 
 import os
