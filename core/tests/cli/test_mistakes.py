@@ -13,6 +13,7 @@ import lockgate
 import pytest
 from command_line import crashed, run, run_json
 from lockgate.cli.main import app
+from lockgate.cli.other_words import CALLED_HERE
 from lockgate.errors import CommitFenced, LockgateError
 from typer.testing import CliRunner
 
@@ -229,3 +230,14 @@ def test_an_option_that_is_given_twice_and_differently_is_refused(tmp_path) -> N
     assert status == 2 and "given twice" in err
     status, _, err = run("jobs", str(tmp_path), "-o", "jobId=3")
     assert "job_id is an argument of Job" in err
+
+
+@pytest.mark.parametrize(("word", "meant"), CALLED_HERE.items())
+def test_a_command_by_the_word_of_another_tool_is_an_error_that_says_what_it_is_called(word, meant) -> None:
+    done = CliRunner().invoke(app, [word, "/tmp/t", "job"], prog_name="lockgate")
+    assert done.exit_code == 2
+    assert f"It is: lockgate {meant}" in done.output
+    command, *flags = meant.split()
+    there = CliRunner().invoke(app, [command, "--help"], prog_name="lockgate")
+    assert there.exit_code == 0
+    assert all(flag in there.output for flag in flags)

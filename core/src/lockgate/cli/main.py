@@ -28,6 +28,7 @@ from lockgate.api.uploads import uploads as uploads_of
 from lockgate.cli import tables
 from lockgate.cli.advice_table import advice_answer
 from lockgate.cli.completion import complete_job, complete_option, complete_path
+from lockgate.cli.other_words import Commands
 from lockgate.cli.terminal import Answer, print_answer, print_error, progress_bars
 from lockgate.model.durations import seconds_of
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
@@ -42,6 +43,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 app = typer.Typer(
     name="lockgate",
+    cls=Commands,
     help="Looks at, commits, recovers and cleans up the jobs below a destination.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
