@@ -42,6 +42,9 @@ def test_commit_refuses_what_is_not_decided_and_commits_what_is_named(tmp_path: 
     status, found = run_json(*command, "-o", "duplicates=receipts", "-o", "duplicate_attempts=000005_0")
     assert status == 0
     assert found["jobId"] == JOB
+    status, out, _ = run("show", str(tmp_path))
+    assert status == 0
+    assert "task_000005\tattempt 0, not 1: " in out, "which attempt was chosen can be asked afterwards"
     assert (tmp_path / "ds=1/000005_0").exists()
     assert not (tmp_path / "ds=1/000005_1").exists()
 

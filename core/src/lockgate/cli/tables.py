@@ -22,9 +22,10 @@ from lockgate.engine.recovery.orphan_uploads import PendingUpload
 from lockgate.engine.recovery.recover import Recovery
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING, Protocol
 from lockgate.model.capabilities import MEANING, WEAKENING, Capability
+from lockgate.model.duplicates import CHOICE
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry, TaskManifest
-from lockgate.model.plan import CommitPlan
+from lockgate.model.plan import EXTRA_VALUES_MAX, CommitPlan
 from lockgate.model.prediction import Operations, completes_uploads
 from lockgate.model.record import CommitRecord
 from lockgate.model.replaced import SetAside
@@ -248,6 +249,10 @@ def summary_answer(summary: Summary, url: str) -> Answer:
             "error": ours.error,
         }
     tables = [_facts(f"Job summary {url}", facts)]
+    chosen = ours.extra.get(CHOICE, ()) if ours else ()
+    if chosen:
+        at_most = f" (at most {EXTRA_VALUES_MAX} named)" if len(chosen) == EXTRA_VALUES_MAX else ""
+        tables.append(Rows(f"Attempts chosen{at_most}", ("task", "choice"), [_choice(str(each)) for each in chosen]))
     if ours and ours.stage_seconds:
         rows = [(name, f"{seconds:.3f}") for name, seconds in ours.stage_seconds.items()]
         tables.append(Rows("Stages", ("stage", "seconds"), rows))
