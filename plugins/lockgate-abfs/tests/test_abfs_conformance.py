@@ -11,9 +11,10 @@ from lockgate_testkit import Effort, StoreContract
 
 
 class TestAbfsStore(StoreContract):
-    """On the lab's account, which checks signatures."""
+    """On the lab's account, which checks signatures, in pages of 5,000."""
 
     capabilities = store.CAPABILITIES
+    effort = Effort(entries=5_100)
 
     @pytest.fixture
     def lockgate_store_factory(self, hierarchical_stores: Callable[[str], Store]) -> Callable[[str], Store]:

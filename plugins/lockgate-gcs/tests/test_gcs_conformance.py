@@ -1,4 +1,5 @@
-"""The Cloud Storage store under the conformance kit: every operation, and every capability that it declares."""
+"""The Cloud Storage store under the conformance kit: every operation, and every capability that it declares. Its pages
+hold 1,000 entries."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
 from lockgate_gcs.store import COPY_CAPABILITIES, MOVE_CAPABILITIES
 from lockgate_lab.gcs import GcsLab
-from lockgate_testkit import StoreContract
+from lockgate_testkit import Effort, StoreContract
 
 
 @pytest.mark.parametrize("renames_by", ["move"], indirect=True)
@@ -18,6 +19,7 @@ class TestGcsStoreByMoves(StoreContract):
     """On the lab's buckets."""
 
     capabilities = MOVE_CAPABILITIES
+    effort = Effort(entries=2_500)
 
     @pytest.fixture
     def lockgate_store_factory(self, gcs: GcsLab) -> Callable[[str], Store]:
@@ -30,6 +32,7 @@ class TestGcsStoreByCopies(StoreContract):
     """On a service without moves."""
 
     capabilities = COPY_CAPABILITIES
+    effort = Effort(entries=2_500)
 
     @pytest.fixture
     def lockgate_store_factory(self, gcs: GcsLab) -> Callable[[str], Store]:

@@ -21,7 +21,7 @@ class TestDeferredOnS3(ProtocolContract):
     """On the server that honours every condition; in the long session also on one that does not."""
 
     protocol = DeferredProtocol()
-    moments_max = 12
+    moments_max = 6
 
     @pytest.fixture
     def lockgate_store_factory(self, make_s3: Callable[..., Store]) -> Callable[[str], Store]:

@@ -22,7 +22,7 @@ AT_ONCE = 8
 """Trials side by side, each at a destination of its own: most of their time is waiting."""
 
 RECOVERED_FROM = 4
-"""The moments of a commit at which its driver has died, for two recoverers to meet."""
+"""The moments of a commit at which its driver has died, at most, for two recoverers to meet."""
 
 RECOVERIES_MAX = 4
 """How often one who recovers a job tries, whom another keeps fencing."""
@@ -228,7 +228,7 @@ async def a_recoverer_that_is_overtaken_tells_how_the_job_ended(bench: JobBench)
         if moments is None:
             continue
         places = asyncio.Semaphore(AT_ONCE)
-        for moment in range(0, moments, max(1, moments // RECOVERED_FROM)):
+        for moment in range(0, moments, max(1, -(-moments // min(RECOVERED_FROM, bench.moments_max)))):
             requests = await _requests_of_a_recovery(bench.another(), moment, policy)
             step = max(1, -(-requests // bench.moments_max))
             async with asyncio.TaskGroup() as trials:
