@@ -72,14 +72,14 @@ def write(spark: Any, rows: int, destination: Path, writer: str, *, partitioned:
     return seconds
 
 
-def measure(spark: Any, rows: int, rounds: int, directory: Path, *, partitioned: bool) -> dict[str, Any]:
-    """Every round's seconds, and of each writer the median, and its ratio to that of the draining."""
+def measure(spark: Any, rows: int, rounds: int, warm: int, directory: Path, *, partitioned: bool) -> dict[str, Any]:
+    """Every round's seconds after `warm` ones, and of each writer the median, and its ratio to that of the draining."""
     seconds: dict[str, list[float]] = {name: [] for name in WRITERS}
-    for number in range(rounds + 1):
+    for number in range(1 - warm, rounds + 1):
         at = number % len(WRITERS)
         for name in WRITERS[at:] + WRITERS[:at]:
             took = write(spark, rows, directory / "table", name, partitioned=partitioned)
-            if number:
+            if number > 0:
                 seconds[name].append(took)
     medians = {name: statistics.median(each) for name, each in seconds.items()}
     ratios = {name: median / medians["draining"] for name, median in medians.items()}
@@ -96,7 +96,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int)
     given = parser.parse_args()
     rows = given.rows or (QUICK if given.quick else ROWS)
-    rounds = given.rounds or (1 if given.quick else ROUNDS)
+    rounds, warm = given.rounds or (1 if given.quick else ROUNDS), 0 if given.quick else 1
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
@@ -106,7 +106,7 @@ def main() -> None:
     spark.sparkContext.setLogLevel("OFF")
     spark.dataSource.register(Draining)
     with tempfile.TemporaryDirectory(dir=given.directory) as scratch:
-        found = [measure(spark, rows, rounds, Path(scratch), partitioned=each) for each in (False, True)]
+        found = [measure(spark, rows, rounds, warm, Path(scratch), partitioned=each) for each in (False, True)]
     spark.stop()
     print(f"{rows} rows, 5 columns, seconds, median of {rounds} (least to most)\n")
     print("| write | draining | Lockgate | Spark's own | Lockgate, times draining |\n| --- | --- | --- | --- | --- |")

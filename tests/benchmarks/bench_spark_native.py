@@ -41,13 +41,13 @@ def write(spark: Any, rows: int, destination: Path, committer: str, *, partition
     return seconds
 
 
-def measure(spark: Any, rows: int, rounds: int, directory: Path, *, partitioned: bool) -> dict[str, Any]:
-    """Every round's seconds, and of each committer the median, and the ratio of the medians."""
+def measure(spark: Any, rows: int, rounds: int, warm: int, directory: Path, *, partitioned: bool) -> dict[str, Any]:
+    """Every round's seconds after `warm` ones, and of each committer the median, and the ratio of the medians."""
     seconds: dict[str, list[float]] = {name: [] for name in COMMITTERS}
-    for number in range(rounds + 1):
+    for number in range(1 - warm, rounds + 1):
         for name in COMMITTERS if number % 2 else reversed(COMMITTERS):
             took = write(spark, rows, directory / "table", name, partitioned=partitioned)
-            if number:
+            if number > 0:
                 seconds[name].append(took)
     medians = {name: statistics.median(each) for name, each in seconds.items()}
     ratio = medians["Lockgate"] / medians["Spark's default"]
@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int)
     given = parser.parse_args()
     rows = given.rows or (QUICK if given.quick else ROWS)
-    rounds = given.rounds or (1 if given.quick else ROUNDS)
+    rounds, warm = given.rounds or (1 if given.quick else ROUNDS), 0 if given.quick else 1
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
@@ -73,7 +73,7 @@ def main() -> None:
     spark = builder.config("spark.driver.memory", "2g").config("spark.ui.showConsoleProgress", "false").getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     with tempfile.TemporaryDirectory(dir=given.directory) as scratch:
-        found = [measure(spark, rows, rounds, Path(scratch), partitioned=each) for each in (False, True)]
+        found = [measure(spark, rows, rounds, warm, Path(scratch), partitioned=each) for each in (False, True)]
     spark.stop()
     print(f"{rows} rows, 5 columns, median of {rounds}\n")
     print("| write | Spark's default | Lockgate | ratio |\n| --- | --- | --- | --- |")
