@@ -11,7 +11,7 @@ PROTOCOLS = ("direct", "hive", "manifest", "markers", "stocator", "v1", "v2")
 
 
 def left(root: Path) -> list[str]:
-    """The files of committers' own directories, without what says that jobs have committed, and which files are theirs."""
+    """The files of committers' own directories, without what says which jobs have committed, and what."""
     own = ("_temporary/", "_lockgate/", ".hoodie/")
     kept = ("_lockgate/commits/", "_lockgate/winners/")
     paths = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
