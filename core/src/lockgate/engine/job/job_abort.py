@@ -8,6 +8,7 @@ from __future__ import annotations
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.locations import refuse_part
 from lockgate.engine.job.reports import report_abort, tell_undone
+from lockgate.engine.job.set_aside_by_others import refuse_if_set_aside_by_others
 from lockgate.engine.job.undo import undo_parts
 from lockgate.engine.record.lost_versions import refuse_if_moved
 from lockgate.engine.record.own_protocol import with_own_protocol
@@ -27,7 +28,7 @@ async def abort_job(run: JobRun) -> None:
         CommitFenced: its job commit is under way, or was left for recovery; the error names the command.
         OutcomeUnknown: its commit record is lost, or its newest versions, and what it replaces is still set aside, or
             some of its files are in place, and nobody can tell whether it has committed; or another program's job
-            commit has put files of it in place.
+            commit has put files of it in place; or another job's, which is not over, has set files of it aside.
     """
     with run.stage("abort_job"):
         record, newest_attempt = await look_at_job(run)
@@ -46,11 +47,13 @@ async def abort_job(run: JobRun) -> None:
             return
         log = RecordLog(run)
         if record is None or record.phase is Phase.REFUSED:
+            await refuse_if_set_aside_by_others(run)
             try:
                 claimed = await log.claim(Phase.ROLLING_BACK, record, reason="aborted")
             except JobNotFound:
                 return
             undone = await run.protocol.discard(run, claimed) + await undo_parts(run, claimed)
+            await refuse_if_set_aside_by_others(run, taken_out=True)
             await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=[*undone.left, *undone.by_another])
             tell_undone(run, undone)
             if undone.by_another:

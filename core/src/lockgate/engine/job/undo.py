@@ -6,6 +6,7 @@ import dataclasses
 
 from lockgate.engine.job.cleanup import clean_up_if_possible
 from lockgate.engine.job.locations import PARTS_AT_ONCE, declared_locations, one_name_each, part_at
+from lockgate.engine.job.set_aside_by_others import refuse_if_set_aside_by_others
 from lockgate.engine.record.lost_versions import catch_up
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import RecordLog, has_predecessor, holders_of, read_record
@@ -33,6 +34,7 @@ async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
     record = log.now
     assert record is not None
     # What cannot be read leaves the phase as it is: a mended store, or another host, may still finish the job.
+    await refuse_if_set_aside_by_others(run)
     moved = record.files or record.replaced or record.made_directories
     plan = await recorded_plan(run, record) if moved else None
     if log.phase is not Phase.ROLLING_BACK:
@@ -43,6 +45,7 @@ async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
     else:
         undone = await run.protocol.discard(run, record)
     undone += await undo_parts(run, record)
+    await refuse_if_set_aside_by_others(run, taken_out=True)
     await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
     return undone
 

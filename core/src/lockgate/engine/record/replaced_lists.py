@@ -189,12 +189,15 @@ async def let_go_of_replaced(run: JobRun, *, committed: bool) -> list[str]:
         stay = tuple(await _not_over(run, nonces))
         found = [each for each in found if not each.path.rpartition("/")[2].lstrip("_").startswith(stay)]
     wholes = {status.path: nonce for status in found if (nonce := whole_nonce(status.path)) and status.is_directory}
-    await _delete_lists(run, found, {*wholes.values()} if committed else set())
+    # A list with that name says by itself that the job has committed.
+    let_go = {nonce for each in found if (nonce := let_go_nonce(each.path)) is not None}
+    over = {nonce for nonce in wholes.values() if committed or nonce in let_go}
+    await _delete_lists(run, found, over)
     if waiting := sorted(status.path for status in found if status.is_directory and status.path not in wholes):
         await store.delete_directories(waiting)
     unseen: list[str] = []
     for path in sorted(wholes):
-        if committed:
+        if wholes[path] in over:
             unseen += await _let_go_of_whole(run, path, wholes[path])
         else:
             await store.delete_empty_directories([path])

@@ -161,12 +161,14 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     options = run.options.replace(cleanup_skip=False, cleanup_ignore_failures=False)
     job = dataclasses.replace(run, options=options, layout=state.layout, marker="", counters={}, stage_seconds={})
     try:
+        # What its protocol has left outside its directory goes by that alone: this must be known before it is deleted.
+        own = await with_own_protocol(job, state.record)
         if state.status in (JobStatus.LEFT_BEHIND, JobStatus.CRASHED):
             await recover_job(job, force=True)
         else:
             await abort_job(job)
         if await _is_left(job):
-            await clean_up(job)
+            await clean_up(own)
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
     return Garbage(path, "deleted", state.status.value)

@@ -1,0 +1,129 @@
+"""Abortable: what a job by a protocol whose files are seen early has written does not come back once it was ended,
+though another job's commit had set it aside meanwhile, and is undone."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import lockgate
+import pytest
+from faulty_store import make_faulty
+from interleaved_store import interleave
+from lockgate import Job, JobOptions
+from lockgate.errors import CommitFailed, OutcomeUnknown
+
+EARLY = ("direct", "markers", "stocator", "v2")
+
+
+def written(job: Job, partition: int) -> lockgate.Receipt:
+    """Three files in a partition, by a task that has committed."""
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    for number in range(3):
+        with attempt.open(f"p={partition}/part-{number}-{attempt.tag}.bin") as file:
+            file.write(b"1")
+    return attempt.commit()
+
+
+def seen(root: Path) -> list[str]:
+    """The files that readers see."""
+    paths = (path.relative_to(root).as_posix() for path in root.rglob("p=*/*.bin"))
+    return sorted(path for path in paths if not path.startswith(("_", ".")))
+
+
+def early(root: Path, protocol: str) -> Job:
+    """A job whose files are seen, and that has not committed."""
+    job = Job(root, protocol=protocol, accept_unsafe=True)
+    job.setup()
+    written(job, 1)
+    return job
+
+
+def replacing(root: Path, set_aside: str, partition: int = 1) -> Job:
+    """A job whose driver has given up in its commit, once it had set aside what it replaces."""
+    options = {"conflict": "replace-partitions", "set_aside": set_aside, "on_failure": "leave"}
+    job = Job(root, JobOptions.resolve(options))
+    job.setup()
+    receipt = written(job, partition)
+    faulty = make_faulty(job)
+    faulty.fail_at = lambda name, subject: (
+        name == "rename_files" and any(each.target.startswith(f"p={partition}/") for each in subject)
+    )
+    with pytest.raises(CommitFailed):
+        job.commit([receipt])
+    return job
+
+
+def end(root: Path, job: Job, how: str) -> None:
+    """End a job without its commit."""
+    if how == "its driver":
+        job.abort()
+    elif how == "abort":
+        lockgate.abort(root, job.job_id, force=True)
+    else:
+        gone = lockgate.collect_garbage(root, options=JobOptions(alive_seconds=0))
+        failed = [each for each in gone if each.action == "failed"]
+        if failed:
+            raise OutcomeUnknown(failed[0].why)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "set_aside", "how"),
+    [
+        ("direct", "files", "its driver"),
+        ("markers", "files", "abort"),
+        ("markers", "directories", "gc"),
+        ("stocator", "directories", "abort"),
+        ("v2", "files", "gc"),
+        ("v2", "directories", "its driver"),
+    ],
+)
+def test_abortable_files_that_another_job_has_set_aside_do_not_come_back(
+    tmp_path: Path, protocol: str, set_aside: str, how: str
+) -> None:
+    job = early(tmp_path, protocol)
+    other = replacing(tmp_path, set_aside)
+    assert seen(tmp_path) == []
+    with pytest.raises(OutcomeUnknown, match=f"job {other.job_id}.*has set aside files of job {job.job_id}"):
+        end(tmp_path, job, how)
+    assert lockgate.recover(tmp_path, other.job_id, undo=True, force=True)[other.job_id].outcome == "undone"
+    assert len(seen(tmp_path)) == 3
+    end(tmp_path, job, how)
+    assert seen(tmp_path) == []
+    assert lockgate.files(tmp_path).files == []
+
+
+@pytest.mark.parametrize("protocol", EARLY)
+def test_a_job_is_aborted_beside_one_that_replaces_other_files(tmp_path: Path, protocol: str) -> None:
+    done = Job(tmp_path)
+    done.setup()
+    done.commit([written(done, 2)])
+    before = seen(tmp_path)
+    job = early(tmp_path, protocol)
+    other = replacing(tmp_path, "files", partition=2)
+    job.abort()
+    lockgate.recover(tmp_path, other.job_id, undo=True, force=True)
+    assert seen(tmp_path) == before
+
+
+@pytest.mark.parametrize("protocol", EARLY)
+def test_abortable_files_that_are_set_aside_while_their_job_is_aborted_do_not_come_back(
+    tmp_path: Path, protocol: str
+) -> None:
+    job = early(tmp_path, protocol)
+    others: list[Job] = []
+    store = job._open()
+
+    async def another_comes(name: str, subject: Any) -> None:
+        if name == "create_file" and not others:
+            others.append(await asyncio.to_thread(replacing, tmp_path, "files"))
+
+    interleave(job).before = another_comes
+    with pytest.raises(OutcomeUnknown, match="has set aside files of job"):
+        job.abort()
+    job._store = store
+    for each in (others[0], job):
+        assert lockgate.recover(tmp_path, each.job_id, undo=True, force=True)[each.job_id].outcome == "undone"
+    assert seen(tmp_path) == []
