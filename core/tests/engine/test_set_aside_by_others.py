@@ -12,19 +12,24 @@ import pytest
 from faulty_store import make_faulty
 from interleaved_store import interleave
 from lockgate import Job, JobOptions
-from lockgate.errors import CommitFailed, OutcomeUnknown
+from lockgate.errors import CommitFailed, DestinationConflict, OutcomeUnknown
 
 EARLY = ("direct", "markers", "stocator", "v2")
 
 
-def written(job: Job, partition: int) -> lockgate.Receipt:
+def written(job: Job, partition: int, task: int = 0, number: int = 0) -> lockgate.Receipt:
     """Three files in a partition, by a task that has committed."""
-    attempt = job.task_attempt(0)
+    return filled(job, partition, task, number).commit()
+
+
+def filled(job: Job, partition: int, task: int = 0, number: int = 0) -> lockgate.TaskAttempt:
+    """An attempt that has written three files in a partition."""
+    attempt = job.task_attempt(task, number)
     attempt.setup()
-    for number in range(3):
-        with attempt.open(f"p={partition}/part-{number}-{attempt.tag}.bin") as file:
+    for each in range(3):
+        with attempt.open(f"p={partition}/part-{each}-{attempt.tag}.bin") as file:
             file.write(b"1")
-    return attempt.commit()
+    return attempt
 
 
 def seen(root: Path) -> list[str]:
@@ -127,3 +132,48 @@ def test_abortable_files_that_are_set_aside_while_their_job_is_aborted_do_not_co
     for each in (others[0], job):
         assert lockgate.recover(tmp_path, each.job_id, undo=True, force=True)[each.job_id].outcome == "undone"
     assert seen(tmp_path) == []
+
+
+@pytest.mark.parametrize("set_aside", ["files", "directories"])
+@pytest.mark.parametrize("protocol", ["direct", "markers", "stocator"])
+def test_an_aborted_attempts_files_that_come_back_are_no_part_of_what_its_job_commits(
+    tmp_path: Path, protocol: str, set_aside: str
+) -> None:
+    job = Job(tmp_path, protocol=protocol, accept_unsafe=True)
+    job.setup()
+    failed = filled(job, 1)
+    other = replacing(tmp_path, set_aside)
+    failed.abort()
+    lockgate.recover(tmp_path, other.job_id, undo=True, force=True)
+    assert len(seen(tmp_path)) == 3, "they came back"
+    job.commit([written(job, 1, number=1)])
+    assert len(seen(tmp_path)) == 3
+    assert sorted(file.path for file in lockgate.files(tmp_path).files) == seen(tmp_path)
+
+
+@pytest.mark.parametrize("protocol", ["direct", "markers", "stocator"])
+def test_a_job_commits_once_what_must_not_count_of_it_is_not_set_aside_by_another(
+    tmp_path: Path, protocol: str
+) -> None:
+    job = Job(tmp_path, protocol=protocol, accept_unsafe=True)
+    job.setup()
+    written(job, 1)  # its receipt never arrives
+    other = replacing(tmp_path, "files")
+    receipt = written(job, 2, number=1)
+    with pytest.raises(DestinationConflict, match=f"job {other.job_id}.*has set aside files of job {job.job_id}"):
+        job.commit([receipt])
+    lockgate.recover(tmp_path, other.job_id, undo=True, force=True)
+    job.commit([receipt])
+    assert len(seen(tmp_path)) == 3
+    assert all(path.startswith("p=2/") for path in seen(tmp_path))
+
+
+def test_a_job_commits_beside_what_a_committed_one_has_yet_to_delete(tmp_path: Path) -> None:
+    job = Job(tmp_path, protocol="direct", accept_unsafe=True)
+    job.setup()
+    written(job, 1)
+    other = Job(tmp_path, conflict="replace-partitions", cleanup_skip=True)
+    other.setup()
+    other.commit([written(other, 1)])
+    job.commit([written(job, 2, number=1)])
+    assert len(seen(tmp_path)) == 6

@@ -15,6 +15,7 @@ from lockgate.engine.job.commit_parts import ClaimedPart, claim_parts, finish_pa
 from lockgate.engine.job.locations import refuse_if_in_parts
 from lockgate.engine.job.plan_claimed import Ahead, begin_moving, check_claimed, meet_ahead, plan_claimed
 from lockgate.engine.job.reports import report_success
+from lockgate.engine.job.set_aside_by_others import refuse_commit_beside
 from lockgate.engine.job.undo import roll_back
 from lockgate.engine.record.ended_jobs import (
     committed_summary,
@@ -300,6 +301,7 @@ async def _move_and_list(
 ) -> tuple[FileList, FileStatus | None]:
     performing = run.protocol.perform(run, plan, aside_nonce, again=again)
     _, prepared = await both(performing, _prepare_to_publish(run, log, plan))
+    await refuse_commit_beside(run, taken_out=True)
     return prepared
 
 

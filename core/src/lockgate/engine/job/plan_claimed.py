@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lockgate.engine.job.set_aside_by_others import refuse_commit_beside
 from lockgate.engine.record.marker import check_marker
 from lockgate.engine.record.neighbours import ground_of, take_ground
 from lockgate.engine.record.nested import refuse_jobs_above
@@ -72,6 +73,7 @@ async def plan_claimed(
     with run.stage("plan"):
         met = ahead.met if ahead is not None and ahead.ground == ground else None
         plan = await run.protocol.meet(run, plan) if met is None else met
+        await refuse_commit_beside(run)
     await refuse_jobs_above(run, ground)
     return plan
 

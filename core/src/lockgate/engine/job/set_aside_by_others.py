@@ -1,6 +1,6 @@
 """Files that are seen before their job commits, and that another job's commit has set aside meanwhile: where that is
-undone they come back. So their job cannot be ended without its commit before that one has come to its end: nobody would
-be left who knows whose they are.
+undone they come back. So their job can neither be ended without its commit, nor commit without them, before that one
+has come to its end: nobody would be left who knows whose they are. An attempt that is aborted leaves word of them.
 
 The list of what a commit sets aside is written before the first file goes, so who looks for a list after a file was
 missed finds it.
@@ -9,17 +9,19 @@ missed finds it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from lockgate.engine.manifests.load_manifests import every_attempt
 from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.record.marker import readable_marker
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
-from lockgate.model.errors import OutcomeUnknown
+from lockgate.model.errors import DestinationConflict, OutcomeUnknown
 from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import JobLayout, in_whole_directory
+from lockgate.model.manifest import Entry
 from lockgate.model.replaced import KeptList
 from lockgate.model.stocator_names import parse_name, tag_of_job
 
@@ -35,15 +37,78 @@ async def refuse_if_set_aside_by_others(run: JobRun, *, taken_out: bool = False)
         OutcomeUnknown: another job's commit, which has not come to its end, has set some of them aside.
         ManifestInvalid: what a task attempt has saved cannot be read.
     """
+    if (found := await _own_set_aside(run)) is not None:
+        other, path = found
+        undoing = command("recover", run.store.url, run.layout.job_id, "--undo")
+        again = f"{undoing} ends this one" if taken_out else "give the command again"
+        raise OutcomeUnknown(
+            f"{_said(run, other)}, which was not committed: {COME_BACK}",
+            where=_where(run, other, path),
+            next_step=f"{'' if taken_out else 'nothing was touched: '}once job {other} is over, {again}; "
+            f"{_ends(run, other)}",
+        )
+
+
+async def refuse_commit_beside(run: JobRun, *, taken_out: bool = False) -> None:
+    """Called once the plan of a job's commit is made, and when what does not count is `taken_out`: where files of
+    attempts that do not count are set aside by another job, they cannot be, and would be seen once they come back.
+
+    Raises:
+        DestinationConflict: so it is, and nothing of this commit was done.
+        OutcomeUnknown: so it is, and the commit has begun.
+        ManifestInvalid: what a task attempt has saved cannot be read.
+    """
+    if (found := await _own_set_aside(run)) is not None:
+        other, path = found
+        what, where, ends = f"{_said(run, other)}: {COME_BACK}", _where(run, other, path), _ends(run, other)
+        if not taken_out:
+            raise DestinationConflict(
+                what, where=where, next_step=f"nothing was moved: commit again once job {other} is over; {ends}"
+            )
+        go_on = command("recover", run.store.url, run.layout.job_id)
+        raise OutcomeUnknown(what, where=where, next_step=f"once job {other} is over, {go_on} goes on; {ends}")
+
+
+async def _own_set_aside(run: JobRun) -> tuple[str, str] | None:
     if run.protocol.attributes.committed_invisible:
-        return
+        return None
+    return await _first(run, lambda: _own_files(run))
+
+
+async def set_aside_by_other(run: JobRun, entries: Sequence[Entry]) -> str | None:
+    """The job whose commit, which has not come to its end, has set aside a file of these entries; None: there is none.
+    Asked after they were taken out, so that none can go aside unseen."""
+
+    async def own_files() -> IsOwn:
+        return _is_in(run, {entry.target: entry.identity for entry in entries})
+
+    found = await _first(run, own_files)
+    return None if found is None else found[0]
+
+
+async def _first(run: JobRun, own_files: Callable[[], Awaitable[IsOwn]]) -> tuple[str, str] | None:
+    """Another job whose commit has set own files aside, and the path of one. Which files are own is only asked where
+    some job has set any aside."""
     others = [job_id for job_id in await jobs_with_replaced_files(run) if job_id != run.layout.job_id]
     is_own: IsOwn | None = None
     for job_id in others:
         for kept in await kept_lists(run, job_id):
-            is_own = is_own or await _own_files(run)
-            if (path := await _any_of(run, kept, is_own)) is not None:
-                raise _set_aside(run, job_id, path, taken_out=taken_out)
+            is_own = is_own or await own_files()
+            path = await _any_of(run, kept, is_own)
+            # What a committed job has set aside never comes back, though its cleanup may have yet to delete it.
+            if path is not None and not await _has_committed(run, job_id):
+                return job_id, path
+    return None
+
+
+def _is_in(run: JobRun, files: Mapping[str, str]) -> IsOwn:
+    """By these files' identities; by the name alone where one has none."""
+
+    def is_own(path: str, identity: str) -> bool:
+        own = files.get(path)
+        return own is not None and (not own or not identity or run.store.same_identity(own, identity))
+
+    return is_own
 
 
 async def _own_files(run: JobRun) -> IsOwn:
@@ -55,11 +120,11 @@ async def _own_files(run: JobRun) -> IsOwn:
             nonces.add(marker.nonce)
             tags.add(tag_of_job(layout.job_id, layout.job_attempt, marker.nonce))
 
+    is_saved = _is_in(run, saved_files)
+
     def is_own(path: str, identity: str) -> bool:
-        if tagged_by(path, nonces) or ((name := parse_name(path)) is not None and name.tag in tags):
-            return True
-        own = saved_files.get(path)
-        return own is not None and (not own or not identity or run.store.same_identity(own, identity))
+        by_name = tagged_by(path, nonces) or ((name := parse_name(path)) is not None and name.tag in tags)
+        return by_name or is_saved(path, identity)
 
     return is_own
 
@@ -82,15 +147,22 @@ async def _any_of(run: JobRun, kept: KeptList, is_own: IsOwn) -> str | None:
     return None
 
 
-def _set_aside(run: JobRun, other: str, path: str, *, taken_out: bool) -> OutcomeUnknown:
-    job, place = run.layout.job_id, dataclasses.replace(run, layout=JobLayout(other)).layout.replaced
-    again = (
-        f"{command('recover', run.store.url, job, '--undo')} ends this one" if taken_out else "give the command again"
-    )
-    return OutcomeUnknown(
-        f"job {other}, which has not come to its end, has set aside files of job {job}, which was not committed: where "
-        "that one is undone they come back, and nobody would know whose they are",
-        where=f"{run.url(path)}\n{run.url(place)}",
-        next_step=f"{'' if taken_out else 'nothing was touched: '}once job {other} is over, {again}; if its driver is "
-        f"dead, {command('recover', run.store.url, other)} finishes it, with --undo it restores the destination",
-    )
+async def _has_committed(run: JobRun, job_id: str) -> bool:
+    theirs = dataclasses.replace(run, layout=JobLayout(job_id), options=run.options.replace(txn_id=""))
+    return await is_committed_by_any_sign(theirs)
+
+
+COME_BACK = "where that one is undone they come back, and nobody would know whose they are"
+
+
+def _said(run: JobRun, other: str) -> str:
+    return f"job {other}, which has not come to its end, has set aside files of job {run.layout.job_id}"
+
+
+def _where(run: JobRun, other: str, path: str) -> str:
+    return f"{run.url(path)}\n{run.url(dataclasses.replace(run, layout=JobLayout(other)).layout.replaced)}"
+
+
+def _ends(run: JobRun, other: str) -> str:
+    recover = command("recover", run.store.url, other)
+    return f"if its driver is dead, {recover} finishes it, with --undo it restores the destination"

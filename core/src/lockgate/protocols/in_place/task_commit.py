@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
+from lockgate.engine.job.set_aside_by_others import set_aside_by_other
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, is_pinned, may_count, owner_of
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.record.marker import read_marker
@@ -150,7 +151,26 @@ async def abort_task(
             target = final_path(path)
             entries.setdefault(target, Entry("", target, status.length, status.identity))
         await give_up(run, attempt, await _with_identities(run, list(entries.values())), counted)
-        await run.store.delete_files([run.layout.manifest_temporary(attempt.task_attempt_id)])
+        other = await set_aside_by_other(run, list(entries.values())) if entries else None
+        if other is None:
+            await run.store.delete_files([run.layout.manifest_temporary(attempt.task_attempt_id)])
+        else:
+            await _leave_word(run, attempt, list(entries.values()), other)
+
+
+async def _leave_word(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry], other: str) -> None:
+    """Save what the attempt has written, where another job's commit has set some of it aside: where that is undone it
+    comes back, and whoever ends this job takes it out."""
+    run.log.warning("files of an aborted task attempt were set aside by another job, and may come back", other=other)
+    nowhere = run.layout.task_directory(attempt.task_attempt_id)
+    files = [Entry(f"{nowhere}/{each.target}", each.target, each.length, each.identity) for each in entries]
+    layout = run.layout
+    manifest = TaskManifest(layout.job_id, layout.job_attempt, attempt.task_id, attempt.task_attempt_id, files)
+    try:
+        content = encode_manifest(manifest, run.below)
+        await run.store.write_file(layout.manifest_temporary(attempt.task_attempt_id), content)
+    except FileMissing:  # the job is over: nobody would read it
+        run.log.warning("the job is over: if they come back, they stay", paths=[each.target for each in entries[:3]])
 
 
 async def _saved_by(run: JobRun, attempt: TaskAttempt) -> Sequence[Entry]:
