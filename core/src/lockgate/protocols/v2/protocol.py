@@ -22,7 +22,7 @@ from lockgate.protocols.file_output.protocol import FileOutputProtocol
 from lockgate.protocols.in_place.policies import POLICIES, refuse_policies
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 from lockgate.protocols.v2 import task_commit
-from lockgate.protocols.v2.visible import keep_unmoved, take_out_all
+from lockgate.protocols.v2.visible import forestall, keep_unmoved, take_out_all
 
 
 class V2Protocol(FileOutputProtocol):
@@ -98,6 +98,7 @@ class V2Protocol(FileOutputProtocol):
 
     async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
         """The same, once the directories are gone from which attempts could move more."""
+        await forestall(run)
         known = await saved(run)
         await keep_unmoved(run, known)
         await job_directories.delete_of_job(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from lockgate.engine.manifests.saved_manifests import Saved, saved
@@ -13,12 +14,13 @@ from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CommitFailed, FileMissing
+from lockgate.model.errors import CommitFailed, FileExists, FileMissing
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Unknown
 from lockgate.model.layout import ordinal_in
-from lockgate.model.manifest import TaskManifest
+from lockgate.model.manifest import TaskManifest, encode_manifest
 from lockgate.model.record import CommitRecord
 from lockgate.protocols.file_output.attempts import places_of
+from lockgate.protocols.file_output.job_directories import all_directories_of
 
 BATCH = 1_000
 
@@ -30,6 +32,24 @@ Attempt = tuple[int, str]
 def attempt_of(manifest: TaskManifest) -> Attempt:
     """Whose manifest this is."""
     return manifest.job_attempt, manifest.task_attempt_id
+
+
+async def forestall(run: JobRun) -> None:
+    """Save in the name of every attempt at work that has not begun to commit that it moves nothing: its own intent is
+    refused then. Called before its working directory is deleted. An attempt whose intent came late, since it slept,
+    would find its staged files gone, and another's equal files where they were to be, and take them for moved. Not
+    asked where no file can be taken for another."""
+    if Capability.UNIQUE_IDENTITY in run.store.capabilities:
+        return
+    for found in await all_directories_of(run):
+        layout = run.layout.at_attempt(found.places.job_attempt)
+        for task_id, status in found.attempts:
+            number = status.path.rpartition("_")[2]
+            attempt_id = f"attempt_{task_id.removeprefix('task_')}_{number}"
+            manifest = TaskManifest(layout.job_id, layout.job_attempt, task_id, attempt_id, [])
+            # It may have begun, or its job attempt be over.
+            with contextlib.suppress(FileExists, FileMissing):
+                await run.store.create_file(layout.manifest_temporary(attempt_id), encode_manifest(manifest, run.below))
 
 
 async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> dict[Attempt, set[int]]:
