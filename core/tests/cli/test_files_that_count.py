@@ -43,6 +43,25 @@ def test_a_job_is_listed_committed_and_shown(tmp_path, protocol: str) -> None:
     assert run("verify", str(tmp_path))[0] == 0
 
 
+def test_a_committed_file_that_is_gone_and_one_that_was_changed_are_told(tmp_path) -> None:
+    job = Job(tmp_path)
+    job.setup()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    for path in ("changed", "gone", "kept"):
+        with attempt.open(path) as file:
+            file.write(b"1")
+    job.commit([attempt.commit()])
+    assert run("files", str(tmp_path))[2] == "3 files of committed jobs, 0 files left out.\n"
+    (tmp_path / "gone").unlink()
+    (tmp_path / "changed").write_bytes(b"another's")
+    status, out, err = run("files", str(tmp_path))
+    assert status == 0
+    assert "changed\t9 B\tyes, in no list, or changed\n" in out
+    assert "2 files, of which 1 may be no committed job's, 0 files left out." in err
+    assert "1 file of the last job's list" in err
+
+
 @pytest.mark.parametrize("protocol", ["direct", "stocator"])
 @pytest.mark.parametrize("command", ["abort", "gc"])
 def test_a_job_is_ended_from_outside(tmp_path, protocol: str, command: str) -> None:

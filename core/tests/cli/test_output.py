@@ -10,6 +10,7 @@ import sys
 
 import pytest
 from command_line import crashed, run, run_json
+from lockgate import Job
 from lockgate.cli.main import app
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
 from typer.testing import CliRunner
@@ -38,7 +39,7 @@ def as_on_terminal(*arguments: str, columns: int = 80) -> list[str]:
     return CONTROL.sub("", result.stdout).splitlines()
 
 
-def on_terminal(*arguments: str) -> list[str]:
+def on_terminal(*arguments: str, kind: str = "xterm") -> list[str]:
     """The same, by a process on a pseudo-terminal."""
     terminal, end = pty.openpty()
     process = subprocess.Popen(
@@ -46,7 +47,7 @@ def on_terminal(*arguments: str) -> list[str]:
         stdin=end,
         stdout=end,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
+        env=os.environ | {"TERM": kind, "COLUMNS": "80"},
     )
     os.close(end)
     sent = b""
@@ -103,10 +104,32 @@ def test_ids_and_paths_are_whole_on_a_narrow_terminal(table) -> None:
 def test_plugins_fits_a_terminal_of_100_columns_with_details_on_request(more) -> None:
     lines = as_on_terminal("plugins", *more, columns=100)
     assert max(map(len, lines)) <= 100
-    assert any(line.split()[:2] == ["manifest", "task_commit_atomic"] for line in lines) is bool(more)
-    assert sum(line.startswith("manifest ") for line in lines) == (1 if not more else 2 + len(ATTRIBUTE_MEANING))
+    assert sum(line.startswith("manifest ") for line in lines) == (1 if not more else 2)
+    for name in ATTRIBUTE_MEANING:  # the meaning of each is told once, whatever the number of protocols
+        assert sum(line.startswith(f"{name} ") for line in lines) == bool(more)
     _, whole = run_json("plugins", *more)
     assert whole["protocols"][0]["attributes"].keys() == ATTRIBUTE_MEANING.keys()
+
+
+def test_details_of_plugins_name_the_protocols_that_do_not_promise_an_attribute() -> None:
+    _, whole = run_json("plugins")
+    rows = [line.split("\t") for line in run("plugins", "--details")[1].splitlines()]
+    for name, meaning in ATTRIBUTE_MEANING.items():
+        (told,) = [row for row in rows if row[0] == name]
+        without = {each["name"] for each in whole["protocols"] if not each["attributes"][name]}
+        assert set(told[1].split(", ")) == (without or {"none"})
+        assert told[2] == meaning
+
+
+def test_the_sign_for_weaker_is_explained_only_where_it_is_shown() -> None:
+    lines = as_on_terminal("plugins", "-o", "plugins_allow=local")  # which has nothing that is weaker
+    assert [line for line in lines if "(!)" in line] == []
+
+
+def test_ids_are_whole_on_a_terminal_of_the_kind_dumb(tmp_path) -> None:
+    job = Job(tmp_path, job_id="an-id-that-is-long-" * 6 + "end")
+    job.setup()
+    assert any(job.job_id in line for line in on_terminal("jobs", str(tmp_path), kind="dumb"))
 
 
 def test_a_pipe_gets_headings_and_rows_and_nothing_else(table) -> None:

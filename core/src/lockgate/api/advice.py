@@ -135,7 +135,7 @@ def _whole(name: str, value: object, least: int) -> int:
         raise UsageError(
             f"{name} is a whole number from {least} on, not {value!r}",
             where=f"{name}={value!r}",
-            next_step="say how large the job is that you think of: lockgate.advise(url, files=10_000, tasks=200)",
+            next_step="say how large the job is that you think of, such as 10000 files of 200 tasks",
         )
     return value
 

@@ -27,8 +27,9 @@ def advice_answer(advice: Advice) -> Answer:
     pace = advice.pace
     measured = " (measured)" if advice.measured else ""
     limit = f", {pace.rate:g} operations a second" if pace.rate else ""
+    in_all = f" ({size(advice.size.bytes)})" if advice.size.bytes else ""
     basis = (
-        f"For {advice.size.files:,} files ({size(advice.size.bytes)}) of {advice.size.tasks:,} tasks in "
+        f"For {advice.size.files:,} files{in_all} of {advice.size.tasks:,} tasks in "
         f"{advice.size.directories:,} {'directory' if advice.size.directories == 1 else 'directories'}, "
         f"at {pace.latency * 1000:.3g} ms an operation{measured}, "
         f"{told_at_once(pace.in_flight)}{limit}; times are lower bounds. The conflict policy: {advice.conflict}"

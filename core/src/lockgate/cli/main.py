@@ -200,7 +200,7 @@ def _answer(
 @app.command()
 def plugins(
     details: Annotated[
-        bool, typer.Option("--details", help="Say of each capability and attribute what it means, a row each.")
+        bool, typer.Option("--details", help="Say of each capability and attribute what it means, and whose it is.")
     ] = False,
     json: Json = False,
     option: Options = None,

@@ -120,8 +120,15 @@ def plugins_answer(registry: PluginRegistry, *, details: bool = False) -> Answer
         ],
         [f"Conflict policies: {', '.join(registry.policies())}"],
         PROBLEM if registry.failures else DONE,
-        [] if details else ["(!): weaker than usual. What each word means: lockgate plugins --details"],
+        _plugins_legend(registry, details=details),
     )
+
+
+def _plugins_legend(registry: PluginRegistry, *, details: bool) -> list[str]:
+    """What the sign means, if it is there, and where the words are told."""
+    declared = {each for plugin in registry.loaded if plugin.store for each in plugin.store.capabilities}
+    weak = ["(!): weaker than usual."] if declared & WEAKENING else []
+    return [*weak, *([] if details else ["What each word means: lockgate plugins --details"])]
 
 
 def _plugin_lists(stores: Mapping[str, StoreKind], protocols: Sequence[Protocol]) -> list[Rows]:
@@ -141,24 +148,22 @@ def _plugin_lists(stores: Mapping[str, StoreKind], protocols: Sequence[Protocol]
 
 
 def _plugin_details(stores: Mapping[str, StoreKind], protocols: Sequence[Protocol]) -> list[Rows]:
-    """A row for each capability of each store, and for each attribute of each protocol."""
+    """A row for each capability, and for each attribute, with whose it is: what each means is told once."""
     capabilities = [
-        (name, f"{each}{_weak(each)}", MEANING[each])
-        for name, kind in stores.items()
-        for each in sorted(kind.capabilities)
+        (f"{each}{_weak(each)}", ", ".join(n for n, kind in stores.items() if each in kind.capabilities), MEANING[each])
+        for each in sorted({each for kind in stores.values() for each in kind.capabilities})
     ]
     what = [(p.name, f"{p.description}{f'; UNSAFE: {p.unsafe}' if p.unsafe else ''}") for p in protocols]
     needs = [(p.name, ", ".join(sorted(p.needs))) for p in protocols]
     attributes = [
-        (protocol.name, name, "yes" if holds else "no", ATTRIBUTE_MEANING[name])
-        for protocol in protocols
-        for name, holds in dataclasses.asdict(protocol.attributes).items()
+        (name, ", ".join(p.name for p in protocols if not getattr(p.attributes, name)) or "none", meaning)
+        for name, meaning in ATTRIBUTE_MEANING.items()
     ]
     return [
-        Rows("Capabilities of the stores", ("store", "capability", "meaning"), capabilities, prose=True),
+        Rows("Capabilities of the stores", ("capability", "stores", "meaning"), capabilities, prose=True),
         Rows("Protocols", ("protocol", "what"), what, prose=True),
         Rows("What the protocols need of a store", ("protocol", "needs"), needs, prose=True),
-        Rows("What the protocols promise", ("protocol", "attribute", "holds", "meaning"), attributes, prose=True),
+        Rows("What the protocols promise", ("attribute", "promised by all but", "meaning"), attributes, prose=True),
     ]
 
 
@@ -501,9 +506,11 @@ def files_answer(found: TableFiles) -> Answer:
         "left_out": [{"path": path, "why": why} for path, why in found.left_out.items()],
         "doubts": list(found.doubts),
     }
-    rows = [(f.path, size(f.length), "yes" if f.listed else "yes, in no list") for f in found.files]
+    rows = [(f.path, size(f.length), "yes" if f.listed else "yes, in no list, or changed") for f in found.files]
     rows += [(path, "", f"no: {why}") for path, why in found.left_out.items()]
-    sentences = [f"{files(len(found.files))} of committed jobs, {files(len(found.left_out))} left out."]
+    unlisted = sum(not f.listed for f in found.files)
+    known = f", of which {unlisted:,} may be no committed job's" if unlisted else " of committed jobs"
+    sentences = [f"{files(len(found.files))}{known}, {files(len(found.left_out))} left out."]
     doubts = [f"Not known: {doubt}." for doubt in found.doubts]
     return Answer(document, [Rows("Files", ("file", "length", "counts"), rows, prose=True)], [*sentences, *doubts])
 

@@ -179,7 +179,9 @@ def _print_table(console: Console, table: Rows) -> None:
         )
     for row in table.rows:
         drawn.add_row(*(Text(row[number]) for number in shown))
-    wide = Console(width=max(console.width, beside if prose else sum(widths) + 2 * len(widths)), highlight=False)
+    width = max(console.width, beside if prose else sum(widths) + 2 * len(widths))
+    # With the height: on a terminal of the kind `dumb` a width that is given alone is passed over, and 80 taken.
+    wide = Console(width=width, height=console.height, highlight=False)
     wide.print(drawn)
     wide.print()
 

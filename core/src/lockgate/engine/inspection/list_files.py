@@ -24,7 +24,7 @@ from lockgate.engine.inspection.open_job_files import (
     shows_nothing_yet,
     still_to_be_deleted,
 )
-from lockgate.engine.job.conflicts import list_visible
+from lockgate.engine.job.conflicts import is_hidden, list_visible
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import tagged_by
@@ -77,9 +77,15 @@ async def list_files(run: JobRun) -> TableFiles:
         states = [state for state in await list_jobs(run) if state.status is not JobStatus.OTHER_COMMITTER]
         doubts: list[str] = []
         listed, last = await listed_by_success(run, doubts)
+        by_last = [path for path in listed if not is_hidden(path)]
         open_jobs = [state for state in states if not await has_committed(run, state, last)]
         listed |= await listed_winners(run, open_jobs, doubts)
         await ask_for_unseen(run, found, listed)
+        if missing := sum(path not in found for path in by_last):
+            doubts.append(
+                f"{_counted(missing, 'file', 'files')} of the last job's list, `_SUCCESS`, cannot be found: "
+                "`lockgate verify` names what is missing"
+            )
         left_out: dict[str, str] = {}
         for state in states:
             for path in await still_to_be_deleted(run, state, found, doubts):
