@@ -28,6 +28,7 @@ from lockgate.errors import (
     FileMissing,
     LockgateError,
     ManifestInvalid,
+    OptionError,
     PathError,
     StoreUnavailable,
 )
@@ -599,3 +600,9 @@ def test_a_service_that_has_come_to_listen_where_the_server_was_makes_no_file_un
         serving.join()
         foreign.server_close()
     assert data(tmp_path) == []
+
+
+def test_a_timeline_server_that_would_not_be_asked_is_refused() -> None:
+    with pytest.raises(OptionError, match="markers_type=direct asks none") as refused:
+        JobOptions(protocol="markers", markers_server="localhost:1")
+    assert "markers_type=timeline_server_based" in refused.value.next_step

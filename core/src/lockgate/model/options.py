@@ -412,6 +412,7 @@ class JobOptions:
             object.__setattr__(self, spec.name, _checked(spec, value))
         _check_below(self.conflict, self.replace_below)
         _check_attempts(self.duplicates, self.duplicate_attempts)
+        _check_server(self.markers_type, self.markers_server)
 
     @property
     def files_read_at_once(self) -> int:
@@ -641,6 +642,15 @@ def _check_attempts(duplicates: str, attempts: tuple[str, ...]) -> None:
                 where=f"duplicate_attempts={','.join(attempts)}",
                 next_step="name attempts as their files are called, without what follows: 000005_1",
             )
+
+
+def _check_server(markers_type: str, server: str) -> None:
+    if server and markers_type == "direct":
+        raise OptionError(
+            "markers_server names a timeline server, and markers_type=direct asks none",
+            where=f"markers_type={markers_type}, markers_server={server}",
+            next_step="say markers_type=timeline_server_based; or leave markers_server out",
+        )
 
 
 def _check_below(conflict: str, directories: tuple[str, ...]) -> None:
