@@ -228,7 +228,7 @@ def test_an_attempt_that_no_file_can_be_called_by_is_refused(given) -> None:
     [
         {"markers_address": "driver"},
         {"markers_address": "[::1]:80"},
-        {"markers_server": "10.0.0.1:26754"},
+        {"markers_server": "10.0.0.1:26754", "markers_type": "timeline_server_based"},
         {"hive_directory": ".hive-staging_1/_tmp.-ext-10000"},
         {"hive_directory": "/tmp/hive_1/_tmp.-ext-10000/"},
         {"hive_directory": "hdfs://namenode:8020/tmp/_tmp.-ext-10000"},
