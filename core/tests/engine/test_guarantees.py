@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faulty_store import Stop, make_faulty
@@ -26,7 +27,7 @@ from lockgate.errors import (
     UsageError,
 )
 from lockgate.model.capabilities import Capability
-from lockgate.model.files import Rename
+from lockgate.model.files import Rename, RenameOutcome
 from lockgate.stores.local import LocalStore
 
 NAMES = ["a b.parquet", "50%.csv", "x+y#z?.json", "ü/日本.orc", "t=10%3A00/p.parquet", "n" * 200, "quote'\"\\.x"]
@@ -372,16 +373,15 @@ def test_contained_a_link_that_comes_during_the_commit_is_not_written_through(
     table.write({"p=1/old": b"x"})
     job = table.job()
     receipts = [table.task(job, {"p=1/new": b"y"})]
-    look = LocalStore.preflight
+    rename = LocalStore.rename_files
 
-    async def and_then_it_is_moved(store: LocalStore, renames: Sequence[Rename]) -> list[str]:
-        found = await look(store, renames)
-        if not outside.exists():
+    async def once_it_is_moved(store: LocalStore, renames: Sequence[Rename], *more: Any) -> list[RenameOutcome]:
+        if not outside.exists() and any(each.target == "p=1/new" for each in renames):
             (table.root / "p=1").rename(outside)
             (table.root / "p=1").symlink_to(outside)
-        return found
+        return await rename(store, renames, *more)
 
-    monkeypatch.setattr(LocalStore, "preflight", and_then_it_is_moved)
+    monkeypatch.setattr(LocalStore, "rename_files", once_it_is_moved)
     with pytest.raises(LockgateError, match="leads out of the destination"):
         job.commit(receipts)
     assert sorted(os.listdir(outside)) == ["old"]
