@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from kill_tree import kill_tree
+from lockgate import forget_transactions
 
 QUERY = Path(__file__).with_name("stream_query.py")
 
@@ -77,6 +78,38 @@ def test_a_restored_checkpoint_whose_batch_holds_other_rows_is_told_and_loses_no
     assert rows(spark, tmp_path) == list(range(200))
     run_query(spark, tmp_path, changedBatch="skip").awaitTermination()
     assert rows(spark, tmp_path) == list(range(200))
+
+
+def test_a_restored_checkpoint_whose_batch_is_forgotten_is_told_and_loses_none(spark, tmp_path) -> None:
+    """What came since was skipped without a word, with batches of whose numbers the table remembers no rows."""
+    feed(tmp_path / "in", 2)
+    query = run_query(spark, tmp_path)
+    query.awaitTermination()
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "backup")
+    feed(tmp_path / "in", 6)
+    run_query(spark, tmp_path).awaitTermination()
+    # As a stream does by itself once it is a thousand batches further.
+    forget_transactions(str(tmp_path / "out"), query.id, up_to=1)
+    shutil.rmtree(tmp_path / "checkpoint")
+    shutil.copytree(tmp_path / "backup", tmp_path / "checkpoint")
+    with pytest.raises(Exception, match=r"batch 1 of query \S+ is one of those that were committed long ago.* has 100"):
+        run_query(spark, tmp_path).awaitTermination()
+    assert rows(spark, tmp_path) == list(range(300))
+    run_query(spark, tmp_path, changedBatch="skip").awaitTermination()
+    assert rows(spark, tmp_path) == list(range(300))
+
+
+def test_a_batch_that_was_empty_and_now_has_rows_is_told(spark, tmp_path) -> None:
+    """A summary leaves out what is zero, and so there was nothing to compare with: the rows were skipped, untold."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0000.json").write_text("\n")
+    query = run_query(spark, tmp_path)
+    query.awaitTermination()
+    (tmp_path / "checkpoint" / "commits" / "0").unlink()
+    (tmp_path / "checkpoint" / "commits" / ".0.crc").unlink()
+    feed(tmp_path / "in", 1)
+    with pytest.raises(Exception, match=r"batch 0 of query \S+ was committed before, with 0 rows, and now has 50"):
+        run_query(spark, tmp_path).awaitTermination()
 
 
 def test_complete_mode_replaces_the_output(spark, tmp_path) -> None:

@@ -229,3 +229,33 @@ def test_gc_goes_by_the_stores_dates_however_wrong_its_clock_or_a_drivers(
     assert [each.action for each in collect_garbage(table.root, options=told)] == ["deleted"]
     # What a task attempt of `v2` and the like had put in place goes with its job.
     assert list(table.read().values()) == [b"x"]
+
+
+def test_a_job_whose_files_are_dated_ahead_is_told_so_and_goes_where_nobody_is_taken_for_alive(table) -> None:
+    """Its host's clock was wrong when it died: a day ahead, it looked as if it had renewed its files just now."""
+    job = table.job()
+    table.task(job, {"a": b"x"})
+    elsewhere(table, job)
+    long_since(table, -86400.0)
+    with pytest.raises(CommitFenced, match=r"its files are dated 86... s ahead of this host's clock"):
+        abort(str(table.root), job.job_id)
+    nobody = JobOptions(alive_seconds=0.0)
+    (state,) = jobs(str(table.root), options=nobody)
+    assert state.status is JobStatus.ABANDONED
+    collect_garbage(str(table.root), options=nobody)
+    assert not table.left_over()
+
+
+def test_a_commit_whose_record_is_dated_ahead_is_recovered_where_nobody_is_taken_for_alive(table) -> None:
+    job = table.job()
+    receipt = table.task(job, {"a": b"x"})
+    die_in_commit(job, receipt)
+    for path in (table.root / job.layout.job_directory).glob("commit*.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"given_up": False}))
+    elsewhere(table, job)
+    long_since(table, -86400.0, staged=False)
+    nobody = JobOptions(alive_seconds=0.0)
+    (state,) = jobs(str(table.root), options=nobody)
+    assert state.status is JobStatus.CRASHED
+    recover(str(table.root), job.job_id, options=nobody)
+    assert table.read() == {"a": b"x"}

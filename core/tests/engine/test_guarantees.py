@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faulty_store import Stop, make_faulty
@@ -25,6 +27,7 @@ from lockgate.errors import (
     UsageError,
 )
 from lockgate.model.capabilities import Capability
+from lockgate.model.files import Rename, RenameOutcome
 from lockgate.stores.local import LocalStore
 
 NAMES = ["a b.parquet", "50%.csv", "x+y#z?.json", "ü/日本.orc", "t=10%3A00/p.parquet", "n" * 200, "quote'\"\\.x"]
@@ -360,6 +363,28 @@ def test_contained_a_symbolic_link_that_leads_out_stops_the_job_before_anything_
         job.commit(receipts)
     assert sorted(os.listdir(outside)) == ["secret"]
     assert "ok" not in os.listdir(table.root)
+
+
+def test_contained_a_link_that_comes_during_the_commit_is_not_written_through(
+    table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody moves a partition to another disk, and leaves a link, after the commit has looked for links."""
+    outside = tmp_path / "outside"
+    table.write({"p=1/old": b"x"})
+    job = table.job()
+    receipts = [table.task(job, {"p=1/new": b"y"})]
+    rename = LocalStore.rename_files
+
+    async def once_it_is_moved(store: LocalStore, renames: Sequence[Rename], *more: Any) -> list[RenameOutcome]:
+        if not outside.exists() and any(each.target == "p=1/new" for each in renames):
+            (table.root / "p=1").rename(outside)
+            (table.root / "p=1").symlink_to(outside)
+        return await rename(store, renames, *more)
+
+    monkeypatch.setattr(LocalStore, "rename_files", once_it_is_moved)
+    with pytest.raises(LockgateError, match="leads out of the destination"):
+        job.commit(receipts)
+    assert sorted(os.listdir(outside)) == ["old"]
 
 
 def test_contained_a_staged_file_that_is_a_link_is_not_committed(table, tmp_path: Path) -> None:

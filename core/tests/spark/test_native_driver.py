@@ -12,6 +12,7 @@ from typing import Any
 
 import on_a_terminal
 import pytest
+from lockgate import forget_transactions
 from lockgate.api.io_loop import IoLoop
 from lockgate.model.errors import LockgateError
 from lockgate.spark.native_job import NativeJob
@@ -116,17 +117,30 @@ def test_complete_a_file_that_was_gone_before_its_task_could_tell_of_it_stops_a_
     assert (driver.destination / "_SUCCESS").exists() == (not rows)
 
 
-@pytest.mark.parametrize("rows", [3, 4])
+@pytest.mark.parametrize(("first", "rows"), [(3, 3), (3, 4), (3, 0), (0, 4), (0, 0)])
 def test_a_write_that_is_left_out_by_its_transaction_id_is_told_where_it_has_other_rows(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], rows: int
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], first: int, rows: int
 ) -> None:
-    for number, count in enumerate((3, rows)):
+    for number, count in enumerate((first, rows)):
         made = Driver(tmp_path, job_id=f"{JOB[:-1]}{number}", nonce=f"{number:016x}", settings={"txnId": "one"})
         message = json.loads(made.stage(made.ask("setup"), 0, number, f"file-{number}"))
         assert "error" not in made.ask("commit", json.dumps({**message, "rows": count}))
         made.end()
     assert seen(tmp_path) == {"file-0"}
-    assert ("these rows are left out" in capfd.readouterr().err) == (rows == 4)
+    assert ("these rows are left out" in capfd.readouterr().err) == (rows != first)
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_a_write_that_is_left_out_by_a_transaction_id_that_is_forgotten_is_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], rows: int
+) -> None:
+    forget_transactions(tmp_path, "series", up_to=5)
+    made = Driver(tmp_path, settings={"txnId": "series/3"})
+    message = json.loads(made.stage(made.ask("setup"), 0, 0, "file"))
+    assert "error" not in made.ask("commit", json.dumps({**message, "rows": rows}))
+    made.end()
+    assert seen(tmp_path) == set()
+    assert ("these rows are left out" in capfd.readouterr().err) == bool(rows)
 
 
 def test_undoable_what_spark_would_delete_is_there_until_the_commit(tmp_path: Path) -> None:

@@ -55,10 +55,17 @@ def files(count: int) -> str:
 
 
 def age(since: float) -> str:
-    """How long ago a time was, in its largest unit; nothing for a time that is not known (0)."""
+    """How long ago a time was, in its largest unit; nothing for a time that is not known (0). What is dated more than a
+    minute ahead of this host's clock says so."""
     if not since:
         return ""
-    seconds = max(0.0, time.time() - since)
+    seconds = time.time() - since
+    if seconds <= -60.0:
+        return f"{_length(-seconds)} ahead"
+    return _length(max(0.0, seconds))
+
+
+def _length(seconds: float) -> str:
     for length, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if seconds >= length:
             return f"{seconds / length:.1f} {unit}"

@@ -17,11 +17,25 @@ def rows_of(receipts: Sequence[Receipt]) -> int:
     return sum(receipt.counters.get("rows_written", 0) for receipt in receipts)
 
 
+def is_forgotten(summary: Summary) -> bool:
+    """Whether a commit was answered that its transaction id is one of those that are done and forgotten: nothing tells
+    any more by which job, and with how many rows."""
+    return not summary.job_id
+
+
 def tell_left_out(job: Job, summary: Summary, receipts: Sequence[Receipt]) -> None:
     """Warn where the job's rows are left out, since its transaction was committed by another, of another number of
-    rows. It is no error: a query may give other rows when it runs again."""
-    committed, rows = summary.counters.get("rows_written"), rows_of(receipts)
-    if summary.job_id != job.job_id and committed is not None and committed != rows:
+    rows, or is forgotten. It is no error: a query may give other rows when it runs again. A summary leaves out what is
+    zero; that of a job whose tasks have counted no rows is taken for one without any."""
+    committed, rows = summary.counters.get("rows_written", 0), rows_of(receipts)
+    if is_forgotten(summary) and rows:
+        log.warning(
+            "these rows are left out: their transaction id is one of those that were forgotten, as done long ago. "
+            "Where they are no repetition, they need an id of their own",
+            txn_id=job.options.txn_id,
+            rows=rows,
+        )
+    elif summary.job_id != job.job_id and committed != rows:
         log.warning(
             "these rows are left out: another write of this transaction id has committed. Where they are no repetition "
             "of it, they need an id of their own",

@@ -39,7 +39,7 @@ from lockgate.spark.asked_movers import movers_for
 from lockgate.spark.batch_writer import check_scheme
 from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_process
-from lockgate.spark.left_out import rows_of
+from lockgate.spark.left_out import is_forgotten, rows_of
 from lockgate.spark.pyspark_versions import StreamArrowWriter
 from lockgate.spark.session_conf import task_properties
 from lockgate.spark.write_options import WriteOptions
@@ -133,16 +133,27 @@ class StreamWriter(StreamArrowWriter):
 
     def _compare(self, query: str, batch: int, summary: Summary, receipts: Sequence[Receipt]) -> None:
         """A batch that runs again holds the same rows, since its extent is in the checkpoint: unless that was restored,
-        copied or changed.
+        copied or changed. Spark itself repeats the last batch only, so one that is forgotten comes from such a one.
 
         Raises:
-            CommitRefused: it holds another number of rows than what was committed, which would be lost.
+            CommitRefused: it holds another number of rows than what was committed, or what that was is forgotten: its
+                rows would be lost.
         """
-        committed, rows = summary.counters.get("rows_written"), rows_of(receipts)
-        if committed is None or rows == committed or self._options.skips_changed_batches:
+        # A stream's tasks count their rows, and a summary leaves out what is zero.
+        committed, rows = summary.counters.get("rows_written", 0), rows_of(receipts)
+        forgotten = is_forgotten(summary)
+        lost = bool(rows) if forgotten else committed != rows
+        if not lost or self._options.skips_changed_batches:
             return
+        if forgotten:
+            what = (
+                f"batch {batch} of query {query} is one of those that were committed long ago, whose rows are not "
+                f"remembered, and now has {rows}"
+            )
+        else:
+            what = f"batch {batch} of query {query} was committed before, with {committed} rows, and now has {rows}"
         raise CommitRefused(
-            f"batch {batch} of query {query} was committed before, with {committed} rows, and now has {rows}",
+            what,
             where=self._options.path,
             next_step="nothing was written. Was the checkpoint restored, copied or changed? Then what follows the last "
             "batch of the table is not what it says: begin a new checkpoint where the table ends. If the query itself "

@@ -212,14 +212,16 @@ class LocalStore(Store):
 
     async def rename_files(self, renames: Sequence[Rename], progress: Progress = no_progress) -> list[RenameOutcome]:
         """A plain loop. On a durable store the targets' directories are on disk before it returns, and a file counts as
-        done once its directory is: with many directories that takes far longer than the renames."""
+        done once its directory is: with many directories that takes far longer than the renames. Somebody may have put
+        a symbolic link in the place of a directory since the preflight, so each is looked at once more."""
         outcomes: list[RenameOutcome] = []
         touched: Counter[str] = Counter()
+        guard = _Guard(self._root)
         for start in range(0, len(renames), YIELD_EVERY):
             batch = renames[start : start + YIELD_EVERY]
             try:
                 async with self._turn():
-                    outcomes += self._rename_batch(batch, touched)
+                    outcomes += self._rename_batch(batch, touched, guard)
             except BlockingIOError:
                 held = "another process of this machine keeps the lock on renames; is it stopped?"
                 outcomes += [NotRenamed(Refusal.FAILED, held)] * len(batch)
@@ -239,13 +241,15 @@ class LocalStore(Store):
     def _turn(self) -> contextlib.AbstractAsyncContextManager[None]:
         return contextlib.nullcontext() if self._renames is RenameKind.ATOMIC else turn_at(self._root)
 
-    def _rename_batch(self, batch: Sequence[Rename], touched: Counter[str]) -> list[RenameOutcome]:
+    def _rename_batch(self, batch: Sequence[Rename], touched: Counter[str], guard: _Guard) -> list[RenameOutcome]:
         root = self._root
         without_replacing = rename_without_replacing if self._renames is RenameKind.ATOMIC else link_and_unlink
         outcomes: list[RenameOutcome] = []
         for rename in batch:
             source, target = f"{root}/{rename.source}", f"{root}/{rename.target}"
             try:
+                guard.check(rename.source)
+                guard.check(rename.target)
                 if rename.replace:
                     os.rename(source, target)
                     _forget_checksum(target)
@@ -253,6 +257,8 @@ class LocalStore(Store):
                     without_replacing(source, target)
                 outcomes.append(RENAMED)
                 touched[rename.target.rpartition("/")[0]] += 1
+            except AccessDenied as error:
+                outcomes.append(NotRenamed(Refusal.FAILED, str(error)))
             except OSError as error:
                 outcomes.append(_refusal(error, source, target))
         return outcomes

@@ -14,7 +14,7 @@ from lockgate.engine.record.marker import JobMarker, read_marker_of
 from lockgate.engine.record.neighbours import job_layouts
 from lockgate.engine.record.record_log import has_predecessor, read_record, renewed_at
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists
-from lockgate.engine.record.signs_of_life import drivers_own, why_at_work
+from lockgate.engine.record.signs_of_life import drivers_own, is_recent, why_at_work
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
@@ -139,7 +139,7 @@ def driver_may_be_alive(run: JobRun, record: CommitRecord, renewed: float) -> bo
     not known to be gone, nor has given it up. What `jobs` shows, and what `recover` goes by."""
     if record.given_up:
         return False
-    return run.runtime.wall() - renewed < run.options.alive_seconds and not run.runtime.is_gone(record.holder)
+    return is_recent(run, renewed) and not run.runtime.is_gone(record.holder)
 
 
 async def _without_record(run: JobRun, recorded: set[str]) -> list[JobState]:

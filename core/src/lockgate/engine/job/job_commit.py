@@ -113,12 +113,19 @@ async def _taken_over(run: JobRun, error: LockgateError) -> Summary:
             where=where,
             next_step="run the job again",
         ) from error
-    # The note that a job has committed comes before its record goes.
-    ended = ", and ended without any sign that it has committed" if record is None else ""
+    what = f"job {run.layout.job_id} was taken over by somebody else"
+    next_step = f"{command('jobs', run.store.url)} shows how it stands"
+    if record is None:
+        # The note that a job has committed comes before its record goes.
+        what += (
+            ", and ended without any sign that it has committed; or somebody has deleted or moved its directory, or "
+            "the destination"
+        )
+        next_step += ", or that URL to which the destination was moved"
     raise OutcomeUnknown(
-        f"job {run.layout.job_id} was taken over by somebody else{ended}: {error.what}",
+        f"{what}: {error.what}",
         where=where,
-        next_step=f"{command('jobs', run.store.url)} shows how it stands; nothing was cleaned up by this driver",
+        next_step=f"{next_step}; nothing was cleaned up by this driver",
     ) from error
 
 

@@ -25,6 +25,9 @@ from lockgate.model.record import Holder
 SIGNS_A_TIME = 3
 """How many signs fall into `alive_seconds`."""
 
+AHEAD_SECONDS = 60
+"""Files that are dated so far ahead of the clock that reads them were not renewed just now, whatever else is true."""
+
 SILENCE = 96
 """How many times `alive_seconds` a job must be silent of which nothing else is known."""
 
@@ -49,6 +52,12 @@ def drivers_own(run: JobRun, layout: JobLayout) -> frozenset[str]:
     return frozenset({layout.job_marker, layout.manifests, layout.tasks, layout.sign_of_life("driver")})
 
 
+def is_recent(run: JobRun, modified: float) -> bool:
+    """Whether what was written at that time (seconds since 1970) may be somebody's who is at work, also where it is
+    dated ahead of this host's clock; with `alive_seconds` 0 nothing is."""
+    return run.options.alive_seconds > 0 and run.runtime.wall() - modified < run.options.alive_seconds
+
+
 def why_at_work(
     run: JobRun, marker: JobMarker | None, last_seen: float, *, tasks_seen: float | None = None, silence: int = SILENCE
 ) -> str:
@@ -59,10 +68,12 @@ def why_at_work(
     if tasks_seen is not None and run.runtime.is_gone(driver):
         last_seen = tasks_seen
     idle = run.runtime.wall() - last_seen
-    if idle < alive_seconds:
-        return f"its driver or a task renewed its files {max(0.0, idle):.0f} s ago"
     if not alive_seconds:
         return ""
+    if idle <= -AHEAD_SECONDS:
+        return f"its files are dated {-idle:.0f} s ahead of this host's clock, so nothing tells how old they are"
+    if idle < alive_seconds:
+        return f"its driver or a task renewed its files {max(0.0, idle):.0f} s ago"
     if run.runtime.is_alive(driver):
         return f"its driver, {driver}, is alive"
     if run.runtime.is_gone(driver) or idle >= silence * alive_seconds:

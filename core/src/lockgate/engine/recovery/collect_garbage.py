@@ -20,7 +20,7 @@ from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists, let_go_of_replaced
-from lockgate.engine.record.signs_of_life import why_at_work
+from lockgate.engine.record.signs_of_life import is_recent, why_at_work
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.recovery.garbage import Garbage
 from lockgate.engine.recovery.late_markers import delete_needless, late_markers
@@ -75,11 +75,7 @@ async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     found: list[FileStatus] = []
     for directory in (TEMPORARY, BOOKKEEPING, FILE_LISTS, TRANSACTIONS, WINNERS, TEMP):
         async for page in run.store.list_directory(directory):
-            found += [
-                status
-                for status in page
-                if is_aside(status.path) and run.runtime.wall() - status.modified >= run.options.alive_seconds
-            ]
+            found += [status for status in page if is_aside(status.path) and not is_recent(run, status.modified)]
     found = [status for status in found if not status.is_directory or await _is_there(run, status.path)]
     if not dry_run:
         await run.store.delete_files([status.path for status in found if not status.is_directory])
@@ -207,7 +203,7 @@ async def _wrote_lately(run: JobRun, state: JobState) -> bool:
     if state.status in (JobStatus.LEFT_BEHIND, JobStatus.CRASHED):
         return False
     async for page in run.store.list_tree(state.layout.attempt_directory):
-        if any(run.runtime.wall() - status.modified < run.options.alive_seconds for status in page):
+        if any(is_recent(run, status.modified) for status in page):
             return True
     return False
 
@@ -352,7 +348,7 @@ async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         kept = ""
     found: list[Garbage] = []
     for status in lists:
-        if status.path == kept or run.runtime.wall() - status.modified < run.options.alive_seconds:
+        if status.path == kept or is_recent(run, status.modified):
             continue
         if not dry_run:
             await run.store.delete_files([status.path])

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lockgate.engine.record.signs_of_life import is_recent
 from lockgate.engine.run.behind_links import look_in_front_of_links
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -65,8 +66,7 @@ async def _of_job(run: JobRun, layout: MarkerLayout) -> LateMarkers | None:
     seen = [each async for page in run.store.list_tree(layout.directory) for each in page if not each.is_directory]
     if await list_all(run.store, JobLayout(layout.job_id).job_directory):
         return None
-    oldest = run.runtime.wall() - run.options.alive_seconds
-    seen = [each for each in seen if each.modified <= oldest]
+    seen = [each for each in seen if not is_recent(run, each.modified)]
     try:
         named = await _named(run, layout, [each.path for each in seen])
     except StoreError:

@@ -10,6 +10,7 @@ under a late one, that one's rename fails, and what it would have added counts f
 from __future__ import annotations
 
 from lockgate.engine.job.conflicts import list_visible
+from lockgate.engine.record.signs_of_life import is_recent
 from lockgate.engine.recovery.garbage import Garbage
 from lockgate.engine.recovery.orphan_uploads import why_kept
 from lockgate.engine.run.job_run import JobRun
@@ -29,11 +30,10 @@ async def collect_unfinished(run: JobRun, *, dry_run: bool = False) -> list[Garb
     """
     if not run.store.writes_beside:
         return []
-    oldest_kept = run.runtime.wall() - run.options.alive_seconds
     found: list[FileStatus] = []
     try:
         async for page in list_visible(run, hidden=True):
-            found += [each for each in page if is_unfinished(each.path) and each.modified <= oldest_kept]
+            found += [each for each in page if is_unfinished(each.path) and not is_recent(run, each.modified)]
     except AccessDenied as error:
         return [Garbage("", "failed", f"files that were never finished cannot be looked for: {error}")]
     # What was listed before: a job that begins meanwhile has written none of these.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files
+from lockgate.engine.record.signs_of_life import is_recent
 from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -29,9 +30,8 @@ async def needless_lists(run: JobRun, jobs_are_at_rest: Callable[[], Awaitable[b
     Raises:
         StoreError: the store does not answer.
     """
-    oldest = run.runtime.wall() - run.options.alive_seconds
     found = [each for each in await list_all(run.store, WINNERS) if not each.is_directory and not is_aside(each.path)]
-    paths = sorted(each.path for each in found if each.modified <= oldest)
+    paths = sorted(each.path for each in found if not is_recent(run, each.modified))
     for _ in range(2):
         paths = [path for path in paths if not await _is_needed(run, path)]
         if not paths or await jobs_with_replaced_files(run) or not await jobs_are_at_rest():
