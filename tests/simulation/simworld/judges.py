@@ -264,6 +264,8 @@ class Judges:
         self.doomed: dict[str, tuple[Stored, set[str]]] = {}
         """What committed jobs are to delete yet, and which: of protocols that replace after their commit point."""
         self.saved: dict[str, frozenset[Written]] = {}
+        self.saved_until: dict[Written, int] = {}
+        """After how many changes a file was named no longer by one of the manifests that named it."""
         """The manifests that are there, and whose files each names, so that others know of their uploads."""
         self.due: set[str] = set()
         """The tokens of the uploads that were pending, and known, when their job was committed, or began to be undone:
@@ -316,6 +318,8 @@ class Judges:
         """Where a rename is two acts: what a reader still sees, to where its copy waits."""
         self.visible: dict[str, Stored] = {}
         self.expected: dict[str, bytes] = {}
+        self.at_first: dict[str, bytes] = {}
+        """What was there before any job."""
         self.marked: dict[str, bytes] | None = None
         """The files that the `_SUCCESS` in place stands for; None: there is none."""
         self.expected_mark = ""
@@ -333,6 +337,7 @@ class Judges:
         self.disk = disk
         self.visible = dict(files)
         self.expected = {path: stored.content for path, stored in files.items()}
+        self.at_first = dict(self.expected)
         if mark is not None:
             self.marked = dict(self.expected)
             self.expected_mark = self.job_of_mark = "before"
@@ -590,7 +595,7 @@ class Judges:
         if is_internal(path):
             job = self.truth(path)
             self._within(actor, path)
-            self.saved.pop(path, None)
+            self.saved_until |= dict.fromkeys(self.saved.pop(path, frozenset()), self.changes)
             if job is not None and (actor in self.strangers or self._cleans_up_late(actor, job, path)):
                 job.robbed = True
                 self._lose_what_is_known()
@@ -1244,6 +1249,7 @@ class Judges:
         """A manifest. Where it takes the place of an earlier run's, nothing names that one's uploads any more."""
         gone = self.saved.get(path, labels) - labels
         self.due -= {upload.token for upload in self.disk.pending.values() if upload.stored.label in gone}
+        self.saved_until |= dict.fromkeys(gone, self.changes)
         self.saved[path] = labels
 
     def _must_give_up(self, job_id: str) -> None:

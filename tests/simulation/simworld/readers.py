@@ -41,6 +41,8 @@ class Sight:
     open_jobs: dict[str, JobTruth]
     named: frozenset[Written]
     to_go: dict[str, Stored]
+    changes: int
+    """After how many changes of the destination that was so."""
 
 
 def sight_of(judges: Judges) -> Sight:
@@ -52,6 +54,7 @@ def sight_of(judges: Judges) -> Sight:
         {job_id: job for job_id, job in judges.jobs.items() if _is_open(judges, job)},
         frozenset(label for labels in judges.saved.values() for label in labels),
         {path: stored for path, stored in seen.items() if _is_to_go(judges, path, stored)},
+        judges.changes,
     )
 
 
@@ -101,8 +104,10 @@ def judge_answer(judges: Judges, reader: str, protocols: dict[str, str], answer:
     given = {file.path: file for file in answer.files}
     known = (*judges.ended, *judges.jobs.values())
     replaced = {path for job in known for path in job.set_aside}
-    # A job that replaces files by ones of the same names, and the same content, cannot be told from what it replaces.
-    unsure = {label.target for label in before.named | now.named if not _has_committed(judges, label)}
+    # A job that replaces files by ones of the same names, and the same content, cannot be told from what it replaces;
+    # nor an attempt that was to put such a file there, and has given it up since.
+    given_up = {label for label, at in judges.saved_until.items() if at >= before.changes}
+    unsure = {label.target for label in before.named | now.named | given_up if not _has_committed(judges, label)}
     for path, stored in before.counts.items():
         if now.counts.get(path) is stored and path not in replaced | unsure and path not in given:
             judges.accuse("complete", f"{reader} was not told of {path}: {answer.left_out.get(path, 'not there')}")
@@ -116,6 +121,8 @@ def judge_answer(judges: Judges, reader: str, protocols: dict[str, str], answer:
         if there is None or before.seen.get(path, there) is not there or not isinstance(there.label, Written):
             continue
         label = there.label
+        if _equals_what_counts(judges, path, there):
+            continue
         if path in now.counts or any(job.committed and job.files.get(path) == there.content for job in known):
             continue
         job_id = judges.id_of_run[label.run]
@@ -128,6 +135,12 @@ def judge_answer(judges: Judges, reader: str, protocols: dict[str, str], answer:
             judges.accuse("exclusive", f"{reader} was told that {path} of {label} is listed")
         elif not answer.doubts:
             judges.accuse("told right", f"{reader} was told that {path} of {label} counts, beyond doubt")
+
+
+def _equals_what_counts(judges: Judges, path: str, stored: Stored) -> bool:
+    """Whether whoever reads this file reads what counts at its path, or did before any job: an equal file has taken
+    that one's place, or will, which nobody can see."""
+    return stored.content in (judges.expected.get(path), judges.at_first.get(path))
 
 
 def _has_committed(judges: Judges, label: Written) -> bool:

@@ -102,11 +102,11 @@ async def shows_nothing_yet(run: JobRun, state: JobState) -> bool:
 
 def is_of_open_job(run: JobRun, status: FileStatus, identity: str, file: CommittedFile | None) -> bool:
     """Whether the file at a path that an uncommitted job's manifest names is that job's, and not what it will replace,
-    or a committed job's that was there before. Where the manifest has no identity, nobody can tell, unless a list
-    names the file that is there."""
+    or a committed job's that was there before. Where the manifest has no identity, it is taken for that job's, unless a
+    list names the very file that is there."""
     if file is not None and run.store.same_identity(file.identity, status.identity):
         return False
-    return run.store.same_identity(identity, status.identity) if identity else file is None
+    return run.store.same_identity(identity, status.identity) if identity else True
 
 
 async def saved_by(run: JobRun, layout: JobLayout, doubts: list[str]) -> set[tuple[str, str]]:
