@@ -46,8 +46,12 @@ def early(root: Path, protocol: str) -> Job:
     return job
 
 
-def replacing(root: Path, set_aside: str, partition: int = 1) -> Job:
-    """A job whose driver has given up in its commit, once it had set aside what it replaces."""
+def replacing(root: Path, set_aside: str, partition: int = 1, *, there: bool = False) -> Job:
+    """A job whose driver has given up in its commit, once it had set aside what it replaces; with `there` something
+    that it replaces is put there first."""
+    if there:
+        (root / f"p={partition}").mkdir(exist_ok=True)
+        (root / f"p={partition}/old.bin").write_bytes(b"old")
     options = {"conflict": "replace-partitions", "set_aside": set_aside, "on_failure": "leave"}
     job = Job(root, JobOptions.resolve(options))
     job.setup()
@@ -177,3 +181,22 @@ def test_a_job_commits_beside_what_a_committed_one_has_yet_to_delete(tmp_path: P
     other.commit([written(other, 1)])
     job.commit([written(job, 2, number=1)])
     assert len(seen(tmp_path)) == 6
+
+
+@pytest.mark.parametrize("protocol", EARLY)
+def test_a_list_that_cannot_be_read_is_told_with_a_step_that_works(tmp_path: Path, protocol: str) -> None:
+    """Of another job, in another partition: nobody can say whose the files were that it names."""
+    job = Job(tmp_path, protocol=protocol, accept_unsafe=True)
+    job.setup()
+    given_up, receipt = filled(job, 1), written(job, 1, task=1)
+    other = replacing(tmp_path, "files", partition=2, there=True)
+    (kept,) = (tmp_path / "_lockgate/replaced" / other.job_id).glob("*.list")
+    kept.write_bytes(kept.read_bytes()[:20])
+    given_up.abort()
+    with pytest.raises(DestinationConflict, match=r"(?s)nobody can tell whether job .* move .* out of the destination"):
+        job.commit([receipt])
+    with pytest.raises(OutcomeUnknown, match=r"(?s)nobody can tell whether job .* move .* out of the destination"):
+        job.abort()
+    (tmp_path / "_lockgate/replaced" / other.job_id).rename(tmp_path.parent / f"{tmp_path.name}-away")
+    job.commit([receipt])
+    assert len([path for path in seen(tmp_path) if path.startswith("p=1/")]) == 3

@@ -77,6 +77,29 @@ def test_undoable_an_overwrite_with_equal_bytes_that_fails_before_its_first_set_
     assert gcs_table.server_files() == before
 
 
+@pytest.mark.parametrize("protocol", ["direct", "markers", "stocator", "v2"])
+def test_abortable_a_file_that_another_jobs_commit_has_set_aside_and_brought_back(
+    gcs: GcsLab, gcs_table: RemoteTable, protocol: str
+) -> None:
+    """What comes back is another generation than the one that the task attempt wrote."""
+    early = gcs_table.job(protocol=protocol, accept_unsafe=True)
+    attempt = early.task_attempt(0)
+    attempt.setup()
+    with attempt.open(f"p=1/{attempt.tag}.bin") as file:
+        file.write(b"early")
+    attempt.commit()
+    job = gcs_table.job(conflict="replace-partitions")
+    receipt = gcs_table.task(job, {"p=1/new.bin": b"new"})
+    for operation in ("objects.move", "objects.rewrite"):
+        gcs.control.fault("error-before", operation, target="*/tasks/*", times=10_000, status=403)
+    with pytest.raises(CommitFailed, match="restored"):
+        job.commit([receipt])
+    gcs.control.call("DELETE", "faults")
+    assert list(gcs_table.read().values()) == [b"early"]
+    early.abort()
+    assert gcs_table.read() == {}
+
+
 @pytest.mark.parametrize("moment", ["claimed", "moving", "rename"])
 def test_undoable_a_pinned_attempt_that_is_aborted_while_its_job_is_committed(
     gcs: GcsLab, gcs_table: RemoteTable, moment: str

@@ -18,7 +18,7 @@ from lockgate.engine.record.marker import readable_marker
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
-from lockgate.model.errors import DestinationConflict, OutcomeUnknown
+from lockgate.model.errors import DestinationConflict, LockgateError, OutcomeUnknown, StoreError
 from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import JobLayout, in_whole_directory
 from lockgate.model.manifest import Entry
@@ -34,7 +34,8 @@ async def refuse_if_set_aside_by_others(run: JobRun, *, taken_out: bool = False)
     elsewhere; and when those are `taken_out` that were in place, since some may have gone aside meanwhile.
 
     Raises:
-        OutcomeUnknown: another job's commit, which has not come to its end, has set some of them aside.
+        OutcomeUnknown: another job's commit, which has not come to its end, has set some of them aside, or its list
+            cannot be read.
         ManifestInvalid: what a task attempt has saved cannot be read.
     """
     if (found := await _own_set_aside(run)) is not None:
@@ -54,11 +55,12 @@ async def refuse_commit_beside(run: JobRun, *, taken_out: bool = False) -> None:
     attempts that do not count are set aside by another job, they cannot be, and would be seen once they come back.
 
     Raises:
-        DestinationConflict: so it is, and nothing of this commit was done.
-        OutcomeUnknown: so it is, and the commit has begun.
+        DestinationConflict: so it is, or the other's list cannot be read, and nothing of this commit was done.
+        OutcomeUnknown: the same, and the commit has begun.
         ManifestInvalid: what a task attempt has saved cannot be read.
     """
-    if (found := await _own_set_aside(run)) is not None:
+    kind = OutcomeUnknown if taken_out else DestinationConflict
+    if (found := await _own_set_aside(run, kind)) is not None:
         other, path = found
         what, where, ends = f"{_said(run, other)}: {COME_BACK}", _where(run, other, path), _ends(run, other)
         if not taken_out:
@@ -69,20 +71,47 @@ async def refuse_commit_beside(run: JobRun, *, taken_out: bool = False) -> None:
         raise OutcomeUnknown(what, where=where, next_step=f"once job {other} is over, {go_on} goes on; {ends}")
 
 
-async def _own_set_aside(run: JobRun) -> tuple[str, str] | None:
+async def _own_set_aside(run: JobRun, kind: type[LockgateError] = OutcomeUnknown) -> tuple[str, str] | None:
     if run.protocol.attributes.committed_invisible:
         return None
-    return await _first(run, lambda: _own_files(run))
+    try:
+        return await _first(run, lambda: _own_files(run))
+    except _Unreadable as unreadable:
+        raise _may_be_set_aside(run, kind, unreadable) from unreadable.error
+
+
+class _Unreadable(Exception):
+    """The list of what another job, which has not come to its end, has set aside cannot be read."""
+
+    def __init__(self, job_id: str, error: LockgateError) -> None:
+        super().__init__(job_id)
+        self.job_id = job_id
+        self.error = error
+
+
+def _may_be_set_aside(run: JobRun, kind: type[LockgateError], unreadable: _Unreadable) -> LockgateError:
+    other, error = unreadable.job_id, unreadable.error
+    replaced = run.url(dataclasses.replace(run, layout=JobLayout(other)).layout.replaced)
+    return kind(
+        f"nobody can tell whether job {other}, which has not come to its end, has set aside files of job "
+        f"{run.layout.job_id}: {error.what}",
+        where=error.where,
+        next_step=f"bring the list back from a backup, if the store keeps any; without it job {other} can bring "
+        f"nothing back by itself: move {replaced} out of the destination, and then give the command again",
+    )
 
 
 async def set_aside_by_other(run: JobRun, entries: Sequence[Entry]) -> str | None:
-    """The job whose commit, which has not come to its end, has set aside a file of these entries; None: there is none.
-    Asked after they were taken out, so that none can go aside unseen."""
+    """The job whose commit, which has not come to its end, has set aside a file of these entries, or may have, since
+    its list cannot be read; None: there is none. Asked after they were taken out, so that none can go aside unseen."""
 
     async def own_files() -> IsOwn:
         return _is_in(run, {entry.target: entry.identity for entry in entries})
 
-    found = await _first(run, own_files)
+    try:
+        found = await _first(run, own_files)
+    except _Unreadable as unreadable:
+        return unreadable.job_id
     return None if found is None else found[0]
 
 
@@ -92,7 +121,15 @@ async def _first(run: JobRun, own_files: Callable[[], Awaitable[IsOwn]]) -> tupl
     others = [job_id for job_id in await jobs_with_replaced_files(run) if job_id != run.layout.job_id]
     is_own: IsOwn | None = None
     for job_id in others:
-        for kept in await kept_lists(run, job_id):
+        try:
+            lists = await kept_lists(run, job_id)
+        except StoreError:
+            raise
+        except LockgateError as error:
+            if await _has_committed(run, job_id):
+                continue
+            raise _Unreadable(job_id, error) from error
+        for kept in lists:
             is_own = is_own or await own_files()
             path = await _any_of(run, kept, is_own)
             # What a committed job has set aside never comes back, though its cleanup may have yet to delete it.
@@ -113,6 +150,17 @@ def _is_in(run: JobRun, files: Mapping[str, str]) -> IsOwn:
 
 async def _own_files(run: JobRun) -> IsOwn:
     saved_files = {entry.target: entry.identity for each in await saved(run) for entry in each.manifest.files}
+    has_own_name = await own_names(run)
+    is_saved = _is_in(run, saved_files)
+
+    def is_own(path: str, identity: str) -> bool:
+        return has_own_name(path) or is_saved(path, identity)
+
+    return is_own
+
+
+async def own_names(run: JobRun) -> Callable[[str], bool]:
+    """Which paths hold a tag of this job, so that no other job's file has their name."""
     nonces: set[str] = set()
     tags: set[str] = set()
     for layout in await every_attempt(run):
@@ -120,11 +168,8 @@ async def _own_files(run: JobRun) -> IsOwn:
             nonces.add(marker.nonce)
             tags.add(tag_of_job(layout.job_id, layout.job_attempt, marker.nonce))
 
-    is_saved = _is_in(run, saved_files)
-
-    def is_own(path: str, identity: str) -> bool:
-        by_name = tagged_by(path, nonces) or ((name := parse_name(path)) is not None and name.tag in tags)
-        return by_name or is_saved(path, identity)
+    def is_own(path: str) -> bool:
+        return tagged_by(path, nonces) or ((name := parse_name(path)) is not None and name.tag in tags)
 
     return is_own
 

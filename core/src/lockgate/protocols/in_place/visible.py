@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from lockgate.engine.job.set_aside_by_others import own_names
 from lockgate.engine.renames.roll_back import return_what_is_not_ours, withdraw
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -28,9 +29,10 @@ async def take_out(run: JobRun, entries: Sequence[Entry]) -> list[str]:
     """Take the targets of these entries out of the destination, each only if it is what the entry says; the answer:
     where something else stands.
 
-    A store that deletes a file only if it is the one that was seen is told so. Elsewhere files are renamed into the
-    job's directory first, so that what somebody has put there since is found out and brought back. Where that directory
-    is gone, since the job is over, they are looked at, and deleted.
+    A store that deletes a file only if it is the one that was seen is told so; a file that is another version of what
+    was written is looked at once more, and deleted where its name and its content are this job's. Elsewhere files are
+    renamed into the job's directory first, so that what somebody has put there since is found out and brought back.
+    Where that directory is gone, since the job is over, they are looked at, and deleted.
 
     Raises:
         CommitFailed: one could not be moved.
@@ -41,10 +43,30 @@ async def take_out(run: JobRun, entries: Sequence[Entry]) -> list[str]:
         if Capability.CONDITIONAL_WRITE in run.store.capabilities:
             files = [FileStatus(entry.target, entry.length, entry.identity) for entry in some]
             outcomes = await run.store.delete_if_same(files)
-            left += [f.path for f, how in zip(files, outcomes, strict=True) if how is Deleted.CHANGED]
+            changed = [f for f, how in zip(files, outcomes, strict=True) if how is Deleted.CHANGED]
+            left += await _delete_brought_back(run, changed) if changed else []
         else:
             left += await _withdraw(run, some)
     return left
+
+
+async def _delete_brought_back(run: JobRun, files: Sequence[FileStatus]) -> list[str]:
+    """Delete those that another job's commit had set aside and brought back, where a rename makes another version of a
+    file: they are equal to what was written, and their names are this job's alone. The answer: the others."""
+    is_own = await own_names(run)
+    found = await run.store.stat_files([file.path for file in files])
+    back = [
+        status
+        for file, status in zip(files, found, strict=True)
+        if status is not None
+        and is_own(file.path)
+        and status.length == file.length
+        and run.store.same_identity(file.identity, status.identity)
+    ]
+    outcomes = await run.store.delete_if_same(back)
+    gone = {each.path for each, how in zip(back, outcomes, strict=True) if how is not Deleted.CHANGED}
+    there = {status.path for status in found if status is not None}
+    return [file.path for file in files if file.path in there - gone]
 
 
 async def _withdraw(run: JobRun, entries: Sequence[Entry]) -> list[str]:
