@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +53,15 @@ class Spark:
             found[location] = [["part-00000-job-1.c000.parquet", f"_0-parquet-{number}_", 6]]
         return found
 
-    def commit(self, locations: dict[str, list[list[Any]]]) -> None:
-        message = {"task": 0, "attempt": 0, "files": [], "locations": locations, "rows": 2}
+    def commit(self, locations: dict[str, list[list[Any]]], below: Sequence[str] = ()) -> None:
+        """Commit the files of locations, and others that the same task has staged for these paths of the table."""
+        directory = self.root / "table" / self.told["tasks"] / "attempt_000000_0"
+        files = []
+        for number, target in enumerate(below):
+            directory.mkdir(parents=True, exist_ok=True)
+            (directory / f"_{number}-parquet-below_").write_text("below")
+            files.append([target, f"_{number}-parquet-below_", 5])
+        message = {"task": 0, "attempt": 0, "files": files, "locations": locations, "rows": 2}
         commit(self.job, self.asked, [json.dumps(message)])
 
     def left_over(self) -> list[Path]:
@@ -106,4 +113,27 @@ def test_a_location_that_is_the_table_by_a_link_is_refused_in_plain_words_and_ab
     assert not spark.left_over()
     with pytest.raises(LockgateError, match="a location is the destination of the job itself"):
         Spark(tmp_path, replaced_locations=[f"file:{tmp_path}/again"])
+    assert not spark.left_over()
+
+
+def test_complete_a_location_that_is_a_partition_directory_of_the_table_by_a_link(tmp_path: Path) -> None:
+    """Both partitions' files are counted from 0, and come into one directory: they must not have one name there."""
+    (tmp_path / "table/p=1").mkdir(parents=True)
+    (tmp_path / "again").symlink_to("table/p=1")
+    spark = Spark(tmp_path)
+    spark.commit(spark.stage(f"file:{tmp_path}/again"), below=["p=1/part-00000-job-1.c000.parquet"])
+    assert contents(tmp_path / "table/p=1") == ["below", "file 0"]
+    assert not spark.left_over()
+
+
+def test_such_a_location_that_the_table_would_replace_is_refused_as_the_jobs_own(tmp_path: Path) -> None:
+    """To commit again once the job there is over, as the message said, cannot help: it is this very job."""
+    (tmp_path / "table/p=1").mkdir(parents=True)
+    (tmp_path / "table/p=1/part-old.parquet").write_text("old")
+    (tmp_path / "again").symlink_to("table/p=1")
+    spark = Spark(tmp_path, dynamic=True)
+    with pytest.raises(LockgateError, match="a location that this job writes to is in a destination inside another"):
+        spark.commit(spark.stage(f"file:{tmp_path}/again"), below=["p=1/part-00000-job-1.c000.parquet"])
+    spark.job.abort()
+    assert contents(tmp_path / "table/p=1") == ["old"]
     assert not spark.left_over()

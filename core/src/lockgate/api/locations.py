@@ -84,6 +84,27 @@ def one_names(job: Job, urls: Iterable[str]) -> dict[str, str]:
     return IO_LOOP.run(look())
 
 
+def paths_below(job: Job, urls: Iterable[str]) -> dict[str, str]:
+    """Of these locations those whose place is below the job's destination, as by a symbolic link: each with its path
+    there.
+
+    Raises:
+        PathError: one is no URL.
+    """
+    root = job._open().place
+    above = f"{root.path.rstrip('/')}/"
+
+    async def look() -> dict[str, str]:
+        run, found = job._run(), dict[str, str]()
+        for url in urls:
+            place = await place_of(run, url)
+            if (place.scheme, place.authority) == (root.scheme, root.authority) and place.path.startswith(above):
+                found[url] = place.path.removeprefix(above)
+        return found
+
+    return IO_LOOP.run(look())
+
+
 def declared_by_tasks(job: Job) -> list[str]:
     """The locations that are declared in the job's directory."""
     return IO_LOOP.run(declared_locations(job._run()))

@@ -9,12 +9,12 @@ each location of a partition that it is about, written to or not, and a dynamic 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lockgate.api.job import Job
-from lockgate.api.locations import commit_with, declared_by_tasks, one_names, part_of
+from lockgate.api.locations import commit_with, declared_by_tasks, one_names, part_of, paths_below
 from lockgate.api.staged_tasks import receipts_of
 from lockgate.engine.manifests.staged_elsewhere import StagedFile, StagedTask
 from lockgate.model.errors import CommitRefused, UsageError
@@ -42,6 +42,7 @@ def staged_elsewhere(job: Job, told: Sequence[Mapping[str, Any]]) -> dict[str, l
     names = one_names(
         job, {location for each in told for location, files in each.get("locations", {}).items() if files}
     )
+    in_table = paths_below(job, sorted(set(names.values())))
     found: dict[str, list[StagedTask]] = {}
     for each in told:
         counts = not each["files"]
@@ -50,15 +51,25 @@ def staged_elsewhere(job: Job, told: Sequence[Mapping[str, Any]]) -> dict[str, l
             if files:
                 places.setdefault(names[str(parse_url(location))], []).extend(files)
         for location, files in places.items():
-            found.setdefault(location, []).append(_staged(each, _renamed(files, job.job_id), counts=counts))
+            beside = _names_in(each["files"], in_table.get(location))
+            found.setdefault(location, []).append(_staged(each, _renamed(files, job.job_id, beside), counts=counts))
             counts = False
     return found
 
 
-def _renamed(files: Sequence[Any], job_id: str) -> list[Any]:
+def _names_in(files: Sequence[Any], directory: str | None) -> set[str]:
+    """The names that these files of the table will have in one directory of it; without one, none."""
+    if directory is None:
+        return set()
+    above = f"{directory}/"
+    return {target.removeprefix(above) for target, _, _ in files if target.startswith(above)}
+
+
+def _renamed(files: Sequence[Any], job_id: str, beside: Set[str]) -> list[Any]:
     """What an attempt has staged in one place under two names of it: the jar has seen two places, and so may have named
-    two files alike, as it names those of two partitions in one."""
-    taken: set[str] = set()
+    two files alike, as it names those of two partitions in one. `beside` are names that it has given there to files of
+    the table, where the place is a directory of the table's by another name."""
+    taken = set(beside)
     found = []
     for target, name, length in files:
         given, again = target, 0

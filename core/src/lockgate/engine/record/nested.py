@@ -42,10 +42,14 @@ async def refuse_jobs_inside(run: JobRun, found: Sequence[FileStatus]) -> None:
     """
     for status in found:
         for inside, path in _of_jobs(status):
-            if status.is_directory and not [page async for page in run.store.list_tree(path)]:
+            # Of a directory of jobs the listing does not tell whose they are.
+            within = [path]
+            if status.is_directory:
+                within = [file.path async for page in run.store.list_tree(path) for file in page]
+            if not within:
                 continue
             other = run.store.url.child(inside)
-            if f"/{run.layout.job_id}/" in f"/{path}/":
+            if any(f"/{run.layout.job_id}/" in f"/{each}/" for each in within):
                 # Another part of this very job: to wait for its end would be to wait for ever.
                 raise DestinationConflict(
                     "a location that this job writes to is in a destination inside another that it replaces",
