@@ -137,3 +137,11 @@ def test_such_a_location_that_the_table_would_replace_is_refused_as_the_jobs_own
     spark.job.abort()
     assert contents(tmp_path / "table/p=1") == ["old"]
     assert not spark.left_over()
+
+
+def test_an_overwrite_of_a_location_inside_another_by_a_link_is_refused_before_any_task(tmp_path: Path) -> None:
+    """By their names the two are beside each other."""
+    (tmp_path / "place/inner").mkdir(parents=True)
+    with pytest.raises(LockgateError, match="holds another that is not its own"):
+        Spark(tmp_path, replaced_locations=[f"file:{tmp_path}/link", f"file:{tmp_path}/place/inner"])
+    assert not list(tmp_path.rglob("_lockgate/jobs/*"))

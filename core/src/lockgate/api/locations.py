@@ -84,25 +84,31 @@ def one_names(job: Job, urls: Iterable[str]) -> dict[str, str]:
     return IO_LOOP.run(look())
 
 
-def paths_below(job: Job, urls: Iterable[str]) -> dict[str, str]:
-    """Of these locations those whose place is below the job's destination, as by a symbolic link: each with its path
-    there.
+def inside(job: Job, outer: Iterable[str], inner: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Each of these locations that holds one of those, as their stores tell, by whichever name: both, and the path of
+    the one in the other. Of the job's own destination, its URL stands for it.
 
     Raises:
         PathError: one is no URL.
     """
-    root = job._open().place
-    above = f"{root.path.rstrip('/')}/"
+    outside, within = list(outer), list(inner)
 
     async def look() -> dict[str, str]:
-        run, found = job._run(), dict[str, str]()
-        for url in urls:
-            place = await place_of(run, url)
-            if (place.scheme, place.authority) == (root.scheme, root.authority) and place.path.startswith(above):
-                found[url] = place.path.removeprefix(above)
-        return found
+        run = job._run()
+        return {url: str(await place_of(run, url)) for url in {*outside, *within}}
 
-    return IO_LOOP.run(look())
+    places = IO_LOOP.run(look())
+    by_place: dict[str, list[str]] = {}
+    for url in outside:
+        by_place.setdefault(places[url].rstrip("/"), []).append(url)
+    found = []
+    for url in within:
+        above, path = places[url], ""
+        while "/" in above:
+            above, _, name = above.rpartition("/")
+            path = f"{name}/{path}" if path else name
+            found += [(one, url, path.lstrip("/")) for one in by_place.get(above, ())]
+    return found
 
 
 def declared_by_tasks(job: Job) -> list[str]:

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from lockgate.api.job import Job
-from lockgate.api.locations import commit_with, declared_by_tasks, one_names, part_of, paths_below
+from lockgate.api.locations import commit_with, declared_by_tasks, inside, one_names, part_of
 from lockgate.api.staged_tasks import receipts_of
 from lockgate.engine.manifests.staged_elsewhere import StagedFile, StagedTask
 from lockgate.model.errors import CommitRefused, UsageError
@@ -42,7 +42,7 @@ def staged_elsewhere(job: Job, told: Sequence[Mapping[str, Any]]) -> dict[str, l
     names = one_names(
         job, {location for each in told for location, files in each.get("locations", {}).items() if files}
     )
-    in_table = paths_below(job, sorted(set(names.values())))
+    in_table = {location: path for _, location, path in inside(job, [job.url], sorted(set(names.values())))}
     found: dict[str, list[StagedTask]] = {}
     for each in told:
         counts = not each["files"]
@@ -97,14 +97,12 @@ def replaced_parts(job: Job, locations: Sequence[str]) -> list[Job]:
         LockgateError: a location cannot be written through Lockgate.
     """
     urls = sorted(set(one_names(job, locations).values()))
-    for outer in urls:
-        for inner in (job.url, *urls):
-            if inner.startswith(outer.rstrip("/") + "/"):
-                raise UsageError(
-                    "the location of a partition that is to be replaced holds another that is not its own",
-                    where=f"{outer}\n{inner}",
-                    next_step="give the partitions directories beside each other (ALTER TABLE … SET LOCATION)",
-                )
+    for outer, inner, _ in inside(job, urls, [job.url, *urls]):
+        raise UsageError(
+            "the location of a partition that is to be replaced holds another that is not its own",
+            where=f"{outer}\n{inner}",
+            next_step="give the partitions directories beside each other (ALTER TABLE … SET LOCATION)",
+        )
     return [part_of(job, url, "replace") for url in urls]
 
 
