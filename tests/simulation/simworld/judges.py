@@ -428,8 +428,10 @@ class Judges:
                 self._find_record(self.jobs[job.directory])
             elif "-manifest.json" in name and actor in self.attempts:
                 run, task, attempt, files = self.attempts[actor]
-                self._saved(path, frozenset(Written(run, attempt, target) for target in files))
-                self.manifests.setdefault(digest_of(new.content), ManifestTruth(run, task, attempt, files))
+                # An attempt also saves a rival's manifest again, at that one's own path: whoever saved it first has it.
+                own = ManifestTruth(run, task, attempt, files)
+                truth = self.manifests.setdefault(digest_of(new.content), own)
+                self._saved(path, frozenset(Written(truth.run, truth.attempt, target) for target in truth.files))
         elif top in (TEMPORARY, BOOKKEEPING):
             self._within(actor, path)
             self._note_comes(actor, path)

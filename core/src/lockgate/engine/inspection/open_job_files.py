@@ -4,7 +4,7 @@ which are there no more but by name: those that a committed job replaces, and ha
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus
 from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
@@ -21,6 +21,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.layout import JobLayout
 from lockgate.model.manifest import peek_manifest
 from lockgate.model.phases import Phase
+from lockgate.model.record import digest_of
 from lockgate.model.summary import CommittedFile, Summary
 
 
@@ -78,7 +79,9 @@ async def still_to_be_deleted(
                 "and some of that may be there still"
             )
         return ()
-    own = {path for path, _ in await saved_by(run, state.layout, doubts)}
+    # Only of attempts that count: an old file whose name another attempt was to give goes all the same.
+    counted = {pin.digest for pin in record.pins}
+    own = {path for path, _ in await saved_by(run, state.layout, doubts, counted)}
     return [
         aside.path
         for aside in replaced
@@ -109,14 +112,16 @@ def is_of_open_job(run: JobRun, status: FileStatus, identity: str, file: Committ
     return run.store.same_identity(identity, status.identity) if identity else True
 
 
-async def saved_by(run: JobRun, layout: JobLayout, doubts: list[str]) -> set[tuple[str, str]]:
+async def saved_by(
+    run: JobRun, layout: JobLayout, doubts: list[str], counted: Collection[str] | None = None
+) -> set[tuple[str, str]]:
     """The paths and identities of all files that the manifests of a job's task attempts name, of every attempt at
-    it."""
+    it; or, where they are given, the manifests of these digests only."""
     targets: set[tuple[str, str]] = set()
     for each in await every_attempt(dataclasses.replace(run, layout=layout)):
         below = await below_root_of(run, each)
         for path, content in (await saved_contents(run, each)).items():
-            if content is None:
+            if content is None or (counted is not None and digest_of(content) not in counted):
                 continue
             try:
                 files = peek_manifest(content, name=path).files

@@ -14,7 +14,7 @@ import msgspec
 
 from lockgate.engine.job.conflicts import resolve
 from lockgate.engine.job.target_names import refuse_names
-from lockgate.engine.record.ended_jobs import is_known_committed
+from lockgate.engine.record.ended_jobs import is_known_committed, remember_last
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import read_replaced
 from lockgate.engine.run.concurrency import both
@@ -221,9 +221,12 @@ async def _is_over(run: JobRun) -> bool:
 
 async def _withdraw_old_success(run: JobRun) -> None:
     """Delete the `_SUCCESS` that another job has left, since what it lists is about to go. Somebody who was asleep,
-    and whose job is over, deletes nobody's: it is looked whether it is over, and by then that `_SUCCESS` is another."""
+    and whose job is over, deletes nobody's: it is looked whether it is over, and by then that `_SUCCESS` is another.
+    That the other job has committed is noted first: its driver may have died before it could, and who finishes it would
+    bring back a `_SUCCESS` that lists what is gone."""
     (status,) = await run.store.stat_files([SUCCESS])
     if status is not None and not await _is_over(run):
+        await remember_last(run)
         await run.store.delete_if_same([status])
 
 
