@@ -16,6 +16,7 @@ from lockgate.engine.inspection import list_files, open_job_files
 from lockgate.engine.inspection.list_files import TableFile, TableFiles
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Protocol
+from lockgate.model.capabilities import Capability
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import JobLayout
 from lockgate.model.summary import CommittedFile
@@ -33,6 +34,7 @@ from simworld.faults import SLEEPS, Kind
 from simworld.features import ON, Feature, scenario_of, scenario_on_a_bucket, scenario_with_versions
 from simworld.history import render
 from simworld.scenario import Scenario, changed
+from simworld.store import profile_of
 from simworld.systematic import every_death_that_readers_see, small_job
 from simworld.world import PROTOCOLS, History, by_protocol
 from simworld.world import play as play_any
@@ -58,6 +60,13 @@ def scenarios(protocol: Protocol, seeds: range) -> Iterator[tuple[int, Scenario]
         found = {V1: v1, V2: v2}[protocol].scenarios(seeds)
     for seed, scenario in found:
         jobs = scenario.jobs
+        if Capability.UNIQUE_IDENTITY not in profile_of(scenario.store).capabilities:
+            # Two limits that these protocols' pages state: of equal files at one path nobody knows whose they are, if
+            # tasks write there, or if another program has deleted what they had staged.
+            if protocol is DIRECT:
+                jobs = tuple(replace(job, same_bytes=False) for job in jobs)
+            elif protocol is V2:
+                scenario = replace(scenario, strangers=())
         if scenario.strangers and protocol in (V1, V2):
             # Who lists what another program wrote, where others delete `_temporary` whole, cannot know what is missing.
             jobs = tuple(

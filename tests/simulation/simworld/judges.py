@@ -421,7 +421,7 @@ class Judges:
                 job = self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks, robbed=True)
             if name.startswith("commit") and name.endswith(".json"):
                 self._saw_record(actor, job, new.content)
-            elif name == "job.json" and job.over and not self.has_record(job):
+            elif name == "job.json" and job.over and not (self.has_record(job) and self._has_predecessor(job)):
                 # The id is used again, after its first job was over: another job.
                 self.ended.append(job)
                 self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks)
@@ -649,6 +649,12 @@ class Judges:
             return False
         stored = self.disk.files.get(JobLayout(job.record.job_id).commit_record(job.sequence))
         return stored is not None and _record(stored.content) == job.record
+
+    def _has_predecessor(self, job: JobTruth) -> bool:
+        """Whether the version before the newest is there: a cleanup deletes it first, and may have been cut short."""
+        if job.record is None or job.record.follows is None:
+            return True
+        return JobLayout(job.record.job_id).commit_record(job.record.follows.sequence) in self.disk.files
 
     def _within(self, actor: str, path: str) -> None:
         directory = directory_of(path)

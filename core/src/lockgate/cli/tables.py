@@ -17,6 +17,7 @@ from lockgate.engine.inspection.list_files import TableFiles
 from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobState, JobStatus
 from lockgate.engine.inspection.probe_store import VERDICT_MEANING, Probe
 from lockgate.engine.inspection.verify import FAULT_MEANING, Verification
+from lockgate.engine.record.signs_of_life import AHEAD_SECONDS
 from lockgate.engine.recovery.garbage import Garbage
 from lockgate.engine.recovery.orphan_uploads import PendingUpload
 from lockgate.engine.recovery.recover import Recovery
@@ -55,12 +56,12 @@ def files(count: int) -> str:
 
 
 def age(since: float) -> str:
-    """How long ago a time was, in its largest unit; nothing for a time that is not known (0). What is dated more than a
-    minute ahead of this host's clock says so."""
+    """How long ago a time was, in its largest unit; nothing for a time that is not known (0). What is dated
+    `AHEAD_SECONDS` ahead of this host's clock says so."""
     if not since:
         return ""
     seconds = time.time() - since
-    if seconds <= -60.0:
+    if seconds <= -AHEAD_SECONDS:
         return f"{_length(-seconds)} ahead"
     return _length(max(0.0, seconds))
 

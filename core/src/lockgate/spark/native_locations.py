@@ -42,7 +42,9 @@ def staged_elsewhere(job: Job, told: Sequence[Mapping[str, Any]]) -> dict[str, l
     names = one_names(
         job, {location for each in told for location, files in each.get("locations", {}).items() if files}
     )
-    in_table = {location: path for _, location, path in inside(job, [job.url], sorted(set(names.values())))}
+    in_table: dict[str, str] = {}
+    if names:
+        in_table = {location: path for _, location, path in inside(job, [job.url], sorted(set(names.values())))}
     found: dict[str, list[StagedTask]] = {}
     for each in told:
         counts = not each["files"]

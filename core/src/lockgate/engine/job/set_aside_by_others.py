@@ -38,16 +38,11 @@ async def refuse_if_set_aside_by_others(run: JobRun, *, taken_out: bool = False)
             cannot be read.
         ManifestInvalid: what a task attempt has saved cannot be read.
     """
-    if (found := await _own_set_aside(run)) is not None:
-        other, path = found
-        undoing = command("recover", run.store.url, run.layout.job_id, "--undo")
-        again = f"{undoing} ends this one" if taken_out else "give the command again"
-        raise OutcomeUnknown(
-            f"{_said(run, other)}, which was not committed: {COME_BACK}",
-            where=_where(run, other, path),
-            next_step=f"{'' if taken_out else 'nothing was touched: '}once job {other} is over, {again}; "
-            f"{_ends(run, other)}",
-        )
+    if taken_out:
+        undo = command("recover", run.store.url, run.layout.job_id, "--undo")
+        await _refuse(run, OutcomeUnknown, nothing="", then=f"{undo} ends this one")
+    else:
+        await _refuse(run, OutcomeUnknown, nothing="nothing was touched: ", then="give the command again")
 
 
 async def refuse_commit_beside(run: JobRun, *, taken_out: bool = False) -> None:
@@ -59,25 +54,44 @@ async def refuse_commit_beside(run: JobRun, *, taken_out: bool = False) -> None:
         OutcomeUnknown: the same, and the commit has begun.
         ManifestInvalid: what a task attempt has saved cannot be read.
     """
-    kind = OutcomeUnknown if taken_out else DestinationConflict
-    if (found := await _own_set_aside(run, kind)) is not None:
-        other, path = found
-        what, where, ends = f"{_said(run, other)}: {COME_BACK}", _where(run, other, path), _ends(run, other)
-        if not taken_out:
-            raise DestinationConflict(
-                what, where=where, next_step=f"nothing was moved: commit again once job {other} is over; {ends}"
-            )
+    if taken_out:
         go_on = command("recover", run.store.url, run.layout.job_id)
-        raise OutcomeUnknown(what, where=where, next_step=f"once job {other} is over, {go_on} goes on; {ends}")
+        await _refuse(run, OutcomeUnknown, nothing="", then=f"{go_on} goes on")
+    else:
+        await _refuse(run, DestinationConflict, nothing="nothing was moved: ", then="commit again")
 
 
-async def _own_set_aside(run: JobRun, kind: type[LockgateError] = OutcomeUnknown) -> tuple[str, str] | None:
+async def _refuse(run: JobRun, kind: type[LockgateError], *, nothing: str, then: str) -> None:
+    """`nothing`: what was not done, if nothing was; `then`: what to do once the other job is over."""
     if run.protocol.attributes.committed_invisible:
-        return None
+        return
     try:
-        return await _first(run, lambda: _own_files(run))
+        found = await _first(run, lambda: _own_files(run))
     except _Unreadable as unreadable:
-        raise _may_be_set_aside(run, kind, unreadable) from unreadable.error
+        raise kind(
+            f"nobody can tell whether job {unreadable.job_id}, which has not come to its end, has set aside files of "
+            f"job {run.layout.job_id}: {unreadable.error.what}",
+            where=unreadable.error.where,
+            next_step=f"bring the list back from a backup, if the store keeps any; without it job {unreadable.job_id} "
+            f"can bring nothing back by itself: move {_list_url(run, unreadable.job_id)} out of the destination, then "
+            f"{then}",
+        ) from unreadable.error
+    if found is None:
+        return
+    other, path = found
+    recover = command("recover", run.store.url, other)
+    raise kind(
+        f"job {other}, which has not come to its end, has set aside files of job {run.layout.job_id}: where that one "
+        "is undone they come back, and nobody would know whose they are",
+        where=f"{run.url(path)}\n{_list_url(run, other)}",
+        next_step=f"{nothing}once job {other} is over, {then}; if its driver is dead, {recover} finishes it, with "
+        "--undo it restores the destination",
+    )
+
+
+def _list_url(run: JobRun, other: str) -> str:
+    """Where another job's lists of what it has set aside are."""
+    return run.url(JobLayout(other).replaced)
 
 
 class _Unreadable(Exception):
@@ -87,18 +101,6 @@ class _Unreadable(Exception):
         super().__init__(job_id)
         self.job_id = job_id
         self.error = error
-
-
-def _may_be_set_aside(run: JobRun, kind: type[LockgateError], unreadable: _Unreadable) -> LockgateError:
-    other, error = unreadable.job_id, unreadable.error
-    replaced = run.url(dataclasses.replace(run, layout=JobLayout(other)).layout.replaced)
-    return kind(
-        f"nobody can tell whether job {other}, which has not come to its end, has set aside files of job "
-        f"{run.layout.job_id}: {error.what}",
-        where=error.where,
-        next_step=f"bring the list back from a backup, if the store keeps any; without it job {other} can bring "
-        f"nothing back by itself: move {replaced} out of the destination, and then give the command again",
-    )
 
 
 async def set_aside_by_other(run: JobRun, entries: Sequence[Entry]) -> str | None:
@@ -195,19 +197,3 @@ async def _any_of(run: JobRun, kept: KeptList, is_own: IsOwn) -> str | None:
 async def _has_committed(run: JobRun, job_id: str) -> bool:
     theirs = dataclasses.replace(run, layout=JobLayout(job_id), options=run.options.replace(txn_id=""))
     return await is_committed_by_any_sign(theirs)
-
-
-COME_BACK = "where that one is undone they come back, and nobody would know whose they are"
-
-
-def _said(run: JobRun, other: str) -> str:
-    return f"job {other}, which has not come to its end, has set aside files of job {run.layout.job_id}"
-
-
-def _where(run: JobRun, other: str, path: str) -> str:
-    return f"{run.url(path)}\n{run.url(dataclasses.replace(run, layout=JobLayout(other)).layout.replaced)}"
-
-
-def _ends(run: JobRun, other: str) -> str:
-    recover = command("recover", run.store.url, other)
-    return f"if its driver is dead, {recover} finishes it, with --undo it restores the destination"
