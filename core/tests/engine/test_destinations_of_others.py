@@ -120,6 +120,27 @@ def test_a_name_like_that_of_a_tables_log_makes_no_table(table, name: str) -> No
     assert (Path(table.root) / "new").read_bytes() == b"1"
 
 
+@pytest.mark.parametrize("policy", ["append", "replace"])
+@pytest.mark.parametrize("partition", ["p=1", "p=1/q=a b"])
+def test_a_partition_of_a_table_with_a_log_is_no_destination(tables, partition: str, policy: str) -> None:
+    """Its readers would not see what is added, and would miss what is replaced."""
+    table = tables(partition)
+    lay(Path(table.root).parents[partition.count("/")], ["_delta_log/0.json"])
+    lay(table.root, ["part-0.parquet"])
+    with pytest.raises(DestinationConflict, match="is a partition of a Delta table") as caught:
+        table.job(conflict=policy)
+    assert "/_delta_log" in str(caught.value.where)
+    assert table.everything().keys() == {"part-0.parquet"}
+
+
+def test_a_table_beside_the_log_of_another_is_a_destination(tables) -> None:
+    """Not every directory inside of such a table is a partition of it."""
+    table = tables("p=1/exports")
+    lay(Path(table.root).parents[1], ["_delta_log/0.json"])
+    table.write({"new": b"1"})
+    assert (Path(table.root) / "new").read_bytes() == b"1"
+
+
 def test_a_log_that_comes_after_setup_is_seen_before_anything_moves(table) -> None:
     job = table.job(conflict="replace")
     receipt = table.task(job, {"new": b"1"})

@@ -7,7 +7,8 @@ import os
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import check_type, job_run, open_destination
 from lockgate.api.location import Location, absolute
-from lockgate.engine.job.conflicts import list_visible, why_not_a_plain_table
+from lockgate.engine.job.conflicts import list_visible
+from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
 from lockgate.engine.record.ended_jobs import read_end
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.record.transactions import forget_outcomes, known_outcome

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
+from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
 from lockgate.engine.job.whole import Shown, may_go_whole
 from lockgate.engine.record.nested import refuse_jobs_beside, refuse_jobs_inside
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.sorting import Sorter
 from lockgate.engine.run.spool import MemorySpool
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import DestinationConflict, UsageError
+from lockgate.model.errors import UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import SUCCESS, is_reserved
 from lockgate.model.plan import CommitPlan, Survey
@@ -148,56 +147,6 @@ def _below_leaf(path: str, scope: Survey) -> str:
 def _below_chosen(path: str, chosen: Sequence[str]) -> str:
     """What of a path tells whether it is hidden, below a directory that was named: what is below the innermost such."""
     return min((path[len(each) + 1 :] for each in chosen if path.startswith(f"{each}/")), key=len, default=path)
-
-
-class TableLog(NamedTuple):
-    """How a table whose files are those of its log is known: a directory, and what a name in it ends with."""
-
-    directory: str
-    ends: str
-    table: str
-    write_with: str
-
-
-TABLE_LOGS = (
-    TableLog("_delta_log", "", "a Delta table", "with its own format, such as format('delta')"),
-    TableLog("metadata", ".metadata.json", "an Iceberg table", "with its own format, such as format('iceberg')"),
-    TableLog(".hoodie", "hoodie.properties", "a Hudi table", "with its own format, such as format('hudi')"),
-    TableLog("_spark_metadata", "", "the table of a Spark file sink", "as its own writer does"),
-)
-"""Spark reads what its file sink has written by the sink's log alone (`FileStreamSink.hasMetadata`)."""
-
-
-async def why_not_a_plain_table(run: JobRun) -> DestinationConflict | None:
-    """Why nothing is to be written there: the destination is a table whose files are those that a log of another format
-    names. Replacing them would break it, and its readers would not see what is added. None: it is no such table."""
-    logs: Sequence[TableLog] = TABLE_LOGS
-    if Capability.REAL_DIRECTORIES in run.store.capabilities:
-        # One request, for the many destinations that are no such table.
-        there = await run.store.stat_files([log.directory for log in logs])
-        logs = [log for log, status in zip(logs, there, strict=True) if status is not None and status.is_directory]
-    found = await asyncio.gather(*(_holds_name(run, log.directory, log.ends) for log in logs))
-    for log, holds in zip(logs, found, strict=True):
-        if holds:
-            replaces = run.options.conflict in ("replace", "replace-partitions", "replace-below")
-            what = f"the destination is {log.table}, " + (
-                "and replacing its files would break it"
-                if replaces
-                else "whose log would not name the files of this job"
-            )
-            return DestinationConflict(
-                what,
-                where=f"found {run.url(log.directory)}",
-                next_step=f"write to it {log.write_with}; or choose another destination",
-            )
-    return None
-
-
-async def _holds_name(run: JobRun, directory: str, end: str) -> bool:
-    async for page in run.store.list_directory(directory):
-        if any(status.path.endswith(end) for status in page):
-            return True
-    return False
 
 
 async def list_visible(run: JobRun, *, any_file: bool = False, hidden: bool = False) -> AsyncIterator[list[FileStatus]]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from lockgate.engine.job.conflicts import refuse_early, why_not_a_plain_table
+from lockgate.engine.job.conflicts import refuse_early
+from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
 from lockgate.engine.record.ended_jobs import remember_last, why_over
 from lockgate.engine.record.marker import JobMarker, read_marker
 from lockgate.engine.record.record_log import fenced, read_record
