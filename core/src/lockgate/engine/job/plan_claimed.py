@@ -73,7 +73,8 @@ async def plan_claimed(
     with run.stage("plan"):
         met = ahead.met if ahead is not None and ahead.ground == ground else None
         plan = await run.protocol.meet(run, plan) if met is None else met
-        await both(refuse_commit_beside(run), refuse_jobs_above(run, ground))
+        await refuse_commit_beside(run)
+    await refuse_jobs_above(run, ground)
     return plan
 
 

@@ -36,8 +36,12 @@ async def why_not_a_plain_table(run: JobRun) -> DestinationConflict | None:
     """Why nothing is to be written there: the destination is a table whose files are those that a log of another format
     names, or a partition of such a table (`TABLE/day=1/hour=2`). Replacing them would break it, and its readers would
     not see what is added. None: it is no such table."""
-    own, above = await both(_log_of(run.store), together(_log_above(run, url) for url in _tables_above(run.store)))
-    for url, log in ((run.store.url, own), *above):
+    above = _tables_above(run.store)
+    if above:
+        own, logs = await both(_log_of(run.store), together(_log_above(run, url) for url in above))
+    else:
+        own, logs = await _log_of(run.store), []
+    for url, log in ((run.store.url, own), *zip(above, logs, strict=True)):
         if log is None:
             continue
         kind = log.table if url == run.store.url else f"a partition of {log.table}"
@@ -56,17 +60,17 @@ def _tables_above(store: Store) -> list[StoreUrl]:
     return [url for url, ours in store.above() if all("=" in name for name in ours.split("/"))]
 
 
-async def _log_above(run: JobRun, url: StoreUrl) -> tuple[StoreUrl, TableLog | None]:
+async def _log_above(run: JobRun, url: StoreUrl) -> TableLog | None:
     try:
         store = await run.open_store(str(url))
     except LockgateError as error:
         run.log.info("a directory above the destination cannot be looked at", url=str(url), error=str(error))
-        return url, None
+        return None
     try:
-        return url, await _log_of(store)
+        return await _log_of(store)
     except LockgateError as error:  # whoever may not look there
         run.log.info("a directory above the destination cannot be looked at", url=str(url), error=str(error))
-        return url, None
+        return None
     finally:
         await store.close()
 
