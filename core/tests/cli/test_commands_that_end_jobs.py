@@ -178,3 +178,15 @@ def test_an_abort_does_not_say_that_nothing_is_left_where_a_dead_attempt_has_sav
     assert status == 0
     assert (tmp_path / "p=1/part").exists()
     assert "nothing is left" not in out + err
+
+
+@pytest.mark.parametrize("asked", ["abort", "commit"])
+def test_a_committed_job_of_which_directories_are_left_is_told_as_committed(table, asked: str) -> None:
+    job = table.job()
+    job.commit([table.task(job, {"p=1/new": b"new"})])
+    (table.root / f"_lockgate/jobs/{job.job_id}/00").mkdir(parents=True)  # a cleanup was killed
+    status, out, error = run(asked, str(table.root), job.job_id, "--force")
+    assert (status, out) == (2, "")
+    assert "committed already" in error
+    assert "again" not in error
+    assert (table.root / "p=1/new").read_bytes() == b"new"

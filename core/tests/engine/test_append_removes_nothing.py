@@ -188,3 +188,20 @@ def test_a_pipe_in_the_place_of_a_summary_keeps_nobody_waiting(table) -> None:
     os.mkfifo(table.root / "_SUCCESS")
     table.write({"p=1/new": b"n"})
     assert table.read() == {"p=1/old": b"1", "p=1/new": b"n"}
+
+
+@pytest.mark.parametrize("leads_to", ["nowhere", "p=1/old"])
+def test_a_link_as_success_is_told_as_one_and_the_job_commits_once_it_is_gone(table, leads_to: str) -> None:
+    table.write({"p=1/old": b"1"})
+    job = table.job()
+    receipt = table.task(job, {"p=1/new": b"2"})
+    success = table.root / "_SUCCESS"
+    success.unlink()
+    success.symlink_to(leads_to)
+    with pytest.raises(LockgateError, match="symbolic link") as refused:
+        job.commit([receipt])
+    assert "take it away" in refused.value.next_step
+    assert not (table.root / "p=1/new").exists()
+    success.unlink()
+    job.commit([receipt])
+    assert (table.root / "p=1/new").read_bytes() == b"2"

@@ -108,11 +108,26 @@ def test_emrfs_writes_over_nothing_and_takes_its_files_out_where_one_is_refused(
     earlier = a_job(bucket, "emrfs")
     earlier.commit([done(earlier, {"z": b"theirs"})])
     job = a_job(bucket, "emrfs")
-    with pytest.raises(CommitFailed, match="could not be put in place"):
+    with pytest.raises(CommitFailed, match="could not be put in place") as refused:
         done(job, {"a": b"1", "z": b"ours"})
+    assert "new names" in refused.value.next_step
     assert seen(bucket) == {"z": b"theirs"}
     job.commit([done(job, {"a": b"2"}, 0, 1)])
     assert seen(bucket) == {"z": b"theirs", "a": b"2"}
+
+
+def test_emrfs_asks_for_no_new_names_where_somebody_has_given_an_upload_up(versity, make_bucket) -> None:
+    bucket = make_bucket(versity)
+    job = a_job(bucket, "emrfs")
+    attempt = begun(job, {"a": b"1", "z": b"2"})
+    for each in bucket.client.list_multipart_uploads(Bucket=bucket.name)["Uploads"]:
+        bucket.client.abort_multipart_upload(Bucket=bucket.name, Key=each["Key"], UploadId=each["UploadId"])
+    with pytest.raises(CommitFailed, match="upload missing") as refused:
+        attempt.commit()
+    assert "new names" not in refused.value.next_step
+    assert "tried again" in refused.value.next_step
+    job.commit([done(job, {"a": b"1", "z": b"2"}, 0, 1)])
+    assert seen(bucket) == {"a": b"1", "z": b"2"}
 
 
 def test_emrfs_refuses_to_commit_a_job_whose_task_commit_was_interrupted(bucket, monkeypatch) -> None:

@@ -153,7 +153,10 @@ def abort(
             )
         if job.layout.prefix != OURS and await read_record(job) is None:
             await by_protocol(job, job.layout.found_protocol).protocol.take_over(job, to_commit=False)
+        over = await _is_over_and_committed(job)
         await abort_job(job)
+        if over:
+            raise _committed_already(job, job_id)
 
     IO_LOOP.run(work())
 
@@ -405,6 +408,8 @@ async def _as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
     """
     if await is_record_lost(run):
         raise still_set_aside(run)
+    if await _is_over_and_committed(run):
+        raise _committed_already(run, run.layout.job_id)
     if run.layout.prefix == OURS and await read_marker(run) is None:
         raise JobNotFound(
             f"job {run.layout.job_id} is over: its marker is gone",
@@ -442,11 +447,21 @@ async def _at(run: JobRun, job_id: str) -> JobRun:
                     "of Hadoop's FileOutputCommitter, `lockgate commit` and `abort` do with --protocol v1",
                 ) from error
         if await _has_committed(run, job_id):
-            raise JobNotFound(
-                f"job {job_id} is committed already", where=run.url(SUCCESS), next_step=command("show", run.store.url)
-            ) from error
+            raise _committed_already(run, job_id) from error
         raise
     return dataclasses.replace(run, layout=layout, counters={}, stage_seconds={})
+
+
+def _committed_already(run: JobRun, job_id: str) -> JobNotFound:
+    return JobNotFound(
+        f"job {job_id} is committed already", where=run.url(SUCCESS), next_step=command("show", run.store.url)
+    )
+
+
+async def _is_over_and_committed(run: JobRun) -> bool:
+    """Whether a job that has committed shows by nothing but directories: what a cleanup that was killed has left."""
+    (marker,) = await run.store.stat_files([run.layout.job_marker])  # a damaged one is there
+    return marker is None and await read_record(run) is None and await _has_committed(run, run.layout.job_id)
 
 
 async def _has_committed(run: JobRun, job_id: str) -> bool:

@@ -546,7 +546,14 @@ class LocalStore(Store):
                 raise FileExists(reason, where=where) from error
             if isinstance(error, FileNotFoundError | NotADirectoryError):
                 raise FileMissing(reason, where=where) from error
-            if isinstance(error, PermissionError) or error.errno in (errno.EROFS, errno.ELOOP):
+            if error.errno == errno.ELOOP:
+                raise AccessDenied(
+                    f"cannot {verb}: a symbolic link is followed nowhere",
+                    where=where,
+                    next_step="nothing behind it is read, moved or deleted; put a file or a directory in its place, or "
+                    "take it away",
+                ) from error
+            if isinstance(error, PermissionError) or error.errno == errno.EROFS:
                 raise AccessDenied(reason, where=where, next_step="check the rights on this path") from error
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise StoreError(reason, where=where, next_step="make room, then run or recover the job") from error

@@ -44,7 +44,7 @@ from lockgate.model.manifest import TaskManifest, decode_manifest, encode_manife
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
-from lockgate.model.uploads import Completed
+from lockgate.model.uploads import Completed, UploadRefusal
 from lockgate.protocols.deferred import job_commit, staging, undo
 from lockgate.protocols.deferred.same_names import Beneath
 from lockgate.protocols.deferred.uploads import entry_of, give_up_unseen, keep_of, upload_of
@@ -130,7 +130,9 @@ async def _complete(run: JobRun, manifest: TaskManifest) -> None:
             raise CommitFailed(
                 f"a file could not be put in place: {outcome}",
                 where=run.url(entry.target),
-                next_step="give new files new names: emrfs writes over none; then let the task be tried again",
+                next_step="give new files new names: emrfs writes over none; then let the task be tried again"
+                if outcome.reason in (UploadRefusal.TARGET_EXISTS, UploadRefusal.TARGET_CHANGED)
+                else "let the task be tried again; nothing of this attempt is committed",
             )
 
 
