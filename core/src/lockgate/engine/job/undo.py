@@ -15,10 +15,11 @@ from lockgate.engine.record.replaced_lists import kept_lists, read_replaced
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFenced, JobNotFound, OutcomeUnknown
+from lockgate.model.errors import CommitFenced, JobNotFound, ManifestInvalid, OutcomeUnknown, ReceiptUnmatched
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
+from lockgate.model.replaced import KeptList
 from lockgate.model.undone import Undone
 
 
@@ -36,14 +37,13 @@ async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
     # What cannot be read leaves the phase as it is: a mended store, or another host, may still finish the job.
     await refuse_if_set_aside_by_others(run)
     moved = record.files or record.replaced or record.made_directories
-    plan = await recorded_plan(run, record) if moved else None
+    plan, lists = await plan_or_lists(run, record) if moved else (None, [])
     if log.phase is not Phase.ROLLING_BACK:
         record = await log.advance(Phase.ROLLING_BACK, reason=reason[:2000])
-    undone = Undone()
     if plan is not None:
         undone = await run.protocol.undo(run, plan, record)
     else:
-        undone = await run.protocol.discard(run, record)
+        undone = await run.protocol.discard(run, record) + await run.protocol.restore(run, lists)
     undone += await undo_parts(run, record)
     await refuse_if_set_aside_by_others(run, taken_out=True)
     await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
@@ -66,6 +66,37 @@ async def recorded_plan(run: JobRun, record: CommitRecord) -> CommitPlan:
         return plan
     replaced = await read_replaced(run, record.set_aside_nonce, record.set_aside_digest)
     return dataclasses.replace(plan, set_aside=replaced.files, aside_directories=replaced.directories)
+
+
+async def plan_or_lists(run: JobRun, record: CommitRecord) -> tuple[CommitPlan | None, list[KeptList]]:
+    """The plan of a job that is to be undone; or, where a manifest that it follows from is gone or damaged, the lists
+    that its drivers have written of what they set aside, and of its new files: all is restored by these, too.
+
+    Raises:
+        CommitRefused: so it is, and there are no such lists: only what replaces data has them. Nor is anything decided
+            by them where the record is the commit point, and its newest version may be lost with the manifest.
+    """
+    try:
+        return await recorded_plan(run, record), []
+    except (ReceiptUnmatched, ManifestInvalid) as error:
+        lists = await _own_lists(run, record) if run.commits_by_success else []
+        if not lists:
+            raise type(error)(
+                error.what,
+                where=error.where,
+                next_step="some files of this job may be in place, and without this manifest nobody knows which: bring "
+                "it back from a backup, if the store keeps any, and give the command again; do not run the job again "
+                "before, since its rows would be there twice",
+            ) from error
+        run.log.warning("a manifest is lost: what the job did is undone by its lists", error=str(error))
+        return None, lists
+
+
+async def _own_lists(run: JobRun, record: CommitRecord) -> list[KeptList]:
+    # They count, whatever waits: perhaps nothing was set aside yet, and that of a part that replaces nothing is empty.
+    kept = await kept_lists(run, run.layout.job_id, in_force=False)
+    holders = await holders_of(run, record) if kept else set()
+    return [each for each in kept if each.nonce in holders]
 
 
 async def undo_parts(run: JobRun, record: CommitRecord) -> Undone:

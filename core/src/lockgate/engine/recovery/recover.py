@@ -19,7 +19,7 @@ from lockgate.engine.job.job_abort import abort_job
 from lockgate.engine.job.job_commit import commit_from_claim, conclude, end_parts, finish_from, record_commit, wind_up
 from lockgate.engine.job.locations import wants_undo_by_lists, wants_undo_of_part
 from lockgate.engine.job.reports import tell_undone
-from lockgate.engine.job.undo import recorded_plan, roll_back
+from lockgate.engine.job.undo import plan_or_lists, roll_back
 from lockgate.engine.record.ended_jobs import (
     NOTHING_ASIDE,
     committed_summary,
@@ -48,9 +48,18 @@ from lockgate.engine.renames.emptied_directories import delete_directories_empti
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFailed, CommitFenced, CommitRefused, FileChanged, LockgateError, UsageError
+from lockgate.model.errors import (
+    CommitFailed,
+    CommitFenced,
+    CommitRefused,
+    FileChanged,
+    LockgateError,
+    ReceiptUnmatched,
+    UsageError,
+)
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.phases import PHASES, Phase
+from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
 from lockgate.model.replaced import KeptList
 from lockgate.model.summary import Summary
@@ -199,9 +208,8 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
     phase = record.phase
     if phase in (Phase.CLAIMED, Phase.MOVING):
         # What cannot be read leaves the job as it is: somewhere else, or later, it may be readable.
-        plan = await (
-            run.protocol.load_plan(run, record.pins) if phase is Phase.CLAIMED else recorded_plan(run, record)
-        )
+        is_claimed = phase is Phase.CLAIMED
+        plan = await (run.protocol.load_plan(run, record.pins) if is_claimed else _plan_to_finish(run, record))
         await run.protocol.may_go_on(run, plan, phase)
         try:
             if phase is Phase.CLAIMED:
@@ -237,6 +245,18 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
         return Recovery("finished", phase)
     await delete_directories_emptied_before(run)
     return Recovery("finished", phase, await wind_up(run, found, log.now))
+
+
+async def _plan_to_finish(run: JobRun, record: CommitRecord) -> CommitPlan:
+    plan, _ = await plan_or_lists(run, record)
+    if plan is None:
+        raise ReceiptUnmatched(
+            f"job {run.layout.job_id} cannot be finished: a manifest of it is gone, or damaged",
+            where=run.url(run.layout.manifests),
+            next_step=f"{command('recover', run.store.url, run.layout.job_id, '--undo')} restores the destination; or "
+            "bring the manifest back from a backup, if the store keeps any, and give the command again",
+        )
+    return plan
 
 
 async def _waits_for_commit(run: JobRun, record: CommitRecord) -> bool:
@@ -309,7 +329,9 @@ async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
     undone = Undone(record.missing, record.left)
     if record.phase is not Phase.ROLLED_BACK:
         if record.phase in (Phase.MOVING, Phase.PUBLISHING):
-            await run.protocol.may_be_undone(run, await recorded_plan(run, record))
+            plan, _ = await plan_or_lists(run, record)
+            if plan is not None:
+                await run.protocol.may_be_undone(run, plan)
         undone = await roll_back(run, log, reason="undone by recovery")
     # What an older version of the record, the newest ones being lost, does not know of.
     more = await restore(run, await kept_lists(run, run.layout.job_id))
