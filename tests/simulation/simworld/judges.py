@@ -415,7 +415,7 @@ class Judges:
             name = path.rpartition("/")[2]
             if job is None:
                 return
-            if name == "commit.json" and job.robbed and job.record is not None:
+            if name == "commit.json" and job.robbed and job.record is not None and not self._goes_on(job, new.content):
                 # Somebody has deleted the record: who comes now begins anew.
                 self.ended.append(job)
                 job = self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks, robbed=True)
@@ -649,6 +649,14 @@ class Judges:
             return False
         stored = self.disk.files.get(JobLayout(job.record.job_id).commit_record(job.sequence))
         return stored is not None and _record(stored.content) == job.record
+
+    def _goes_on(self, job: JobTruth, claim: bytes) -> bool:
+        """Whether nobody goes by a claim that is made beside the newest version of the record, of the same manifests,
+        where somebody has deleted older ones."""
+        last, record = job.record, _record(claim)
+        holders = {last.holder.nonce, last.follows.nonce if last.follows else ""} if last else set()
+        is_of_it = last is not None and last.pins == record.pins and (last.files > 0 or record.holder.nonce in holders)
+        return is_of_it and self.has_record(job)
 
     def _has_predecessor(self, job: JobTruth) -> bool:
         """Whether the version before the newest is there: a cleanup deletes it first, and may have been cut short."""
