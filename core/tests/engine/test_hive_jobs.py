@@ -286,6 +286,16 @@ def test_a_symbolic_link_among_the_files_is_refused(tmp_path: Path) -> None:
     assert seen(tmp_path) == {}
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("000000_0")], ids=["a pipe", "a link"])
+def test_what_is_no_plain_file_is_refused_and_what_hive_has_left_stays(tmp_path: Path, make) -> None:
+    left = leave(tmp_path, TWO_TASKS)
+    make(left / "000009_0")
+    before = sorted(path.name for path in left.rglob("*"))
+    with pytest.raises(ManifestInvalid, match="not of a task's output"):
+        commit(tmp_path, JOB, options=HIVE, force=True)
+    assert sorted(path.name for path in left.rglob("*")) == before
+
+
 def test_two_files_of_one_attempt_at_one_place_are_refused(tmp_path: Path) -> None:
     leave(tmp_path, TWO_TASKS | {"ds=1/000001_0.gz": b"again"})
     with pytest.raises(ManifestInvalid, match="of one task attempt"):

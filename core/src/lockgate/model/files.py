@@ -18,7 +18,8 @@ class FileStatus(Struct, frozen=True, gc=False):
     `identity` is an opaque string that equals another's only if both are the same content by the store's own
     measure (DESIGN "Store rules": etag, checksum, inode with length and mtime, …); empty where the store gives
     none. `proof` is the store's note of which request put the file there (a client transaction id), where it
-    keeps one. `is_link` says that it is a symbolic link, shown as a file. `modified` is in seconds since 1970.
+    keeps one. `is_link` says that it is a symbolic link, or something else that is no plain file, such as a pipe, shown
+    as a file. `modified` is in seconds since 1970.
     `upload`, of a file that is not there yet, is what completes it. `version` tells the versions of one path apart,
     where a store keeps them and shows it.
     """

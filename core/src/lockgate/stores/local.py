@@ -638,8 +638,8 @@ class _Guard:
 def _status(path: str, status: os.stat_result) -> FileStatus:
     if stat.S_ISDIR(status.st_mode):
         return FileStatus(path, is_directory=True, modified=status.st_mtime)
-    is_link = stat.S_ISLNK(status.st_mode)
-    return FileStatus(path, status.st_size, identity_of(status), modified=status.st_mtime, is_link=is_link)
+    is_plain = stat.S_ISREG(status.st_mode)
+    return FileStatus(path, status.st_size, identity_of(status), modified=status.st_mtime, is_link=not is_plain)
 
 
 def _refusal(error: OSError, source: str, target: str) -> NotRenamed:
