@@ -146,6 +146,19 @@ def test_exclusive_of_two_ids_of_one_name_that_begin_at_once_one_at_most_is_take
             assert sum(both.map(begins, rivals)) <= 1
 
 
+@pytest.mark.parametrize("path", ["_temporary", "_temporary/0"])
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+def test_a_file_where_temporary_is_to_be_is_named_before_a_task_writes(
+    tmp_path: Path, protocol: str, path: str
+) -> None:
+    job = a_job(tmp_path, protocol)
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).write_bytes(b"")
+    with pytest.raises(CommitFailed, match="a file stands where") as caught:
+        job.task_attempt(0, 0).setup()
+    assert caught.value.where.endswith(path)
+
+
 @pytest.mark.parametrize("protocol", ["v1", "v2"])
 def test_names_of_hadoops_checksums_are_refused_when_they_are_opened(tmp_path: Path, protocol: str) -> None:
     job = a_job(tmp_path, protocol)

@@ -82,14 +82,22 @@ async def set_up_task(run: JobRun) -> None:
 
     Raises:
         JobNotFound: the job is not set up, or over.
+        CommitFailed: a file is in the way.
     """
     if await read_marker(run) is None:
         raise over(run)
+    directory = working_directory(run, run.task_attempt_id)
     try:
         # Not within `_temporary`: a job beside this one deletes that at its end, if it is empty.
-        await run.store.make_directories([working_directory(run, run.task_attempt_id)])
+        (made,) = await run.store.make_directories([directory])
     except FileMissing as error:
         raise over(run) from error
+    if made.state == "blocked":
+        raise CommitFailed(
+            "a file stands where the directory of a task attempt is to be made",
+            where=run.url(made.blocked or directory),
+            next_step="move it away, and run the job again",
+        )
 
 
 async def set_up_directory(run: JobRun, directory: str) -> None:
