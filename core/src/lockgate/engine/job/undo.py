@@ -34,7 +34,8 @@ async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
         )
     record = log.now
     assert record is not None
-    # What cannot be read leaves the phase as it is: a mended store, or another host, may still finish the job.
+    # What cannot be read, and is no manifest that lists can stand for, leaves the phase as it is: a mended store, or
+    # another host, may still finish the job.
     await refuse_if_set_aside_by_others(run)
     moved = record.files or record.replaced or record.made_directories
     plan, lists = await plan_or_lists(run, record) if moved else (None, [])
