@@ -124,6 +124,14 @@ class Summary(Struct, frozen=True, omit_defaults=True):
         return f"Summary(job_id={self.job_id!r}, success={self.success}, files={self.files}, bytes={self.bytes})"
 
 
+class _Author(Struct):
+    """What a summary says of itself, where it says it."""
+
+    name: str = ""
+    committer: str = ""
+
+
+_author = msgspec.json.Decoder(_Author)
 _decoder = msgspec.json.Decoder(Summary)
 _encoder = msgspec.json.Encoder()
 
@@ -150,20 +158,20 @@ def decode_summary(content: bytes, *, name: str) -> Summary:
             "The next job that commits through Lockgate leaves a summary",
         )
     try:
-        summary = _decoder.decode(content)
+        author, summary = _author.decode(content), _decoder.decode(content)
     except UNDECODABLE as error:
         raise LockgateError(
             f"not a job summary: {error}",
             where=name,
             next_step="it was cut short, or written by another program; nothing was touched",
         ) from error
-    if summary.name != SUMMARY_TYPE:
+    if author.name != SUMMARY_TYPE:
         raise LockgateError(
-            f"a summary is of type {summary.name!r}, not {SUMMARY_TYPE!r}",
+            f"a summary is of type {author.name!r}, not {SUMMARY_TYPE!r}",
             where=name,
             next_step="it was written by another program, or a later version; nothing was touched",
         )
-    return summary
+    return msgspec.structs.replace(summary, committer=author.committer)
 
 
 _line = msgspec.json.Decoder(CommittedFile)
