@@ -15,6 +15,16 @@ FOUND = {
     1: "whoever came to a job with parts by another name of its destination could not finish it",
     5: "nor undo it",
     20636: "a part whose record was lost, and begun anew by who could not finish the whole, kept its files when undone",
+    954591: "a part of whose record the newest version alone was left kept its files when undone",
+    701480: "a job that goes on, though of its record the newest version alone was left, was in nobody's way",
+    700980: "a record begun anew, and what was left of the one before, of the same manifests, passed for one",
+    706397: "the judge went by a version that follows another than the one that has that number",
+    1011: "the judge did not know that a version counts again when a delayed request brings back the one before",
+    18047: "a part whose record was lost was begun anew, and its own files taken for old ones that it replaces",
+    411753: "the judge took the last steps of a lost record, on behalf of a committed job, for moves",
+    412013: "the judge held who sets a part up, while its job is aborted, for no late one",
+    414129: "the judge did not know the part that a job commits by a record that is lost",
+    302787: "a job committed though the record of its part was gone, and another had put files where that replaced all",
 }
 
 

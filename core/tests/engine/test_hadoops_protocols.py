@@ -397,6 +397,32 @@ def test_v2_knows_of_each_of_several_attempts_what_it_has_not_moved(
     assert seen(tmp_path) == {"a": b"1", "b": b"2", "c": b"3"}
 
 
+def test_v2_takes_no_older_file_for_its_own_where_another_program_has_deleted_what_it_staged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the same name and content was there: the rename, whose source was gone, passed for done, and the older
+    file was taken out with the attempt."""
+    has = LocalStore.capabilities.fget
+    less = {Capability.UNIQUE_IDENTITY}
+    monkeypatch.setattr(LocalStore, "capabilities", property(lambda store: has(store) - less))
+    monkeypatch.setattr(LocalStore, "same_identity", lambda store, one, other: True)
+    (tmp_path / "a").write_bytes(b"1")
+    job = a_job(tmp_path, "v2")
+    attempt = begun(job, {"a": b"1"}, 0)
+
+    def loses(name: str, subject: object) -> None:
+        if name == "rename_files":
+            for staged in (tmp_path / "_temporary").rglob("a"):
+                staged.unlink()
+
+    make_faulty(job).before = loses
+    with pytest.raises(CommitFailed, match="target exists"):
+        attempt.commit()
+    attempt.abort()
+    job.abort()
+    assert seen(tmp_path) == {"a": b"1"}
+
+
 def asides(root: Path) -> list[str]:
     """What stores have renamed away to delete it, and not deleted."""
     return [path.relative_to(root).as_posix() for path in root.rglob(".aside-*")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,6 @@ from lockgate.errors import CommitFailed, FileMissing, JobNotFound, LockgateErro
 from lockgate.model.layout import doomed
 
 ATTEMPTS = 4
-FILES_MAX = 2_000
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def _late_attempts(job: Job) -> Iterator[list[BaseException]]:
         attempt = job.task_attempt(100 + number)
         attempt.setup()
         try:
-            for file in range(FILES_MAX):
+            for file in itertools.count():
                 with attempt.open(f"late-{number}-{file}") as output:
                     output.write(b"late")
                 if file == 5:

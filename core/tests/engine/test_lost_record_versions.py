@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from faulty_store import make_faulty
-from lockgate import Job, jobs, recover
-from lockgate.errors import LockgateError, OutcomeUnknown, UsageError
+from lockgate import Job, JobOptions, jobs, recover
+from lockgate.engine.inspection.list_jobs import JobStatus
+from lockgate.engine.record.record_log import read_record
+from lockgate.errors import CommitFenced, DestinationConflict, LockgateError, OutcomeUnknown, UsageError
+from lockgate.model.phases import Phase
+from lockgate.model.record import Predecessor, decode_record, encode_record
 
 OLD = {"p=1/old": b"old", "p=2/old": b"old 2", "p=2/same": b"old 3"}
 NEW = {"p=1/new": b"new", "p=2/same": b"new 2", "p=3/new": b"new 3"}
@@ -29,6 +35,12 @@ def _forget_versions(table, job: Job, *phases: str) -> None:
         lost = lost or json.loads(path.read_text())["phase"] in phases
         if lost:
             path.unlink()
+
+
+def _keep_newest(table, job: Job) -> None:
+    """Delete all versions of the record but the newest, as a program does that deletes what is old."""
+    for path in _records(table, job)[:-1]:
+        path.unlink()
 
 
 def _die(table, policy: str, moment: str) -> Job:
@@ -210,3 +222,57 @@ def _refuse(table, job: Job) -> None:
     refused = json.loads(_records(table, job)[-1].read_text())
     refused |= {"phase": "refused", "sequence": refused["sequence"] + 1}
     (table.root / job.layout.commit_record(refused["sequence"])).write_text(json.dumps(refused))
+
+
+@pytest.mark.parametrize("undo", [None, True])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_job_of_whose_record_the_newest_version_alone_is_left_goes_on_by_recovery_alone(table, policy, undo) -> None:
+    """It was in nobody's way, and then finished over what others had committed meanwhile; and a commit that was called
+    once more began a second record beside it."""
+    table.write(OLD)
+    job = _die(table, policy, MOMENTS[0])
+    _keep_newest(table, job)
+    states = {state.job_id: state.status for state in jobs(str(table.root), JobOptions(alive_seconds=0))}
+    assert states[job.job_id] is JobStatus.CRASHED
+    with pytest.raises(CommitFenced, match="recover"):
+        job.commit(None)
+    with pytest.raises(CommitFenced, match="recover"):
+        job.abort()
+    other = table.job(conflict="replace")
+    receipt = table.task(other, {"p=2/other": b"other"})
+    with pytest.raises(DestinationConflict, match=job.job_id):
+        other.commit([receipt])
+    other.abort()
+    recover(str(table.root), job.job_id, undo=undo, force=True)
+    kept = {"replace": {}, "replace-partitions": {}, "append": OLD}[policy]
+    assert table.read() == (OLD if undo else kept | _new(policy))
+    assert not table.left_over()
+
+
+@pytest.mark.parametrize("pins", ["of other manifests", "of the same manifests"])
+def test_a_version_that_another_record_of_the_job_has_left_is_not_taken_for_one_of_this(table, pins: str) -> None:
+    """Manifests may be the same in both: whoever came after believed the version with the higher number, and two
+    drivers held the job."""
+    job = table.job(on_failure="leave")
+    receipt = table.task(job, {"a": b"a"})
+    make_faulty(job).fail_at = lambda name, subject: name == "rename_files"
+    with pytest.raises(LockgateError):
+        job.commit([receipt])
+    first = _records(table, job)[0]
+    record = decode_record(first.read_bytes(), name="")
+    late = msgspec.structs.replace(
+        record,
+        sequence=7,
+        phase=Phase.MOVING,
+        files=1,
+        follows=Predecessor(6, "0123456789abcdef"),
+        begun_by="0123456789abcdef",
+        pins=record.pins if pins == "of the same manifests" else (),
+    )
+    (table.root / job.layout.commit_record(7)).write_bytes(encode_record(late))
+    run = job._run()
+    found = asyncio.run(read_record(run))
+    assert found is not None and found.begun_by == record.begun_by != late.begun_by
+    recover(str(table.root), job.job_id, force=True)
+    assert table.read() == {"a": b"a"}
+    assert not table.left_over()

@@ -415,7 +415,7 @@ class Judges:
             name = path.rpartition("/")[2]
             if job is None:
                 return
-            if name == "commit.json" and job.robbed and job.record is not None and not self._goes_on(job, new.content):
+            if name == "commit.json" and job.robbed and job.record is not None:
                 # Somebody has deleted the record: who comes now begins anew.
                 self.ended.append(job)
                 job = self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks, robbed=True)
@@ -650,13 +650,13 @@ class Judges:
         stored = self.disk.files.get(JobLayout(job.record.job_id).commit_record(job.sequence))
         return stored is not None and _record(stored.content) == job.record
 
-    def _goes_on(self, job: JobTruth, claim: bytes) -> bool:
-        """Whether nobody goes by a claim that is made beside the newest version of the record, of the same manifests,
-        where somebody has deleted older ones."""
-        last, record = job.record, _record(claim)
-        holders = {last.holder.nonce, last.follows.nonce if last.follows else ""} if last else set()
-        is_of_it = last is not None and last.pins == record.pins and (last.files > 0 or record.holder.nonce in holders)
-        return is_of_it and self.has_record(job)
+    def _is_cut_off(self, job: JobTruth) -> bool:
+        """Whether nobody goes by the newest version any more: it is gone, or another stands where it says that the one
+        before it is."""
+        if not self.has_record(job) or job.record is None or job.record.follows is None:
+            return not self.has_record(job)
+        before = self.disk.files.get(JobLayout(job.record.job_id).commit_record(job.record.follows.sequence))
+        return before is not None and _record(before.content).holder.nonce != job.record.follows.nonce
 
     def _has_predecessor(self, job: JobTruth) -> bool:
         """Whether the version before the newest is there: a cleanup deletes it first, and may have been cut short."""
@@ -691,7 +691,7 @@ class Judges:
         if record.sequence <= job.sequence:
             return
         before = job.record
-        if not _follows(record, before) and (not job.robbed or self.has_record(job)):
+        if not _follows(record, before) and not (job.robbed and self._is_cut_off(job)):
             # Of a driver that slept while the job was undone and run again, or its record lost and begun anew. Nobody
             # goes by it.
             return
@@ -718,6 +718,10 @@ class Judges:
                 self.accuse("complete", f"{actor} recorded {job.directory} as committed before its commit point")
         if record.phase in (Phase.COMMITTED, Phase.ROLLED_BACK):
             job.over = True
+        # One that came late, after it was deleted, makes those count that follow it and are there yet.
+        after = self.disk.files.get(JobLayout(record.job_id).commit_record(record.sequence + 1))
+        if after is not None:
+            self._saw_record(actor, job, after.content)
 
     def _took_over(self, actor: str, job: JobTruth, before: CommitRecord) -> None:
         if before.holder.user == actor:

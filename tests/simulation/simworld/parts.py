@@ -81,8 +81,8 @@ class PlaceJudges(Judges):
         self.divided: set[str] = set()
         """The ids of the jobs that may have parts here."""
         self.late: set[str] = set()
-        """Of those, the ones of whose parts somebody has changed something when the job itself was over, or a task
-        when it was coming to its end."""
+        """Of those, the ones of whose parts somebody has changed something when the job itself was over, or a task, or
+        who set it up, when it was coming to its end."""
 
     def accuse(self, guarantee: str, what: str) -> None:
         super().accuse(guarantee, f"at {self.place}: {what}")
@@ -102,18 +102,31 @@ class PlaceJudges(Judges):
         # What a late driver or task has left there, when the part was over, may well be deleted.
         if job.phase is Phase.ROLLING_BACK and whole.committed and named and job.pinned:
             self.accuse("undoable", f"{actor} undoes a part of {job.directory}, which is committed")
-        if job.phase is Phase.MOVING and whole.phase not in MOVES:
+        # Who ends a part of a committed job, of whose record an early version alone is left, takes it through this.
+        passes = job.robbed and whole.committed
+        if job.phase is Phase.MOVING and whole.phase not in MOVES and not passes:
             self.accuse("abortable", f"{actor} moves a part of {job.directory}, which is {whole.phase}")
 
     def _commit_point(self, actor: str, job: JobTruth, summary: Summary | None) -> None:
         if job.directory in self.divided and not self.whole.was_committed(job.directory):
             self.accuse("complete", f"{actor} recorded a part of {job.directory} as committed before the whole is")
             return
+        if job.directory in self.divided and any(self._is_lost_record_of(job, one) for one in self.ended):
+            job.committed = True  # as the whole was with what the record said that is lost: this one says only that
+            return
         super()._commit_point(actor, job, summary)
+
+    @staticmethod
+    def _is_lost_record_of(job: JobTruth, other: JobTruth) -> bool:
+        return other.directory == job.directory and other.robbed and other.committed
 
     def commits_with_the_whole(self, actor: str, whole: JobTruth) -> None:
         """The commit point of the whole is that of its part here: all of that must be in place."""
         job = self.jobs.get(whole.directory)
+        if job is not None and job.robbed and job.phase in (None, Phase.CLAIMED, Phase.REFUSED):
+            # Begun anew by who came meanwhile, after somebody had deleted what said that all is in place.
+            lost = [one for one in self.ended if one.directory == whole.directory and one.phase is Phase.PUBLISHING]
+            job = lost[-1] if lost else job
         if job is None or job.record is None or job.phase is not Phase.PUBLISHING:
             self.accuse("complete", f"{actor} committed {whole.directory}, whose part is {job and job.phase}")
         elif not job.committed:
@@ -161,7 +174,8 @@ class PlaceJudges(Judges):
         is_there = JobLayout(directory).job_marker in self.whole.disk.files
         whole = self.whole.jobs.get(directory)
         ends = whole is not None and whole.phase in (Phase.COMMITTED, Phase.ROLLING_BACK, Phase.ROLLED_BACK)
-        if not is_there or (ends and actor in self.attempts):
+        sets_up = path == JobLayout(directory).job_marker
+        if not is_there or (ends and (sets_up or actor in self.attempts)):
             self.late.add(directory)
         elif actor in self.collectors and not ((part := self.jobs.get(directory)) is not None and part.over):
             self.accuse("contained", f"gc touched {path}, a part of a job that is not over")

@@ -242,6 +242,7 @@ class World:
         self.random = random
         self.actors: dict[str, Actor] = {} if beside is None else beside.actors
         self.tasks: list[asyncio.Task[Any]] = [] if beside is None else beside.tasks
+        self.reading: dict[asyncio.Task[Any], Actor] = {}
         self.wake_by = WAKE_BY * (5 if scenario.seconds_per_rename else 1)
         self.markers: dict[str, str] = {}
         self.begun: dict[str, float] = {}
@@ -870,6 +871,7 @@ class World:
         for number in range(self.scenario.readers):
             actor = self.actor(f"reader{number}")
             self.start(actor, read_again_and_again(self, actor, Random(f"reader {number} {self.seed}")))
+            self.reading[self.tasks[-1]] = actor
 
     def play(self) -> History:
         """Run the history to its end and judge it."""
@@ -887,6 +889,7 @@ class World:
         if self.scenario.forgets:
             self._forget()
         self._settle_now(LAST)
+        self._check_readers()
         if not self.judges.violations:
             self._judge_end()
             self._repeat_transactions("last repetition")
@@ -943,10 +946,19 @@ class World:
         if self.loop.halted:
             return
         for task, actor in zip(self.tasks, self.actors.values(), strict=True):
-            if not task.done() and not actor.dead and actor.name not in self.judges.people:
+            # A throttled store may keep a reader beyond the time that jobs have; not beyond that of the last operator.
+            waits = actor.name in self.judges.people or task in self.reading
+            if not task.done() and not actor.dead and not waits:
                 self.judges.accuse("live", f"{actor.name} does not come to an end")
                 return
             if task.done() and task.exception() is not None:
+                raise task.exception()  # type: ignore[misc]
+
+    def _check_readers(self) -> None:
+        for task, actor in self.reading.items() if not self.loop.halted else ():
+            if not task.done() and not actor.dead:
+                self.judges.accuse("live", f"{actor.name} does not come to an end")
+            elif task.done() and task.exception() is not None:
                 raise task.exception()  # type: ignore[misc]
 
     def _repeat_transactions(self, name: str) -> None:

@@ -91,7 +91,8 @@ class CommitRecord(Struct, frozen=True):
     rollback could not make as it was, kept for whoever ends the job after one who found it and died; `given_up`: its
     holder does nothing more, though it may live; `locations` are where parts of this job are, named before any of them
     is claimed; `part_of`: the URL of the destination of the job that this one is a part of, which decides its end;
-    `follows` is None in the first version."""
+    `follows` is None in the first version; `begun_by` is the nonce of the holder that created that, the same in all
+    versions of one record."""
 
     job_id: str
     job_attempt: int
@@ -121,6 +122,7 @@ class CommitRecord(Struct, frozen=True):
     locations: Sequence[RecordedLocation] = ()
     part_of: str = ""
     follows: Predecessor | None = None
+    begun_by: str = ""
     type: str = RECORD_TYPE
 
     def succeeded_by(self, phase: Phase, holder: Holder, updated: float, **changes: object) -> CommitRecord:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from lockgate.engine.inspection.other_committers import list_other_jobs
 from lockgate.engine.manifests.load_manifests import attempts_of
 from lockgate.engine.record.ended_jobs import has_ended, last_end, says_committed
-from lockgate.engine.record.marker import JobMarker, read_marker_of
+from lockgate.engine.record.marker import JobMarker, is_set_up, read_marker_of
 from lockgate.engine.record.neighbours import job_layouts
 from lockgate.engine.record.record_log import has_predecessor, read_record, renewed_at
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists
@@ -20,7 +20,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
-from lockgate.model.errors import JobNotFound, LockgateError, StoreError
+from lockgate.model.errors import JobNotFound, LockgateError, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL as HIVE
 from lockgate.model.hive_output import STAGING
@@ -169,6 +169,8 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     try:
         record = await read_record(run, layout)
         problem = ""
+    except StoreUnavailable:
+        raise  # who asks again may hear it: that is no state of the job
     except LockgateError as error:
         record, problem = None, str(error)
     if record is not None and record.phase is not Phase.REFUSED:
@@ -217,9 +219,9 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     renewed = await renewed_at(run, layout, record) if record else 0.0
     last_seen = max(newest, renewed)
     status = _status(run, record, marker, last_seen, tasks_seen, renewed)
-    if status is JobStatus.CRASHED and record is not None and not await has_predecessor(run, record, layout):
-        # What a driver has created that woke up when its job was over.
-        status = JobStatus.LEFT_BEHIND
+    if status is JobStatus.CRASHED and record is not None and not is_set_up(marker, record):
+        # What a driver has created that woke up when its job was over has none before it.
+        status = status if await has_predecessor(run, record, layout) else JobStatus.LEFT_BEHIND
     if record is not None:
         driver = _name(run, record.holder)
     phase = record.phase if record else None

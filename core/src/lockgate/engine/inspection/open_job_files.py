@@ -121,7 +121,7 @@ async def saved_by(
     for each in await every_attempt(dataclasses.replace(run, layout=layout)):
         below = await below_root_of(run, each)
         for path, content in (await saved_contents(run, each)).items():
-            if content is None or (counted is not None and digest_of(content) not in counted):
+            if counted is not None and digest_of(content) not in counted:
                 continue
             try:
                 files = peek_manifest(content, name=path).files

@@ -15,8 +15,9 @@ from lockgate.engine.job.plan_claimed import begin_moving, check_claimed, plan_c
 from lockgate.engine.job.undo import delete_unpinned_parts, recorded_plan
 from lockgate.engine.record.ended_jobs import why_over
 from lockgate.engine.record.lost_versions import catch_up, reach_committed
-from lockgate.engine.record.record_log import RecordLog, fenced, read_record
+from lockgate.engine.record.record_log import RecordLog, fenced, holders_of, read_record
 from lockgate.engine.record.recorded_options import options_for_record
+from lockgate.engine.record.replaced_lists import lists_written
 from lockgate.engine.run.concurrency import both, together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
@@ -114,7 +115,29 @@ async def _claim(
     _, refusal = await both(check_claimed(part, location.pins), why_over(part))
     if refusal is not None:
         raise refusal
+    await _refuse_if_record_lost(part, log)
     return await plan_claimed(part, log, location.pins, None)
+
+
+async def _refuse_if_record_lost(part: JobRun, log: RecordLog) -> None:
+    """Make sure that no earlier commit of the whole has come so far here that its files may be in place, while somebody
+    has deleted the record that said so: they would pass for old data. It has left a list that no holder of this record
+    has written, though nothing waits beside it.
+
+    Raises:
+        CommitRefused: it has.
+    """
+    written = await lists_written(part)
+    if not written:
+        return
+    assert log.now is not None
+    if set(written) - await holders_of(part, log.now):
+        raise CommitRefused(
+            f"the commit record of a part of job {part.layout.job_id} is lost, and files of the job may be in place",
+            where=part.url(part.layout.job_directory),
+            next_step=f"{command('recover', part.part_of, part.layout.job_id, '--undo')} undoes the whole job, by the "
+            "lists that are left; then run it again",
+        )
 
 
 async def _give_back(run: JobRun, log: RecordLog, error: BaseException) -> None:
@@ -136,6 +159,18 @@ async def _move(part: JobRun, log: RecordLog, plan: CommitPlan) -> None:
     nonce = await begin_moving(part, log, plan)
     await log.while_renewing(part.protocol.perform(part, plan, nonce))
     await log.advance(Phase.PUBLISHING)
+
+
+async def refuse_unless_parts_are_here(parts: list[ClaimedPart]) -> None:
+    """Make sure, before the commit point, that this driver still holds every part. One whose record somebody has
+    deleted was in nobody's way: others may have put files where it replaces all.
+
+    Raises:
+        CommitFenced: it does not.
+        LockgateError: a record cannot be read.
+    """
+    for start in range(0, len(parts), PARTS_AT_ONCE):
+        await together(part.log.refuse_unless_here() for part in parts[start : start + PARTS_AT_ONCE])
 
 
 async def go_on_with_parts(run: JobRun) -> None:

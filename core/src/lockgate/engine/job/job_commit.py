@@ -11,7 +11,14 @@ from contextlib import AsyncExitStack
 
 from lockgate.engine.job.answer_failure import Failure, answer_failure, still_held
 from lockgate.engine.job.cleanup import clean_up, clean_up_if_possible
-from lockgate.engine.job.commit_parts import ClaimedPart, claim_parts, finish_parts, go_on_with_parts, move_parts
+from lockgate.engine.job.commit_parts import (
+    ClaimedPart,
+    claim_parts,
+    finish_parts,
+    go_on_with_parts,
+    move_parts,
+    refuse_unless_parts_are_here,
+)
 from lockgate.engine.job.locations import refuse_if_in_parts
 from lockgate.engine.job.plan_claimed import Ahead, begin_moving, check_claimed, meet_ahead, plan_claimed
 from lockgate.engine.job.reports import report_success
@@ -300,7 +307,9 @@ async def _move(
     """Write down what will be set aside, say so in the record, and only then move: elsewhere first, then here."""
     nonce = await begin_moving(run, log, plan)
     await move_parts(parts)
-    return await _move_and_list(run, log, plan, nonce)
+    prepared = await _move_and_list(run, log, plan, nonce)
+    await refuse_unless_parts_are_here(parts)
+    return prepared
 
 
 async def _move_and_list(

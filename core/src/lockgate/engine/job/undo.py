@@ -150,7 +150,9 @@ async def _undo_part(run: JobRun, url: str) -> Undone:
             except JobNotFound:  # nothing of it is there, but for what somebody has left who deleted its directory
                 undone = await _restore(part)
         else:
-            undone = Undone()  # what a driver has created that woke up when its part was over
+            # What a driver has created that woke up when its part was over, and then no list of it is left; or when
+            # somebody had deleted its directory.
+            undone = await _restore(part)
         await clean_up_if_possible(part)
         return Undone([part.url(path) for path in undone.missing], [part.url(path) for path in undone.left])
 

@@ -34,15 +34,11 @@ async def saved(run: JobRun, but: Collection[str] = ()) -> list[Saved]:
     found: list[Saved] = []
     for layout in await every_attempt(run):
         below = await below_root_of(run, layout)
-        for _ in range(READ_TRIES):
-            contents = await saved_contents(run, layout)
-            if all(content is not None for content in contents.values()):
-                break  # else one was renamed between the listing and the reading: it has committed meanwhile
         try:
             found += [
                 Saved(decode_manifest(content, layout, below, name=run.url(path)), path.endswith(MANIFEST_SUFFIX))
-                for path, content in contents.items()
-                if content is not None and digest_of(content) not in but
+                for path, content in (await saved_contents(run, layout)).items()
+                if digest_of(content) not in but
             ]
         except ManifestInvalid as error:
             raise ManifestInvalid(
@@ -54,20 +50,30 @@ async def saved(run: JobRun, but: Collection[str] = ()) -> list[Saved]:
     return found
 
 
-async def saved_contents(run: JobRun, layout: JobLayout) -> dict[str, bytes | None]:
-    """What the manifests of one job attempt hold, those not yet committed too, by their paths; None: gone since listed.
+async def saved_contents(run: JobRun, layout: JobLayout) -> dict[str, bytes]:
+    """What the manifests of one job attempt hold, those not yet committed too, by their paths. One that is renamed
+    between the listing and the reading, since its attempt commits, is looked for anew.
 
     Raises:
         LockgateError: the store does not answer.
     """
+    contents: dict[str, bytes] = {}
+    for _ in range(READ_TRIES):
+        contents, is_whole = await _read_once(run, layout)
+        if is_whole:
+            break
+    return contents
+
+
+async def _read_once(run: JobRun, layout: JobLayout) -> tuple[dict[str, bytes], bool]:
     paths: list[str] = []
     async for page in run.store.list_directory(layout.manifests):
         endings = (MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX)
         paths += [status.path for status in page if status.path.endswith(endings)]
     window = run.options.files_read_at_once
-    contents: dict[str, bytes | None] = {}
+    contents: dict[str, bytes] = {}
     for start in range(0, len(paths), window):
         some = paths[start : start + window]
         read = await run.store.read_files(some, bytes_max=run.options.manifest_bytes_max)
-        contents |= dict(zip(some, read, strict=True))
-    return contents
+        contents |= {path: content for path, content in zip(some, read, strict=True) if content is not None}
+    return contents, len(contents) == len(paths)

@@ -11,6 +11,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError
 from lockgate.model.layout import JobLayout
+from lockgate.model.record import CommitRecord
 from lockgate.model.undecodable import UNDECODABLE
 
 MARKER_BYTES_MAX = 1 << 16
@@ -67,6 +68,12 @@ async def readable_marker(run: JobRun, layout: JobLayout) -> JobMarker | None:
         raise
     except LockgateError:
         return None
+
+
+def is_set_up(marker: JobMarker | None, record: CommitRecord) -> bool:
+    """Whether the job that a record is of is still set up, its marker says. A cleanup deletes that first: so where the
+    version before this one is gone, a person or another program has deleted it, and recovery goes on from this one."""
+    return marker is not None and bool(record.marker) and marker.nonce == record.marker
 
 
 async def check_marker(run: JobRun) -> None:

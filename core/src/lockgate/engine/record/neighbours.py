@@ -28,6 +28,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from lockgate.engine.record.ended_jobs import has_ended, is_known_committed
+from lockgate.engine.record.marker import is_set_up, readable_marker
 from lockgate.engine.record.record_log import RecordLog, has_predecessor, read_record
 from lockgate.engine.record.recorded_options import as_recorded
 from lockgate.engine.run.concurrency import both, together
@@ -207,7 +208,7 @@ async def is_at_work(run: JobRun, layout: JobLayout, theirs: CommitRecord) -> bo
     not known to be over."""
     if not (_has_gone_on(theirs) or theirs.phase is Phase.CLAIMED):
         return False
-    if not await has_predecessor(run, theirs, layout):
+    if not await has_predecessor(run, theirs, layout) and not is_set_up(await readable_marker(run, layout), theirs):
         return False  # what a driver has created that woke up when its job was over: nobody goes by it
     if theirs.phase is Phase.COMMITTED:
         return not await _has_concluded(run, layout, theirs)

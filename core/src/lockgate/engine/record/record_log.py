@@ -122,8 +122,8 @@ async def _follows(
     run: JobRun, layout: JobLayout, record: CommitRecord, older: Sequence[int], nearest: bytes | None
 ) -> bool:
     """Whether a version belongs to the record. `nearest` is the newest of the `older` ones. If none is there, cleanup
-    has deleted them, and the newest goes last; and where only the one that it names is gone, the others are of the same
-    commit then, or it is not its record that is there."""
+    has deleted them, and the newest goes last; and where only the one that it names is gone, the others were begun by
+    the same holder, or it is another record that is there."""
     if record.follows is None or not older:
         return True
     if record.follows.sequence in older[:-1]:
@@ -136,9 +136,7 @@ async def _follows(
     except LockgateError:  # damaged: then nothing speaks against it
         return True
     if found.sequence != record.follows.sequence:
-        # Manifests that name no files are the same in another run of the job; then it must be one of its holders'.
-        holders = (record.follows.nonce, record.holder.nonce)
-        return found.pins == record.pins and (record.files > 0 or found.holder.nonce in holders)
+        return found.begun_by == record.begun_by
     return found.holder.nonce == record.follows.nonce
 
 
@@ -162,6 +160,12 @@ def is_begun_anew(record: CommitRecord | None) -> bool:
     """Whether the record of a job that is over, without having committed, says that somebody is at work: the id was run
     again, while the one who asks slept."""
     return record is not None and record.phase in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING)
+
+
+def _is_under_way(run: JobRun, record: CommitRecord) -> bool:
+    """Whether files may be on their way by a version of which somebody has deleted the one before: its job attempt is
+    still the one that is there, whose marker a cleanup deletes first."""
+    return bool(record.marker) and record.marker == run.marker and record.phase in (Phase.MOVING, Phase.PUBLISHING)
 
 
 async def holders_of(run: JobRun, record: CommitRecord) -> set[str]:
@@ -242,6 +246,8 @@ class RecordLog:
             if earlier.phase is not Phase.REFUSED:
                 raise fenced(run, earlier)
             return await self._succeed(earlier, phase, job_attempt=run.layout.job_attempt, **fields)
+        if earlier is not None and _is_under_way(run, earlier):
+            raise fenced(run, earlier)
         return await self._create(
             CommitRecord(
                 run.layout.job_id,
@@ -250,6 +256,7 @@ class RecordLog:
                 phase,
                 self._holder,
                 run.runtime.wall(),
+                begun_by=self.nonce,
                 **fields,
             ),
             None,

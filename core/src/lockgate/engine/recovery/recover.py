@@ -28,7 +28,7 @@ from lockgate.engine.record.ended_jobs import (
     says_committed,
 )
 from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
-from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.marker import is_set_up, read_marker
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import (
     RecordLog,
@@ -392,8 +392,7 @@ async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
     if nothing_aside and not record.txn_id and await has_ended(run):
         return True
     if record.marker:
-        marker = await read_marker(run)
-        if marker is not None and marker.nonce == record.marker:
+        if is_set_up(await read_marker(run), record):
             # A late driver's, that has woken where its job was undone and set up again, has manifests that are gone.
             return not await has_predecessor(run, record) and not await _has_manifests(run, record)
         return not await _can_go_on(run, record)

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests import committed_tasks, load_manifests
-from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, listed_by_summary
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.renames.roll_back import delete_sources
@@ -33,7 +32,7 @@ from lockgate.model.undone import Undone
 from lockgate.protocols.deferred.job_commit import conclude
 from lockgate.protocols.in_place import task_commit
 from lockgate.protocols.in_place.policies import POLICIES, refuse_policies
-from lockgate.protocols.in_place.visible import TAKES_OUT, take_out_of
+from lockgate.protocols.in_place.visible import TAKES_OUT, not_taken_out, take_out_of
 from lockgate.protocols.manifest import publish, staging
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 
@@ -142,7 +141,7 @@ class InPlaceProtocol(Protocol):
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """What attempts have saved that are not committed is taken out; all else is in place."""
         pinned = {pin.digest for pin in plan.pins}
-        left = await take_out_of(run, [each.manifest for each in await saved(run, pinned)], plan)
+        left = await take_out_of(run, await not_taken_out(run, pinned), plan)
         if left:
             run.log.warning("files of attempts that are not committed, and that somebody has changed, stay", left=left)
         await refuse_if_taken_away(run, plan)
@@ -198,7 +197,7 @@ class InPlaceProtocol(Protocol):
         Raises:
             CommitFailed, StoreError: a file could not be taken out.
         """
-        return await take_out_of(run, [each.manifest for each in await saved(run)])
+        return await take_out_of(run, await not_taken_out(run))
 
     async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:
         """What was committed is in place."""

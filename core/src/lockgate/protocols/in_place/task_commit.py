@@ -151,7 +151,9 @@ async def abort_task(
             target = final_path(path)
             entries.setdefault(target, Entry("", target, status.length, status.identity))
         await give_up(run, attempt, await _with_identities(run, list(entries.values())), counted)
-        other = await set_aside_by_other(run, list(entries.values())) if entries else None
+        if not entries:
+            return  # what an attempt saves that was asleep is still to be found by it
+        other = await set_aside_by_other(run, list(entries.values()))
         if other is None:
             await run.store.delete_files([run.layout.manifest_temporary(attempt.task_attempt_id)])
         else:

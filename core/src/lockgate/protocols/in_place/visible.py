@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from lockgate.engine.job.set_aside_by_others import own_names
+from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.renames.roll_back import return_what_is_not_ours, withdraw
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -92,6 +93,23 @@ async def _delete_seen(run: JobRun, entries: Sequence[Entry]) -> list[str]:
     ours = {e.target for e, status in pairs if run.store.same_identity(e.identity, status.identity)}
     await run.store.delete_files(sorted(ours))
     return [entry.target for entry, _ in pairs if entry.target not in ours]
+
+
+async def not_taken_out(run: JobRun, but: Collection[str] = ()) -> list[TaskManifest]:
+    """What every task attempt has saved, but for those whose manifests have these digests, and for those that were
+    aborted, whose own manifest goes once all their files are taken out. What stands in their places since is another's,
+    though its content be the same."""
+    found = await saved(run, but)
+    own = {_attempt_of(each.manifest) for each in found if not each.committed}
+    unsure = [each.manifest for each in found if _attempt_of(each.manifest) not in own]
+    paths = [run.layout.at_attempt(each.job_attempt).aborted(each.task_attempt_id) for each in unsure]
+    tombstones = await run.store.stat_files(paths) if paths else []
+    gone = {_attempt_of(each) for each, tombstone in zip(unsure, tombstones, strict=True) if tombstone is not None}
+    return [each.manifest for each in found if _attempt_of(each.manifest) not in gone]
+
+
+def _attempt_of(manifest: TaskManifest) -> tuple[int, str]:
+    return manifest.job_attempt, manifest.task_attempt_id
 
 
 async def take_out_of(run: JobRun, manifests: Sequence[TaskManifest], plan: CommitPlan | None = None) -> list[str]:

@@ -42,6 +42,8 @@ from lockgate.model.urls import parent_of
 from lockgate.protocols.file_output.attempts import over, places_of, written_by
 from lockgate.protocols.v2.visible import keep_unmoved, take_out
 
+WHERE_TAKEN = "give the files other names: v2 writes over none"
+
 
 async def commit_task(
     run: JobRun,
@@ -88,6 +90,7 @@ async def commit_task(
             counters=counters,
         )
         refuse_names(run, manifest.files)
+        await _refuse_taken(run, files)
         content = encode_manifest(manifest, run.below)
         intent = layout.manifest_temporary(attempt.task_attempt_id)
         try:
@@ -107,6 +110,22 @@ async def commit_task(
         return manifest.receipt(content)
 
 
+async def _refuse_taken(run: JobRun, files: Mapping[str, FileStatus]) -> None:
+    """Make sure that no target is taken before the attempt says that it moves. A rename finds that out, too; but once
+    another program has deleted what was staged, an older file of the same content would pass for the attempt's own, and
+    be taken out with it. Not asked where no file can be taken for another."""
+    if Capability.UNIQUE_IDENTITY in run.store.capabilities:
+        return
+    there = await run.store.stat_files(list(files))
+    for path, status in zip(files, there, strict=True):
+        if status is not None:
+            raise CommitFailed(
+                f"{path} was not renamed (job {run.layout.job_id}): target exists",
+                where=run.url(path),
+                next_step=WHERE_TAKEN,
+            )
+
+
 async def _move(run: JobRun, working: str, files: Mapping[str, FileStatus]) -> None:
     if Capability.REAL_DIRECTORIES in run.store.capabilities:
         parents = sorted({parent_of(path) for path in files} - {""})
@@ -118,9 +137,7 @@ async def _move(run: JobRun, working: str, files: Mapping[str, FileStatus]) -> N
                     next_step="move it away, or write elsewhere; then let the task be tried again",
                 )
     renames = [Rename(f"{working}/{path}", path, s.length, s.identity) for path, s in files.items()]
-    await rename_all(
-        run, renames, no_progress, make_parents=True, where_taken="give the files other names: v2 writes over none"
-    )
+    await rename_all(run, renames, no_progress, make_parents=True, where_taken=WHERE_TAKEN)
 
 
 async def _give_back(
