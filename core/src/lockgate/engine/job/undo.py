@@ -15,7 +15,14 @@ from lockgate.engine.record.replaced_lists import kept_lists, read_replaced
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFenced, JobNotFound, ManifestInvalid, OutcomeUnknown, ReceiptUnmatched
+from lockgate.model.errors import (
+    CommitFenced,
+    CommitRefused,
+    JobNotFound,
+    ManifestInvalid,
+    OutcomeUnknown,
+    ReceiptUnmatched,
+)
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
@@ -38,7 +45,7 @@ async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
     # another host, may still finish the job.
     await refuse_if_set_aside_by_others(run)
     moved = record.files or record.replaced or record.made_directories
-    plan, lists = await plan_or_lists(run, record) if moved else (None, [])
+    plan, lists = await _plan_or_lists(run, record) if moved else (None, [])
     if log.phase is not Phase.ROLLING_BACK:
         record = await log.advance(Phase.ROLLING_BACK, reason=reason[:2000])
     if plan is not None:
@@ -69,35 +76,53 @@ async def recorded_plan(run: JobRun, record: CommitRecord) -> CommitPlan:
     return dataclasses.replace(plan, set_aside=replaced.files, aside_directories=replaced.directories)
 
 
-async def plan_or_lists(run: JobRun, record: CommitRecord) -> tuple[CommitPlan | None, list[KeptList]]:
+async def _plan_or_lists(run: JobRun, record: CommitRecord) -> tuple[CommitPlan | None, list[KeptList]]:
     """The plan of a job that is to be undone; or, where a manifest that it follows from is gone or damaged, the lists
-    that its drivers have written of what they set aside, and of its new files: all is restored by these, too.
+    by which all is restored, too.
 
     Raises:
-        CommitRefused: so it is, and there are no such lists: only what replaces data has them. Nor is anything decided
-            by them where the record is the commit point, and its newest version may be lost with the manifest.
+        CommitRefused: so it is, and there are no such lists.
     """
     try:
         return await recorded_plan(run, record), []
-    except (ReceiptUnmatched, ManifestInvalid) as error:
-        lists = await _own_lists(run, record) if run.commits_by_success else []
+    except LOST as error:
+        lists = await lists_to_undo_by(run, record)
         if not lists:
-            raise type(error)(
-                error.what,
-                where=error.where,
-                next_step="some files of this job may be in place, and without this manifest nobody knows which: bring "
-                "it back from a backup, if the store keeps any, and give the command again; do not run the job again "
-                "before, since its rows would be there twice",
-            ) from error
+            raise without_manifest(run, error, undoable=False) from error
         run.log.warning("a manifest is lost: what the job did is undone by its lists", error=str(error))
         return None, lists
 
 
-async def _own_lists(run: JobRun, record: CommitRecord) -> list[KeptList]:
+LOST = (ReceiptUnmatched, ManifestInvalid)
+"""What is raised where a manifest that a record pins is gone, or is another by now, or cannot be read."""
+
+
+def without_manifest(run: JobRun, error: CommitRefused, *, undoable: bool) -> CommitRefused:
+    """The error of who would finish a job that has moved files, or undo it, and has lost a manifest of it."""
+    job = run.layout.job_id
+    by_lists = (
+        f"{command('recover', run.store.url, job, '--undo')} restores the destination; or bring the manifest back from "
+        "a backup, if the store keeps any, and give the command again"
+    )
+    by_nothing = (
+        "some files of this job may be in place, and without this manifest nobody knows which: bring it back from a "
+        "backup, if the store keeps any, and give the command again; do not run the job again before, since its rows "
+        "would be there twice"
+    )
+    return type(error)(error.what, where=error.where, next_step=by_lists if undoable else by_nothing)
+
+
+async def lists_to_undo_by(run: JobRun, record: CommitRecord) -> list[KeptList]:
+    """What its drivers have written of what they set aside, and of its new files: only what replaces data has such
+    lists, and a part. None where the job's record is the commit point: its newest version may be lost with the
+    manifest. (A part ends as the whole does.)"""
+    if not (run.commits_by_success or run.part_of):
+        return []
     # They count, whatever waits: perhaps nothing was set aside yet, and that of a part that replaces nothing is empty.
     kept = await kept_lists(run, run.layout.job_id, in_force=False)
-    holders = await holders_of(run, record) if kept else set()
-    return [each for each in kept if each.nonce in holders]
+    # And that of a record before this one, by which this one was brought to where it is.
+    own = {record.set_aside_nonce[:16], *(await holders_of(run, record))} if kept else set()
+    return [each for each in kept if each.nonce in own]
 
 
 async def undo_parts(run: JobRun, record: CommitRecord) -> Undone:

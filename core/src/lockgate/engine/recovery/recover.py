@@ -6,6 +6,7 @@ that of several recoverers one goes on; it can itself be killed at any point and
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from lockgate.engine.job.job_abort import abort_job
 from lockgate.engine.job.job_commit import commit_from_claim, conclude, end_parts, finish_from, record_commit, wind_up
 from lockgate.engine.job.locations import wants_undo_by_lists, wants_undo_of_part
 from lockgate.engine.job.reports import tell_undone
-from lockgate.engine.job.undo import plan_or_lists, roll_back
+from lockgate.engine.job.undo import LOST, lists_to_undo_by, recorded_plan, roll_back, without_manifest
 from lockgate.engine.record.ended_jobs import (
     NOTHING_ASIDE,
     committed_summary,
@@ -54,7 +55,6 @@ from lockgate.model.errors import (
     CommitRefused,
     FileChanged,
     LockgateError,
-    ReceiptUnmatched,
     UsageError,
 )
 from lockgate.model.layout import SUCCESS, JobLayout
@@ -248,15 +248,11 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
 
 
 async def _plan_to_finish(run: JobRun, record: CommitRecord) -> CommitPlan:
-    plan, _ = await plan_or_lists(run, record)
-    if plan is None:
-        raise ReceiptUnmatched(
-            f"job {run.layout.job_id} cannot be finished: a manifest of it is gone, or damaged",
-            where=run.url(run.layout.manifests),
-            next_step=f"{command('recover', run.store.url, run.layout.job_id, '--undo')} restores the destination; or "
-            "bring the manifest back from a backup, if the store keeps any, and give the command again",
-        )
-    return plan
+    try:
+        return await recorded_plan(run, record)
+    except LOST as error:
+        undoable = bool(await lists_to_undo_by(run, record))
+        raise without_manifest(run, error, undoable=undoable) from error
 
 
 async def _waits_for_commit(run: JobRun, record: CommitRecord) -> bool:
@@ -329,9 +325,9 @@ async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
     undone = Undone(record.missing, record.left)
     if record.phase is not Phase.ROLLED_BACK:
         if record.phase in (Phase.MOVING, Phase.PUBLISHING):
-            plan, _ = await plan_or_lists(run, record)
-            if plan is not None:
-                await run.protocol.may_be_undone(run, plan)
+            # Of one whose manifest is lost, the lists decide.
+            with contextlib.suppress(*LOST):
+                await run.protocol.may_be_undone(run, await recorded_plan(run, record))
         undone = await roll_back(run, log, reason="undone by recovery")
     # What an older version of the record, the newest ones being lost, does not know of.
     more = await restore(run, await kept_lists(run, run.layout.job_id))
