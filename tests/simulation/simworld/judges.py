@@ -306,8 +306,9 @@ class Judges:
         """After how many changes a job's file appeared at a path last."""
         self.happened: Callable[[str, str], None] = _nothing_happens
         """Told of each new phase of a job, and, as `appears`, of each of its files that a reader can see."""
-        self.unforced: set[str] = set()
-        """The recoverers that must not take a job from a driver that is at work."""
+        self.unforced: dict[str, str] = {}
+        """The recoverers that must not take the job that they come for from a driver that is at work. (Another of its
+        transaction id they may end: its driver finds out, and returns the same summary.)"""
         self.is_at_work: Callable[[str], bool] = _nobody
         """Whether an actor lives, and has never been silent."""
         self.asides: dict[str, tuple[str, JobTruth]] = {}
@@ -699,7 +700,8 @@ class Judges:
             # Of a driver that slept while the job was undone and run again, or its record lost and begun anew. Nobody
             # goes by it.
             return
-        if before is not None and actor in self.unforced and before.holder.nonce != record.holder.nonce:
+        comes_for = self.unforced.get(actor) == job.directory
+        if before is not None and comes_for and before.holder.nonce != record.holder.nonce:
             self._took_over(actor, job, before)
         job.sequence, job.record = record.sequence, record
         job.claimed_at = job.claimed_at or self.disk.clock()

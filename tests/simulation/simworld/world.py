@@ -721,7 +721,7 @@ class World:
         # Where timers fire although others are ready, time runs on while a driver is between two steps.
         even = not self.scenario.hurry and self.scenario.skew_seconds <= MOMENT
         if not visitor.force and job.options.alive_seconds and even:
-            self.judges.unforced.add(actor.name)
+            self.judges.unforced[actor.name] = layout.job_id
         try:
             if visitor.errand == "gc":
                 # Whose clock has jumped can take anybody for dead; that is safe, but not what gc promises.

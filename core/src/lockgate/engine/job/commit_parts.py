@@ -15,7 +15,7 @@ from lockgate.engine.job.plan_claimed import begin_moving, check_claimed, plan_c
 from lockgate.engine.job.undo import delete_unpinned_parts, recorded_plan
 from lockgate.engine.record.ended_jobs import why_over
 from lockgate.engine.record.lost_versions import catch_up, reach_committed
-from lockgate.engine.record.record_log import RecordLog, fenced, holders_of, read_record
+from lockgate.engine.record.record_log import RecordLog, fenced, holders_of, read_record, was_alone
 from lockgate.engine.record.recorded_options import options_for_record
 from lockgate.engine.record.replaced_lists import lists_written
 from lockgate.engine.run.concurrency import both, together
@@ -132,12 +132,17 @@ async def _refuse_if_record_lost(part: JobRun, log: RecordLog) -> None:
         return
     assert log.now is not None
     if set(written) - await holders_of(part, log.now):
-        raise CommitRefused(
-            f"the commit record of a part of job {part.layout.job_id} is lost, and files of the job may be in place",
-            where=part.url(part.layout.job_directory),
-            next_step=f"{command('recover', part.part_of, part.layout.job_id, '--undo')} undoes the whole job, by the "
-            "lists that are left; then run it again",
-        )
+        raise _record_lost(part)
+
+
+def _record_lost(part: JobRun) -> CommitRefused:
+    return CommitRefused(
+        f"the commit record of a part of job {part.layout.job_id} is lost, or was for a while: files of the job may be "
+        "in place, or others beside what it replaces",
+        where=part.url(part.layout.job_directory),
+        next_step=f"{command('recover', part.part_of, part.layout.job_id, '--undo')} undoes the whole job, by the "
+        "lists that are left; then run it again",
+    )
 
 
 async def _give_back(run: JobRun, log: RecordLog, error: BaseException) -> None:
@@ -191,10 +196,14 @@ async def _go_on(run: JobRun, location: RecordedLocation) -> None:
         if record is not None and not record.part_of:
             raise fenced(part, record)
         if record is not None and record.phase is Phase.CLAIMED:
-            record = await catch_up(part, log, await log.take_over(record))
+            held = await log.take_over(record)
+            await _refuse_if_record_lost(part, log)
+            record = await catch_up(part, log, held)
         if record is None or record.phase in (Phase.REFUSED, Phase.CLAIMED):
             log = RecordLog(part)
             await _move(part, log, await _claim(part, log, location))
+        elif record.phase in (Phase.MOVING, Phase.PUBLISHING) and not await was_alone(part, record):
+            raise _record_lost(part)
         elif record.phase is Phase.MOVING:
             plan = await recorded_plan(part, record)
             await part.protocol.may_go_on(part, plan, Phase.MOVING)

@@ -162,6 +162,20 @@ def is_begun_anew(record: CommitRecord | None) -> bool:
     return record is not None and record.phase in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING)
 
 
+async def was_alone(run: JobRun, record: CommitRecord) -> bool:
+    """Whether nobody can have come to what a job touches since it had begun: none that must be alone there has lost its
+    record for a while, which shows by its first version. Versions stay until the job is over."""
+    if not record.ground.exclusive:
+        return True
+    try:
+        first = await _read(run, run.layout, 0)
+    except StoreError:
+        raise
+    except LockgateError:  # damaged: it is there, but nobody knows whether it is the first of these
+        return False
+    return first is not None and first.begun_by == record.begun_by
+
+
 def _is_under_way(run: JobRun, record: CommitRecord) -> bool:
     """Whether files may be on their way by a version of which somebody has deleted the one before: its job attempt is
     still the one that is there, whose marker a cleanup deletes first."""

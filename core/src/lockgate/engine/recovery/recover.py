@@ -38,6 +38,7 @@ from lockgate.engine.record.record_log import (
     look_at_job,
     read_record,
     renewed_at,
+    was_alone,
 )
 from lockgate.engine.record.recorded_options import as_recorded
 from lockgate.engine.record.replaced_lists import kept_lists, lists_in_force, still_set_aside
@@ -117,7 +118,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
             # Then the record that was begun anew, as if it were the only one.
             await recover_job(run, undo=True if recovery.outcome == "undone" else None, force=force)
             return recovery
-        wants_undo = _wants_undo(run, record, undo)
+        wants_undo = _wants_undo(run, record, undo) or (undo is None and await _met_others(run, record))
         run = dataclasses.replace(run, options=as_recorded(run.options, record))
         log = RecordLog(run)
         if record.phase is Phase.REFUSED:
@@ -186,6 +187,12 @@ def _wants_undo(run: JobRun, record: CommitRecord, undo: bool | None) -> bool:
             next_step=command("recover", run.store.url, run.layout.job_id, "--undo"),
         )
     return wants_undo
+
+
+async def _met_others(run: JobRun, record: CommitRecord) -> bool:
+    """Whether others may have come, unseen, to what the job replaces, while somebody had deleted its record: so it does
+    not know all that it replaces, and is undone, unless whoever recovers it says otherwise."""
+    return record.phase is Phase.MOVING and not await was_alone(run, record)
 
 
 async def _recover_refused(run: JobRun, log: RecordLog, record: CommitRecord, *, undo: bool) -> Recovery:
