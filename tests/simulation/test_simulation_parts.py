@@ -24,6 +24,10 @@ FOUND = {
     411753: "the judge took the last steps of a lost record, on behalf of a committed job, for moves",
     412013: "the judge held who sets a part up, while its job is aborted, for no late one",
     414129: "the judge did not know the part that a job commits by a record that is lost",
+    431308: "the judge did not know what is set aside by a lost record, and let go of by the one that was begun anew",
+    430495: "a part whose manifests were lost, too, could not be undone by its lists",
+    59400: "a job that had lost its record for a while was finished over what others had committed meanwhile",
+    439036: "another one",
     302787: "a job committed though the record of its part was gone, and another had put files where that replaced all",
 }
 

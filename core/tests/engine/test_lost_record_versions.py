@@ -252,6 +252,49 @@ def test_a_job_of_whose_record_the_newest_version_alone_is_left_goes_on_by_recov
     assert not table.left_over()
 
 
+def _die_publishing(table, policy: str, *, committed: bool) -> Job:
+    """A job whose driver dies right before or right after its `_SUCCESS`."""
+    job = table.job(conflict=policy, on_failure="leave")
+    receipt = table.task(job, _new(policy))
+    store = make_faulty(job)
+    published = False
+
+    def before(name: str, subject: object) -> None:
+        nonlocal published
+        published = published or (name == "rename_files" and subject[0].target == "_SUCCESS")  # type: ignore[index]
+
+    store.before = before
+    store.fail_at = lambda name, subject: published and (not committed or name == "create_file")
+    with pytest.raises(LockgateError):
+        job.commit([receipt])
+    return job
+
+
+@pytest.mark.parametrize("left", ["publishing", "moving"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_committed_job_that_has_lost_the_first_versions_of_its_record_is_not_undone(table, policy, left) -> None:
+    table.write(OLD)
+    job = _die_publishing(table, policy, committed=True)
+    if left == "moving":
+        _forget_versions(table, job, "publishing")
+    _keep_newest(table, job)
+    assert recover(str(table.root), job.job_id, force=True)[job.job_id].outcome == "finished"
+    assert table.read() == ({} if policy != "append" else OLD) | _new(policy)
+    assert not table.left_over()
+
+
+@pytest.mark.parametrize("policy", POLICIES[:2])
+def test_a_job_that_has_lost_its_record_for_a_while_is_undone_up_to_its_commit_point(table, policy) -> None:
+    """Others may have come to what it replaces: in *publishing* it was finished all the same."""
+    table.write(OLD)
+    before = table.everything()
+    job = _die_publishing(table, policy, committed=False)
+    assert json.loads(_records(table, job)[-1].read_text())["phase"] == "publishing"
+    _keep_newest(table, job)
+    assert recover(str(table.root), job.job_id, force=True)[job.job_id].outcome == "undone"
+    assert table.everything() == before
+
+
 @pytest.mark.parametrize("pins", ["of other manifests", "of the same manifests"])
 def test_a_version_that_another_record_of_the_job_has_left_is_not_taken_for_one_of_this(table, pins: str) -> None:
     """Manifests may be the same in both: whoever came after believed the version with the higher number, and two

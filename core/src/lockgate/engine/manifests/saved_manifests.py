@@ -16,6 +16,15 @@ READ_TRIES = 8
 """How often what is renamed between a listing and the reading is looked for anew."""
 
 
+Attempt = tuple[int, str]
+"""Which task attempt: the number of the job attempt, and its id there."""
+
+
+def attempt_of(manifest: TaskManifest) -> Attempt:
+    """Whose manifest this is."""
+    return manifest.job_attempt, manifest.task_attempt_id
+
+
 @dataclass(frozen=True)
 class Saved:
     """What one task attempt has saved. `committed`: all of its files were moved; else it was to move them."""

@@ -118,7 +118,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
             # Then the record that was begun anew, as if it were the only one.
             await recover_job(run, undo=True if recovery.outcome == "undone" else None, force=force)
             return recovery
-        wants_undo = _wants_undo(run, record, undo) or (undo is None and await _met_others(run, record))
+        wants_undo = _wants_undo(run, record, undo)
         run = dataclasses.replace(run, options=as_recorded(run.options, record))
         log = RecordLog(run)
         if record.phase is Phase.REFUSED:
@@ -140,7 +140,7 @@ async def _go_on(run: JobRun, log: RecordLog, record: CommitRecord, *, undo: boo
     record = await catch_up(run, log, await log.take_over(record))
     if undo and not PHASES[record.phase].can_undo:
         raise too_late(run)
-    if wants_undo or (undo is None and await _is_being_undone(run, record)):
+    if wants_undo or (undo is None and (await _is_being_undone(run, record) or await _met_others(run, record))):
         return await log.while_renewing(_undo(run, log, record))
     return await _finish(run, log, record)
 
@@ -191,7 +191,10 @@ def _wants_undo(run: JobRun, record: CommitRecord, undo: bool | None) -> bool:
 
 async def _met_others(run: JobRun, record: CommitRecord) -> bool:
     """Whether others may have come, unseen, to what the job replaces, while somebody had deleted its record: so it does
-    not know all that it replaces, and is undone, unless whoever recovers it says otherwise."""
+    not know all that it replaces, and is undone, unless whoever recovers it says otherwise. Past its commit point it is
+    too late for that."""
+    if record.phase is Phase.PUBLISHING:
+        return not await was_alone(run, record) and await _waits_for_commit(run, record)
     return record.phase is Phase.MOVING and not await was_alone(run, record)
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Sequence
 
 from lockgate.engine.job.set_aside_by_others import own_names
-from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.manifests.saved_manifests import attempt_of, saved
 from lockgate.engine.renames.roll_back import return_what_is_not_ours, withdraw
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -100,16 +100,12 @@ async def not_taken_out(run: JobRun, but: Collection[str] = ()) -> list[TaskMani
     aborted, whose own manifest goes once all their files are taken out. What stands in their places since is another's,
     though its content be the same."""
     found = await saved(run, but)
-    own = {_attempt_of(each.manifest) for each in found if not each.committed}
-    unsure = [each.manifest for each in found if _attempt_of(each.manifest) not in own]
+    own = {attempt_of(each.manifest) for each in found if not each.committed}
+    unsure = [each.manifest for each in found if attempt_of(each.manifest) not in own]
     paths = [run.layout.at_attempt(each.job_attempt).aborted(each.task_attempt_id) for each in unsure]
     tombstones = await run.store.stat_files(paths) if paths else []
-    gone = {_attempt_of(each) for each, tombstone in zip(unsure, tombstones, strict=True) if tombstone is not None}
-    return [each.manifest for each in found if _attempt_of(each.manifest) not in gone]
-
-
-def _attempt_of(manifest: TaskManifest) -> tuple[int, str]:
-    return manifest.job_attempt, manifest.task_attempt_id
+    gone = {attempt_of(each) for each, tombstone in zip(unsure, tombstones, strict=True) if tombstone is not None}
+    return [each.manifest for each in found if attempt_of(each.manifest) not in gone]
 
 
 async def take_out_of(run: JobRun, manifests: Sequence[TaskManifest], plan: CommitPlan | None = None) -> list[str]:

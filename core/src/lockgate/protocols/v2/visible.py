@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-from lockgate.engine.manifests.saved_manifests import Saved, saved
+from lockgate.engine.manifests.saved_manifests import Attempt, Saved, attempt_of, saved
 from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES
 from lockgate.engine.renames.roll_back import refuse_if_taken_over, return_what_is_not_ours, withdraw
 from lockgate.engine.renames.staged_files import is_unique
@@ -23,15 +23,6 @@ from lockgate.protocols.file_output.attempts import places_of
 from lockgate.protocols.file_output.job_directories import all_directories_of
 
 BATCH = 1_000
-
-
-Attempt = tuple[int, str]
-"""Which task attempt: the number of the job attempt, and its id there."""
-
-
-def attempt_of(manifest: TaskManifest) -> Attempt:
-    """Whose manifest this is."""
-    return manifest.job_attempt, manifest.task_attempt_id
 
 
 async def forestall(run: JobRun) -> None:
