@@ -423,6 +423,30 @@ def test_v2_takes_no_older_file_for_its_own_where_another_program_has_deleted_wh
     assert seen(tmp_path) == {"a": b"1"}
 
 
+def test_v2_takes_no_equal_file_for_its_own_that_came_before_its_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name was free when the attempt looked. The file that it could not move is kept, which tells that the one at
+    its target is another's."""
+    has = LocalStore.capabilities.fget
+    less = {Capability.UNIQUE_IDENTITY}
+    monkeypatch.setattr(LocalStore, "capabilities", property(lambda store: has(store) - less))
+    monkeypatch.setattr(LocalStore, "same_identity", lambda store, one, other: True)
+    job = a_job(tmp_path, "v2")
+    attempt = begun(job, {"a": b"1"}, 0)
+
+    def another_comes(name: str, subject: object) -> None:
+        if name == "rename_files" and not (tmp_path / "a").exists():
+            (tmp_path / "a").write_bytes(b"1")
+
+    make_faulty(job).before = another_comes
+    with pytest.raises(CommitFailed, match="target exists"):
+        attempt.commit()
+    attempt.abort()
+    job.abort()
+    assert seen(tmp_path) == {"a": b"1"}
+
+
 def asides(root: Path) -> list[str]:
     """What stores have renamed away to delete it, and not deleted."""
     return [path.relative_to(root).as_posix() for path in root.rglob(".aside-*")]

@@ -617,7 +617,7 @@ class Judges:
             if waiting is not None and (waiting in self.asides.values() or self._is_back(waiting[0], gone)):
                 return
             superseded = waiting is not None and waiting[0] == "_SUCCESS" and self.marked is not None
-            if waiting is not None and not self._has_committed(waiting[1]) and not superseded:
+            if waiting is not None and not waiting[1].committed and not superseded:
                 self.accuse("undoable", f"{actor} deleted {path}, set aside by a job that is not committed")
         elif path == "_SUCCESS":
             self.marked = None
@@ -629,10 +629,6 @@ class Judges:
             if not self._may_delete(actor, path, gone):
                 self.accuse("undoable", f"{actor} deleted {path}: {gone.label}")
             self._check_mark(f"{actor} deleted {path}")
-
-    def _has_committed(self, job: JobTruth) -> bool:
-        """Whether a job has committed, by this record, or by one that was begun anew where this one was lost."""
-        return job.committed or (job.robbed and self.was_committed(job.directory))
 
     def _find_record(self, job: JobTruth) -> None:
         """What a late driver has begun where the job's directory had been, before the id was used again."""
