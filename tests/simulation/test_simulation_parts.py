@@ -29,6 +29,7 @@ FOUND = {
     59400: "a job that had lost its record for a while was finished over what others had committed meanwhile",
     439036: "another one",
     302787: "a job committed though the record of its part was gone, and another had put files where that replaced all",
+    461351: "the judge took a part that late tasks had set up anew for one of a job at work",
 }
 
 

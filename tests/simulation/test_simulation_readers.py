@@ -98,6 +98,13 @@ FOUND = (
     (DEFERRED, 414101),
     # The judge took a reader that a throttled store had kept for one that never ends.
     (DEFERRED, 404117),
+    # An abort that slept for long was told that the job is gone, while the next attempt at it committed.
+    (DEFERRED, 454274),
+    # A task attempt looked for its job's marker before the record, which goes later: it took an ended job for one that
+    # nobody had claimed, and completed its upload.
+    (EMRFS, 446212),
+    # The judge counted from the first claim of a job, which had been refused.
+    (V2, 440012),
 )
 
 

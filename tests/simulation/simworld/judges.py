@@ -160,6 +160,7 @@ class JobTruth:
     holders: set[str] = field(default_factory=set)
     """The actors that have held its record."""
     claimed_at: float = 0.0
+    """When somebody took it: a commit that was refused has let go of it."""
     committed: bool = False
     committed_at: float = 0.0
     over: bool = False
@@ -700,7 +701,8 @@ class Judges:
         if before is not None and comes_for and before.holder.nonce != record.holder.nonce:
             self._took_over(actor, job, before)
         job.sequence, job.record = record.sequence, record
-        job.claimed_at = job.claimed_at or self.disk.clock()
+        if before is None or before.phase is Phase.REFUSED:
+            job.claimed_at = self.disk.clock()
         if record.phase is Phase.ROLLING_BACK and not job.undone_since:
             job.undone_since = self.changes
         self.happened(record.phase.value, "")

@@ -80,6 +80,8 @@ class PlaceJudges(Judges):
         self.whole: WholeJudges = None  # type: ignore[assignment]  # set right after
         self.divided: set[str] = set()
         """The ids of the jobs that may have parts here."""
+        self.set_up_late: set[str] = set()
+        """Of those, the ones whose parts somebody has set up anew when the job itself was coming to its end."""
         self.late: set[str] = set()
         """Of those, the ones of whose parts somebody has changed something when the job itself was over, or a task, or
         who set it up, when it was coming to its end."""
@@ -177,6 +179,12 @@ class PlaceJudges(Judges):
         sets_up = path == JobLayout(directory).job_marker
         if not is_there or (ends and (sets_up or actor in self.attempts)):
             self.late.add(directory)
+            if sets_up:
+                self.set_up_late.add(directory)
+        elif sets_up:
+            self.set_up_late.discard(directory)
+        elif directory in self.set_up_late:
+            return  # whoever saw that the part was over may delete what came after that
         elif actor in self.collectors and not ((part := self.jobs.get(directory)) is not None and part.over):
             self.accuse("contained", f"gc touched {path}, a part of a job that is not over")
 

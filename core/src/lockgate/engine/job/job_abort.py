@@ -12,7 +12,7 @@ from lockgate.engine.job.set_aside_by_others import refuse_if_set_aside_by_other
 from lockgate.engine.job.undo import undo_parts
 from lockgate.engine.record.lost_versions import refuse_if_moved
 from lockgate.engine.record.own_protocol import with_own_protocol
-from lockgate.engine.record.record_log import RecordLog, fenced, look_at_job, refuse_superseded
+from lockgate.engine.record.record_log import RecordLog, fenced, is_begun_anew, look_at_job, refuse_superseded
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -25,7 +25,8 @@ async def abort_job(run: JobRun) -> None:
     """Abort the job. Aborting one that is gone already is no failure.
 
     Raises:
-        CommitFenced: its job commit is under way, or was left for recovery; the error names the command.
+        CommitFenced: its job commit is under way, or was left for recovery, or another attempt at it has begun; the
+            error names the command.
         OutcomeUnknown: its commit record is lost, or its newest versions, and what it replaces is still set aside, or
             some of its files are in place, and nobody can tell whether it has committed; or another program's job
             commit has put files of it in place; or another job's, which is not over, has set files of it aside.
@@ -44,6 +45,7 @@ async def abort_job(run: JobRun) -> None:
         if record is not None and record.phase is Phase.REFUSED:
             await refuse_if_moved(run, record)
         if record is None and not await _is_there(run):
+            await _refuse_if_run_again(run)
             return
         log = RecordLog(run)
         if record is None or record.phase is Phase.REFUSED:
@@ -51,6 +53,7 @@ async def abort_job(run: JobRun) -> None:
             try:
                 claimed = await log.claim(Phase.ROLLING_BACK, record, reason="aborted")
             except JobNotFound:
+                await _refuse_if_run_again(run)
                 return
             undone = await run.protocol.discard(run, claimed) + await undo_parts(run, claimed)
             await refuse_if_set_aside_by_others(run, taken_out=True)
@@ -87,6 +90,18 @@ def _put_by_another(run: JobRun, undone: Undone) -> OutcomeUnknown:
         next_step="what else the job had left is deleted. If that commit was to be this job's, too, its output is "
         "there; else delete these files by hand before the job is run again, which would write them once more",
     )
+
+
+async def _refuse_if_run_again(run: JobRun) -> None:
+    """Make sure that the job is gone, and not only the attempt at it that was found: another may have begun since.
+
+    Raises:
+        CommitFenced: one has.
+    """
+    record, newest_attempt = await look_at_job(run)
+    refuse_superseded(run, newest_attempt)
+    if is_begun_anew(record):
+        raise fenced(run, record)
 
 
 async def _is_there(run: JobRun) -> bool:

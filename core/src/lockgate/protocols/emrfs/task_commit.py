@@ -107,11 +107,11 @@ async def commit_task(
 
 
 async def _refuse_if_too_late(run: JobRun) -> None:
-    if await read_marker(run) is None:
-        raise _over(run)
     record = await read_record(run)
     if record is not None and record.phase in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK):
         raise fenced(run, record)
+    if await read_marker(run) is None:  # after the record, which goes later
+        raise _over(run)
 
 
 async def _complete(run: JobRun, manifest: TaskManifest) -> None:

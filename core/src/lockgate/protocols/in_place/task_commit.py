@@ -96,10 +96,10 @@ async def _entries(
 
 
 async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry], counted: Counted) -> None:
-    if await read_marker(run) is None:
+    record = await read_record(run)
+    if await read_marker(run) is None:  # after the record, which goes later
         await give_up(run, attempt, entries, counted)
         raise over(run)
-    record = await read_record(run)
     if record is None or record.phase not in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK):
         return
     if is_pinned(run, record, attempt):
