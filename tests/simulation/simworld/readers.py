@@ -7,6 +7,9 @@ An answer is no snapshot. So it is held to what was so from its first request to
   it, or its own name (`markers`); with `stocator` no file is that its job has not committed. What nothing tells of, as
   files of attempts of `direct` that have saved nothing, may be named, but not as listed, and there is a doubt. Nor is a
   file that was to go all that time, since a committed job replaces it.
+- **whole**: of a job that has committed all files are named or none, those that others replace or may replace apart;
+  and none of an attempt at it that lost, if that had saved what it wrote. Unless a doubt says that jobs have ended at
+  each look.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from lockgate.engine.inspection.list_files import TableFiles, list_files
+from lockgate.engine.inspection.list_files import ENDED_MEANWHILE, TableFiles, list_files
 from lockgate.model.errors import LockgateError
 from lockgate.model.layout import JOBS, JobLayout
 
@@ -116,6 +119,8 @@ def judge_answer(judges: Judges, reader: str, protocols: dict[str, str], answer:
         if now.counts.get(path) is stored and path not in replaced | unsure and path not in given:
             judges.accuse("complete", f"{reader} was not told of {path}: {answer.left_out.get(path, 'not there')}")
             return
+    if ENDED_MEANWHILE not in answer.doubts:
+        _judge_whole(judges, reader, set(given), before, now, replaced | unsure)
     for path, stored in before.to_go.items():
         if path in given and now.to_go.get(path) is stored:
             judges.accuse("exclusive", f"{reader} was told that {path} counts, which a committed job replaces")
@@ -139,6 +144,24 @@ def judge_answer(judges: Judges, reader: str, protocols: dict[str, str], answer:
             judges.accuse("exclusive", f"{reader} was told that {path} of {label} is listed")
         elif not answer.doubts:
             judges.accuse("told right", f"{reader} was told that {path} of {label} counts, beyond doubt")
+
+
+def _judge_whole(judges: Judges, reader: str, given: set[str], before: Sight, now: Sight, elsewhere: set[str]) -> None:
+    for job in (*judges.ended, *judges.jobs.values()):
+        if not job.committed or job.robbed:
+            continue
+        own = {path for path in job.files if job.owns(path, now.counts.get(path))} - elsewhere
+        if own & given and (missing := own - given):
+            judges.accuse("whole", f"{reader} was told of a part of {job.directory}, without {min(missing)}")
+            return
+    for path in sorted(given):
+        stored = before.seen.get(path)
+        if stored is None or path in now.seen or not isinstance(stored.label, Written) or path in elsewhere:
+            continue
+        job = before.open_jobs.get(judges.id_of_run[stored.label.run])
+        if job is not None and job.committed and stored.label in before.named and not job.owns(path, stored):
+            judges.accuse("whole", f"{reader} was told of {path}, of an attempt that lost")
+            return
 
 
 def _equals_what_counts(judges: Judges, path: str, stored: Stored) -> bool:

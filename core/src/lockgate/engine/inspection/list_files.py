@@ -6,11 +6,13 @@ not committed, from the names of `stocator`'s files, of which one counts only if
 the names of `markers`' files, as long as their job is not over.
 
 The destination is listed first, and what is known is read after it: a file that was seen is judged by what is known
-later, and a job that has committed meanwhile is shown with all of its files, since those are asked for by name.
+later, and a job that has committed meanwhile is shown with all of its files, since those are asked for by name. Where
+no list has them, or a job has been over before what it left out was known, the destination is listed once more.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -33,6 +35,14 @@ from lockgate.model.stocator_names import MARK, parse_name
 from lockgate.model.summary import CommittedFile
 
 CHANGES = frozenset({Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK})
+
+LISTINGS = 4
+"""How often the destination is listed at most, while jobs come to their end."""
+
+ENDED_MEANWHILE = (
+    f"at each of {LISTINGS} listings a job has committed, or was undone: of such a job a part may be given, or files "
+    "of attempts that lost. Ask again when fewer jobs are at work"
+)
 
 
 @dataclass(frozen=True)
@@ -73,46 +83,81 @@ async def list_files(run: JobRun) -> TableFiles:
         StoreError: the destination cannot be listed.
     """
     with run.stage("list_files"):
-        found = {status.path: status async for page in list_visible(run) for status in page}
-        states = [state for state in await list_jobs(run) if state.status is not JobStatus.OTHER_COMMITTER]
-        doubts: list[str] = []
-        listed, last = await listed_by_success(run, doubts)
-        by_last = [path for path in listed if not is_hidden(path)]
-        open_jobs = [state for state in states if not await has_committed(run, state, last)]
-        listed |= await listed_winners(run, open_jobs, doubts)
-        await ask_for_unseen(run, found, listed)
-        if missing := sum(path not in found for path in by_last):
-            doubts.append(
-                f"{_counted(missing, 'file', 'files')} of the last job's list, `_SUCCESS`, cannot be found: "
-                "`lockgate verify` names what is missing"
-            )
-        left_out: dict[str, str] = {}
-        for state in states:
-            for path in await still_to_be_deleted(run, state, found, doubts):
-                left_out[path] = f"job {state.job_id} has committed, and replaces it"
-        for state in open_jobs:
-            if await shows_nothing_yet(run, state):
-                continue
-            for path, identity in await saved_by(run, state.layout, doubts):
-                if path in found and is_of_open_job(run, found[path], identity, listed.get(path)):
-                    left_out[path] = f"job {state.job_id} has not committed"
-            if state.phase in CHANGES:
-                doubts.append(
-                    f"job {state.job_id} is in phase {state.phase.value}: files that it replaces may be missing"
-                )
-            if state.problem:
-                doubts.append(f"job {state.job_id} cannot be read: {state.problem}")
-        for job_id, nonces in (await nonces_of_announced(run, open_jobs, doubts)).items():
-            for path in found:
-                if path not in listed and tagged_by(path, nonces):
-                    left_out[path] = f"job {job_id} has not committed"
+        before = await _look_at_jobs(run)
+        for _ in range(LISTINGS):
+            found = {status.path: status async for page in list_visible(run) for status in page}
+            jobs = await _look_at_jobs(run)
+            answer = await _judged(run, found, jobs)
+            # A job that is open yet has had all that says so, while that was read.
+            after = await _look_at_jobs(run) if jobs.open_jobs else jobs
+            if not _any_ended(before, jobs) and not _any_ended(jobs, after):
+                return answer
+            before = after
+        return dataclasses.replace(answer, doubts=[*answer.doubts, ENDED_MEANWHILE])
+
+
+@dataclass(frozen=True)
+class _Jobs:
+    """What is known of the jobs of a destination: all that left a trace, those of them that have not committed, the
+    last that has with `_SUCCESS`, and what that lists; and what could not be told."""
+
+    states: Sequence[JobState]
+    open_jobs: Sequence[JobState]
+    last: str
+    listed: Mapping[str, CommittedFile]
+    doubts: Sequence[str]
+
+
+async def _look_at_jobs(run: JobRun) -> _Jobs:
+    doubts: list[str] = []
+    states = [state for state in await list_jobs(run) if state.status is not JobStatus.OTHER_COMMITTER]
+    listed, last = await listed_by_success(run, doubts)
+    open_jobs = [state for state in states if not await has_committed(run, state, last)]
+    return _Jobs(states, open_jobs, last.job_id if last is not None else "", listed, doubts)
+
+
+def _any_ended(before: _Jobs, after: _Jobs) -> bool:
+    """Whether a job has committed, or was undone, between two looks; also one that had not begun at the first."""
+    still_open = {state.layout.job_directory for state in after.open_jobs}
+    return before.last != after.last or any(state.layout.job_directory not in still_open for state in before.open_jobs)
+
+
+async def _judged(run: JobRun, found: dict[str, FileStatus], jobs: _Jobs) -> TableFiles:
+    """Which of the files that were found count, by what is known after that."""
+    listed, open_jobs, doubts = dict(jobs.listed), jobs.open_jobs, list(jobs.doubts)
+    by_last = [path for path in listed if not is_hidden(path)]
+    listed |= await listed_winners(run, open_jobs, doubts)
+    await ask_for_unseen(run, found, listed)
+    if missing := sum(path not in found for path in by_last):
+        doubts.append(
+            f"{_counted(missing, 'file', 'files')} of the last job's list, `_SUCCESS`, cannot be found: "
+            "`lockgate verify` names what is missing"
+        )
+    left_out: dict[str, str] = {}
+    for state in jobs.states:
+        for path in await still_to_be_deleted(run, state, found, doubts):
+            left_out[path] = f"job {state.job_id} has committed, and replaces it"
+    for state in open_jobs:
+        if await shows_nothing_yet(run, state):
+            continue
+        for path, identity in await saved_by(run, state.layout, doubts):
+            if path in found and is_of_open_job(run, found[path], identity, listed.get(path)):
+                left_out[path] = f"job {state.job_id} has not committed"
+        if state.phase in CHANGES:
+            doubts.append(f"job {state.job_id} is in phase {state.phase.value}: files that it replaces may be missing")
+        if state.problem:
+            doubts.append(f"job {state.job_id} cannot be read: {state.problem}")
+    for job_id, nonces in (await nonces_of_announced(run, open_jobs, doubts)).items():
         for path in found:
-            if parse_name(path) is not None and path not in listed:
-                left_out[path] = "its task attempt is not among the winners of a committed job"
-        doubts += await _of_unknown_names(run, left_out, listed, open_jobs)
-        files = [_table_file(run, found[path], listed.get(path)) for path in sorted(found) if path not in left_out]
-        doubts += _of_unlisted(files, open_jobs)
-        return TableFiles(files, dict(sorted(left_out.items())), doubts)
+            if path not in listed and tagged_by(path, nonces):
+                left_out[path] = f"job {job_id} has not committed"
+    for path in found:
+        if parse_name(path) is not None and path not in listed:
+            left_out[path] = "its task attempt is not among the winners of a committed job"
+    doubts += await _of_unknown_names(run, left_out, listed, open_jobs)
+    files = [_table_file(run, found[path], listed.get(path)) for path in sorted(found) if path not in left_out]
+    doubts += _of_unlisted(files, open_jobs)
+    return TableFiles(files, dict(sorted(left_out.items())), doubts)
 
 
 def _table_file(run: JobRun, status: FileStatus, file: CommittedFile | None) -> TableFile:

@@ -6,7 +6,6 @@ identity, a directory that exists is no failure.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Container, Iterator
 from itertools import islice
 
@@ -14,12 +13,13 @@ from lockgate.engine.record.ended_jobs import remember_last
 from lockgate.engine.record.inside_directories import is_as_seen
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.record.replaced_lists import waiting_files
-from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
+from lockgate.engine.renames.rename_files import rename_all
 from lockgate.engine.renames.replaced_files import set_aside
 from lockgate.engine.renames.staged_files import any_still_listed
 from lockgate.engine.renames.whole_directories import look_again, set_aside_whole
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.movers import Movers
+from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.capabilities import WEAKENING, Capability
 from lockgate.model.errors import CommitFailed, FileChanged
 from lockgate.model.files import FileStatus, Rename, Renamed
@@ -128,7 +128,7 @@ async def _set_aside_summary(run: JobRun, nonce: str, number: int, aside: SetAsi
             if found is None or not run.store.same_identity(aside.identity, found.identity):
                 return
             if attempt:
-                await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
+                await wait_to_try_again(run, attempt)
             await remember_last(run)
             if found.identity != aside.identity:
                 await _refuse_if_ended(run, nonce)

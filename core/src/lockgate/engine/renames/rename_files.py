@@ -8,20 +8,15 @@ again, never neither, which would look like loss. Then the recovery hook decides
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Progress
+from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, OutcomeUnknown
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed, RenameOutcome, Unknown
 from lockgate.model.urls import parent_of
-
-TRIES = 8
-"""How often one rename is sent at most; what throttling costs is the store's patience, not counted here."""
-
-RETRY_SECONDS = 0.05
 
 
 async def rename_all(
@@ -55,7 +50,7 @@ async def rename_all(
         if not doubtful:
             break
         if attempt:
-            await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
+            await wait_to_try_again(run, attempt)
         doubtful = await _settle(
             run,
             renames,

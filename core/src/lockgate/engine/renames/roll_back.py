@@ -16,18 +16,18 @@ Every step can be repeated, by anybody, after a crash at any point.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Container, Sequence
 
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.record.replaced_lists import waiting_files
-from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
+from lockgate.engine.renames.rename_files import rename_all
 from lockgate.engine.renames.replaced_files import BATCH, bring_back
 from lockgate.engine.renames.staged_files import is_unique
 from lockgate.engine.renames.whole_directories import waiting_inside
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import no_progress
+from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed
@@ -149,7 +149,7 @@ async def _keep_unmoved(run: JobRun, plan: CommitPlan) -> None:
             if not doubtful:
                 break
             if attempt:
-                await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
+                await wait_to_try_again(run, attempt)
             elif Capability.REAL_DIRECTORIES in run.store.capabilities:
                 await run.store.make_directories([run.layout.unmoved], within=run.layout.attempt_directory)
             await run.store.rename_files(doubtful)
@@ -262,7 +262,7 @@ async def withdraw(
         if not ours:
             return [status.path for status in found if status is not None]
         if attempt:
-            await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
+            await wait_to_try_again(run, attempt)
         if refuse_if_taken_over is not None:
             await refuse_if_taken_over()
         outcomes = await run.store.rename_files(ours)
@@ -337,7 +337,9 @@ async def bring_back_summary(run: JobRun, nonce: str) -> None:
     """Bring the old `_SUCCESS` back, after the data that it lists; if a job on other partitions has published its
     own by now, the old one is what that job has replaced."""
     aside = run.layout.summary_returning(nonce)
-    for _ in range(TRIES):
+    for attempt in range(TRIES):
+        if attempt > 1:
+            await wait_to_try_again(run, attempt)
         waiting, published = await run.store.stat_files([aside, SUCCESS])
         if waiting is None:
             return
@@ -345,7 +347,6 @@ async def bring_back_summary(run: JobRun, nonce: str) -> None:
             await run.store.delete_files([aside])
             return
         await run.store.rename_files([Rename(aside, SUCCESS)])
-        await asyncio.sleep(RETRY_SECONDS)
     raise CommitFailed(
         f"the old {SUCCESS} does not come back",
         where=run.url(aside),

@@ -10,14 +10,14 @@ look. They are looked for once more before what was replaced is deleted, and sta
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from itertools import islice
 
 from lockgate.engine.record.inside_directories import Inside, InsideFile, Unlistable, is_as_seen
-from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES, rename_all
+from lockgate.engine.renames.rename_files import rename_all
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import no_progress
+from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown, PathError, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
@@ -57,7 +57,7 @@ async def _rename_all(run: JobRun, pending: list[Rename]) -> None:
     failures: list[CommitFailed | OutcomeUnknown] = []
     for attempt in range(TRIES):
         if attempt:
-            await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
+            await wait_to_try_again(run, attempt)
         outcomes = await run.store.rename_directories(pending) if pending else []
         run.count("op_rename_directory", len(pending))
         doubtful = [

@@ -6,17 +6,12 @@ since somebody wrote meanwhile, it is tried again: with every try the writers fi
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Progress, no_progress
+from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.errors import AccessDenied, StoreError, StoreUnavailable
-
-TRIES = 8
-
-RETRY_SECONDS = 0.05
-"""The wait before the second try; it doubles with every further one."""
 
 
 async def delete_trees(run: JobRun, paths: Sequence[str], progress: Progress = no_progress) -> None:
@@ -25,15 +20,16 @@ async def delete_trees(run: JobRun, paths: Sequence[str], progress: Progress = n
     Raises:
         StoreError: it cannot be done. A store that does not answer is not asked again: it has its own patience.
     """
-    for left in reversed(range(TRIES)):
+    for attempt in range(TRIES):
+        if attempt:
+            await wait_to_try_again(run, attempt)
         try:
             await run.store.delete_directories(paths, progress)
             return
         except (AccessDenied, StoreUnavailable):
             raise
         except StoreError as error:
-            if not left:
+            if attempt == TRIES - 1:
                 raise
             run.log.info("a tree is deleted again", error=str(error))
             progress = no_progress
-        await asyncio.sleep(RETRY_SECONDS * 2 ** (TRIES - 1 - left) * (0.5 + run.runtime.random.random()))

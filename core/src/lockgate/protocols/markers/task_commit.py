@@ -2,20 +2,25 @@
 
 The manifest is written to the attempt's own path, then to the task's, as in `lockgate.protocols.deferred.task_commit`:
 the one that came last has the task's, and a driver finds each by its receipt.
+
+An attempt whose job was ended while it wrote finds that out after its manifest is saved, and takes its files out: who
+has ended the job may have listed the markers before the last of them was made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lockgate.engine.manifests.aborted_attempts import bury, may_count
+from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, is_pinned, may_count
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import CommitFailed, JobNotFound, StoreUnavailable, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
+from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.protocols.markers.take_out import take_out
 
@@ -32,7 +37,8 @@ async def commit_task(
 
     Raises:
         UsageError: files are to be found in a working directory, of which there is none.
-        JobNotFound: the job is over.
+        JobNotFound: the job is over; the attempt's files were taken out.
+        CommitFenced: the job is being committed, without this attempt, whose files were taken out.
         CommitFailed: a file is gone, or the manifest could not be saved.
     """
     if written is None or (scan and not written):
@@ -52,13 +58,7 @@ async def commit_task(
             counters=counters,
         )
         content = encode_manifest(manifest, run.below)
-        if await read_marker(run) is None:
-            raise JobNotFound(
-                f"job {layout.job_id} is not at work: it is not set up, or over",
-                where=run.url(layout.job_marker),
-                next_step="nothing of this attempt is committed; its files may be in place: "
-                f"{', '.join(sorted(written)[:3])}",
-            )
+        await _refuse_if_too_late(run, attempt, written)
         try:
             await run.store.write_file(layout.manifest_temporary(attempt.task_attempt_id), content)
             await run.store.write_file(layout.manifest(attempt.task_id), content)
@@ -68,7 +68,24 @@ async def commit_task(
                 where=run.url(layout.manifest(attempt.task_id)),
                 next_step="let the task be tried again",
             ) from error
+        await _refuse_if_too_late(run, attempt, written)
         return manifest.receipt(content)
+
+
+async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> None:
+    record = await read_record(run)
+    marker = await read_marker(run)  # after the record, which goes later
+    held = record is not None and record.phase in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK)
+    if marker is not None and (record is None or not held or is_pinned(run, record, attempt)):
+        return
+    await abort_task(run, attempt, written)
+    if marker is not None and record is not None:
+        raise fenced(run, record)
+    raise JobNotFound(
+        f"job {run.layout.job_id} is not at work: it is not set up, or over",
+        where=run.url(run.layout.job_marker),
+        next_step="call setup() on the job before its tasks start; nothing of this attempt is committed",
+    )
 
 
 async def _entries(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> list[Entry]:

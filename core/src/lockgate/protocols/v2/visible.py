@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from lockgate.engine.manifests.saved_manifests import Attempt, Saved, attempt_of, saved
-from lockgate.engine.renames.rename_files import RETRY_SECONDS, TRIES
 from lockgate.engine.renames.roll_back import refuse_if_taken_over, return_what_is_not_ours, withdraw
 from lockgate.engine.renames.staged_files import is_unique
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
+from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed, FileExists, FileMissing
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Unknown
@@ -74,7 +73,7 @@ async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> dict[Attempt, 
             if not waiting:
                 break
             if attempt:
-                await asyncio.sleep(RETRY_SECONDS * 2**attempt * (0.5 + run.runtime.random.random()))
+                await wait_to_try_again(run, attempt)
             if not await _make(run, each.manifest, kept):
                 break
             await run.store.rename_files(waiting)
