@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from lockgate.engine.manifests.saved_manifests import Attempt, Saved, attempt_of, saved
 from lockgate.engine.renames.roll_back import refuse_if_taken_over, return_what_is_not_ours, withdraw
 from lockgate.engine.renames.staged_files import is_unique
+from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -15,9 +16,10 @@ from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed, FileExists, FileMissing
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Unknown
-from lockgate.model.layout import ordinal_in
+from lockgate.model.layout import JobLayout, ordinal_in
 from lockgate.model.manifest import TaskManifest, encode_manifest
 from lockgate.model.record import CommitRecord
+from lockgate.model.spooled import windows
 from lockgate.protocols.file_output.attempts import places_of
 from lockgate.protocols.file_output.job_directories import all_directories_of
 
@@ -33,13 +35,16 @@ async def forestall(run: JobRun) -> None:
         return
     for found in await all_directories_of(run):
         layout = run.layout.at_attempt(found.places.job_attempt)
-        for task_id, status in found.attempts:
-            number = status.path.rpartition("_")[2]
-            attempt_id = f"attempt_{task_id.removeprefix('task_')}_{number}"
-            manifest = TaskManifest(layout.job_id, layout.job_attempt, task_id, attempt_id, [])
-            # It may have begun, or its job attempt be over.
-            with contextlib.suppress(FileExists, FileMissing):
-                await run.store.create_file(layout.manifest_temporary(attempt_id), encode_manifest(manifest, run.below))
+        for some in windows(found.attempts, run.options.requests_in_flight):
+            await together(_say_it_moves_nothing(run, layout, task_id, status.path) for task_id, status in some)
+
+
+async def _say_it_moves_nothing(run: JobRun, layout: JobLayout, task_id: str, working: str) -> None:
+    attempt_id = f"attempt_{task_id.removeprefix('task_')}_{working.rpartition('_')[2]}"
+    manifest = TaskManifest(layout.job_id, layout.job_attempt, task_id, attempt_id, [])
+    # It may have begun, or its job attempt be over.
+    with contextlib.suppress(FileExists, FileMissing):
+        await run.store.create_file(layout.manifest_temporary(attempt_id), encode_manifest(manifest, run.below))
 
 
 async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> dict[Attempt, set[int]]:
