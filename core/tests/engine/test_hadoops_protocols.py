@@ -14,6 +14,7 @@ from lockgate import Job, JobOptions, Receipt
 from lockgate.api.jobs import abort, jobs, recover
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.run.job_run import JobRun
 from lockgate.errors import (
     CapabilityMissing,
     CommitFailed,
@@ -30,6 +31,7 @@ from lockgate.errors import (
 from lockgate.model.capabilities import Capability
 from lockgate.model.names import ABFS
 from lockgate.model.phases import Phase
+from lockgate.protocols.file_output import job_directories
 from lockgate.protocols.v2.visible import keep_unmoved, take_out
 from lockgate.stores import local
 from lockgate.stores.local import LocalStore
@@ -523,6 +525,26 @@ def test_an_abort_of_v1_tells_what_another_programs_job_commit_has_put_in_place(
     assert "p=1/a" in str(told.value)
     assert not (tmp_path / "_lockgate/jobs").exists()
     assert seen(tmp_path) == {"old": b"old", "p=1/a": b"1"}
+
+
+def test_an_abort_of_v1_tells_what_another_programs_job_commit_puts_in_place_while_it_looks(
+    tmp_path: Path, monkeypatch
+) -> None:
+    """It had looked before it deleted the tasks' directories, from which Hadoop was moving files: it ended without a
+    word, and they stayed."""
+    job = a_job(tmp_path, "v1")
+    done(job, {"a": b"1"})
+    really = job_directories.delete_of_job
+
+    async def hadoop_moves_first(run: JobRun) -> None:
+        for task in (tmp_path / "_temporary/0").glob("task_*_000000"):
+            (task / "a").rename(tmp_path / "a")
+        await really(run)
+
+    monkeypatch.setattr(job_directories, "delete_of_job", hadoop_moves_first)
+    with pytest.raises(OutcomeUnknown, match=r"1 of its files are in place: another program's job commit"):
+        job.abort()
+    assert seen(tmp_path) == {"a": b"1"}
 
 
 def test_a_commit_of_v1_tells_what_another_programs_job_commit_has_put_in_place(tmp_path: Path) -> None:

@@ -139,9 +139,10 @@ class V1Protocol(FileOutputProtocol):
         return await super().undo(run, plan, record)
 
     async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
-        """The directories below `_temporary` too. What another program's job commit has put in place stays."""
-        by_another = await put_by_another(run)
+        """The directories below `_temporary` too. What another program's job commit has put in place stays. It is
+        looked for once these are gone: such a commit may be under way, and finds nothing to move from then on."""
         await job_directories.delete_of_job(run)
+        by_another = await put_by_another(run)
         return await super().discard(run, record) + Undone(by_another=by_another)
 
     async def release(self, run: JobRun) -> None:
