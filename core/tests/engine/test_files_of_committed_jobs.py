@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import lockgate
 import pytest
 from faulty_store import make_faulty
 from lockgate import Job, Receipt
 from lockgate.api.jobs import recover
+from lockgate.engine.inspection import list_files
 from lockgate.errors import CommitFailed, JobNotFound
 
 IN_PLACE = pytest.mark.parametrize("protocol", ["direct", "stocator"])
@@ -210,3 +214,77 @@ def test_exclusive_a_job_whose_driver_died_before_its_success_does_not_count(
         (waiting,) = tmp_path.glob(f"_lockgate/jobs/{job.job_id}/*/_SUCCESS-*.tmp")
         waiting.rename(waiting.with_suffix(".revoked"))
     assert contents(tmp_path) == {b"another's"}
+
+
+def read_while(root: Path, *meanwhile: Callable[[], object]) -> list_files.TableFiles:
+    """What a slow reader is told: after its first listing the first of these happens, after its second the second."""
+    really, left = list_files.list_visible, list(meanwhile)
+
+    async def slowly(run):
+        async for page in really(run):
+            yield page
+        if left:
+            await asyncio.to_thread(left.pop(0))
+
+    with patch.object(list_files, "list_visible", slowly):
+        return lockgate.files(root)
+
+
+def read_contents(root: Path, found: list_files.TableFiles) -> set[bytes]:
+    return {(root / file.path).read_bytes() for file in found.files}
+
+
+@pytest.mark.parametrize("other", [True, False], ids=["and another commits", "alone"])
+@pytest.mark.parametrize("protocol", ["v2", "direct", "stocator", "markers"])
+def test_a_job_that_commits_while_somebody_reads_is_shown_whole(tmp_path: Path, protocol: str, other: bool) -> None:
+    job = a_job(tmp_path, protocol)
+    first = done(job, {"part-0-TAG": b"0"})
+
+    def meanwhile() -> None:
+        job.commit([first, done(job, {"part-1-TAG": b"1"}, task=1)])
+        if other:
+            committed(tmp_path, "manifest", {"other": b"2"})
+
+    found = read_while(tmp_path, meanwhile)
+    assert read_contents(tmp_path, found) == {b"0", b"1"} | ({b"2"} if other else set())
+
+
+@pytest.mark.parametrize("protocol", ["stocator", "markers"])
+def test_a_job_that_commits_while_somebody_reads_is_shown_without_attempts_that_lost(
+    tmp_path: Path, protocol: str
+) -> None:
+    job = a_job(tmp_path, protocol)
+    begun(job, {"lost-TAG": b"lost"})
+    won = done(job, {"won-TAG": b"won"}, task=1)
+    found = read_while(tmp_path, lambda: job.commit([won]))
+    assert read_contents(tmp_path, found) == {b"won"}
+
+
+def test_a_job_that_begins_and_commits_while_somebody_reads_is_shown_whole(tmp_path: Path) -> None:
+    """The first of them has committed before anybody looks at `_SUCCESS`, and been seen by half."""
+    committed(tmp_path, "manifest", {"part-0": b"0"})
+    seen_by_half = {"a": b"a", "b": b"b"}
+    really = list_files.list_visible
+
+    async def by_half(run):
+        if not (tmp_path / "a").exists():
+            await asyncio.to_thread(committed, tmp_path, "manifest", seen_by_half)
+            await asyncio.to_thread(committed, tmp_path, "manifest", {"c": b"c"})
+            async for page in really(run):
+                yield [status for status in page if status.path not in ("b", "c")]
+        else:
+            async for page in really(run):
+                yield page
+
+    with patch.object(list_files, "list_visible", by_half):
+        found = lockgate.files(tmp_path)
+    assert read_contents(tmp_path, found) == {b"0", b"a", b"b", b"c"}
+
+
+def test_who_reads_while_jobs_end_all_the_time_is_told_so(tmp_path: Path) -> None:
+    def ends() -> None:
+        committed(tmp_path, "manifest", {f"part-{len(list(tmp_path.iterdir()))}": b"0"})
+
+    ends()
+    assert list_files.JOBS_HAVE_ENDED in read_while(tmp_path, *[ends] * list_files.LOOKS_MAX).doubts
+    assert list_files.JOBS_HAVE_ENDED not in read_while(tmp_path, *[ends] * (list_files.LOOKS_MAX - 1)).doubts

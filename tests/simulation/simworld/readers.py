@@ -7,20 +7,24 @@ An answer is no snapshot. So it is held to what was so from its first request to
   it, or its own name (`markers`); with `stocator` no file is that its job has not committed. What nothing tells of, as
   files of attempts of `direct` that have saved nothing, may be named, but not as listed, and there is a doubt. Nor is a
   file that was to go all that time, since a committed job replaces it.
-- **whole**: of a job that has committed all files are named or none, those that others replace or may replace apart;
-  and none of an attempt at it that lost, if that had saved what it wrote. Unless a doubt says that jobs have ended at
-  each look.
+- **whole**: of a job that has committed all files that count are named or none, those that others replace or may
+  replace apart; and none of an attempt at it that lost, if that had saved what it wrote. Unless a doubt says that jobs
+  have ended again and again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from lockgate.engine.inspection.list_files import ENDED_MEANWHILE, TableFiles, list_files
+from lockgate.engine.inspection.list_files import JOBS_HAVE_ENDED, TableFiles, list_files
+from lockgate.engine.run.store import Store
 from lockgate.model.errors import LockgateError
+from lockgate.model.files import FileStatus
 from lockgate.model.layout import JOBS, JobLayout
 
 from simworld.disk import Stored
@@ -83,6 +87,29 @@ def _is_open(judges: Judges, job: JobTruth) -> bool:
     return there and not job.committed and not job.over and not job.robbed
 
 
+class _Slow:
+    """A store that takes its time for listings: others go on between one page and the next, and after the last."""
+
+    def __init__(self, store: Store, pause: float) -> None:
+        self._store = store
+        self._pause = pause
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def list_directory(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
+        async for page in self._store.list_directory(path):
+            yield page
+        if not path:
+            await asyncio.sleep(self._pause)
+
+    async def list_tree(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
+        async for page in self._store.list_tree(path):
+            yield page
+        if not path.startswith("_"):
+            await asyncio.sleep(self._pause)
+
+
 async def read_again_and_again(world: World, actor: Actor, random: Random) -> None:
     """Ask at moments of chance: some turns of others later, or some time."""
     for _ in range(READS):
@@ -94,6 +121,8 @@ async def read_again_and_again(world: World, actor: Actor, random: Random) -> No
         if world.loop.now > world.wake_by - LAST_READ_SECONDS:
             return  # a throttled store has taken all the time that there is
         run = world.run_of(actor, None, JobLayout("nobody"))
+        pause = random.choice((0.0, 0.5, 5.0, 20.0)) * random.random()
+        run = dataclasses.replace(run, store=cast("Store", _Slow(run.store, pause)))
         before = sight_of(world.judges)
         try:
             answer = await list_files(run)
@@ -119,7 +148,7 @@ def judge_answer(judges: Judges, reader: str, protocols: dict[str, str], answer:
         if now.counts.get(path) is stored and path not in replaced | unsure and path not in given:
             judges.accuse("complete", f"{reader} was not told of {path}: {answer.left_out.get(path, 'not there')}")
             return
-    if ENDED_MEANWHILE not in answer.doubts:
+    if JOBS_HAVE_ENDED not in answer.doubts:
         _judge_whole(judges, reader, set(given), before, now, replaced | unsure)
     for path, stored in before.to_go.items():
         if path in given and now.to_go.get(path) is stored:
@@ -148,15 +177,15 @@ def judge_answer(judges: Judges, reader: str, protocols: dict[str, str], answer:
 
 def _judge_whole(judges: Judges, reader: str, given: set[str], before: Sight, now: Sight, elsewhere: set[str]) -> None:
     for job in (*judges.ended, *judges.jobs.values()):
-        if not job.committed or job.robbed:
+        if not job.committed:
             continue
-        own = {path for path in job.files if job.owns(path, now.counts.get(path))} - elsewhere
+        own = {path for path, stored in now.counts.items() if job.owns(path, stored)} - elsewhere
         if own & given and (missing := own - given):
-            judges.accuse("whole", f"{reader} was told of a part of {job.directory}, without {min(missing)}")
+            judges.accuse("whole", f"{reader} was told of some files of {job.directory}, and not of {sorted(missing)}")
             return
-    for path in sorted(given):
+    for path in sorted(given - elsewhere):
         stored = before.seen.get(path)
-        if stored is None or path in now.seen or not isinstance(stored.label, Written) or path in elsewhere:
+        if stored is None or path in now.seen or not isinstance(stored.label, Written):
             continue
         job = before.open_jobs.get(judges.id_of_run[stored.label.run])
         if job is not None and job.committed and stored.label in before.named and not job.owns(path, stored):

@@ -6,15 +6,15 @@ not committed, from the names of `stocator`'s files, of which one counts only if
 the names of `markers`' files, as long as their job is not over.
 
 The destination is listed first, and what is known is read after it: a file that was seen is judged by what is known
-later, and a job that has committed meanwhile is shown with all of its files, since those are asked for by name. Where
-no list has them, or a job has been over before what it left out was known, the destination is listed once more.
+later, and a job that has committed meanwhile is shown with all of its files, since those are asked for by name.
+That holds of the last job alone, and only while what tells of the others is there. So who is at work is looked at
+before and after, and where a job has ended in between all is listed again.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, list_jobs
 from lockgate.engine.inspection.listed_files import ask_for_unseen, listed_by_success, listed_winners, tags_of
@@ -27,22 +27,23 @@ from lockgate.engine.inspection.open_job_files import (
     still_to_be_deleted,
 )
 from lockgate.engine.job.conflicts import is_hidden, list_visible
+from lockgate.engine.record.summaries import success_content
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
+from lockgate.model.errors import LockgateError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import tagged_by
+from lockgate.model.layout import ENDED_SUFFIX, FILE_LISTS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.stocator_names import MARK, parse_name
-from lockgate.model.summary import CommittedFile
+from lockgate.model.summary import CommittedFile, Summary, decode_summary
 
 CHANGES = frozenset({Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK})
-
-LISTINGS = 4
-"""How often the destination is listed at most, while jobs come to their end."""
-
-ENDED_MEANWHILE = (
-    f"at each of {LISTINGS} listings a job has committed, or was undone: of such a job a part may be given, or files "
-    "of attempts that lost. Ask again when fewer jobs are at work"
+JOBS_HAVE_ENDED = (
+    "jobs have ended again and again while this was read: of those some files may be missing, or too many; ask again"
 )
+LOOKS_MAX = 5
+"""How often a destination is listed anew because jobs have ended meanwhile, before the answer says so instead."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,24 @@ class TableFiles:
         return f"TableFiles(files={len(self.files)}, left_out={len(self.left_out)}, doubts={list(self.doubts)!r})"
 
 
+@dataclass(frozen=True)
+class _AtWork:
+    """Which jobs are there, each with whether it has committed; and what says which have committed and are gone: the
+    notes that they leave, and the content of `_SUCCESS`."""
+
+    jobs: frozenset[tuple[JobLayout, bool]]
+    notes: frozenset[str]
+    success: bytes | None
+
+    def shows_an_end_since(self, before: _AtWork, between: frozenset[tuple[JobLayout, bool]]) -> bool:
+        """Whether a job has come to its end since: one that was there before, or in between, is gone, or has committed;
+        or one that was not has committed."""
+        was_there = before.jobs | between
+        has_committed_since = any(committed for _, committed in (self.jobs | between) - before.jobs)
+        is_noted = not self.notes <= before.notes or self.success != before.success
+        return not was_there <= self.jobs or has_committed_since or is_noted
+
+
 async def list_files(run: JobRun) -> TableFiles:
     """The destination's files that count. All of them are held at once.
 
@@ -83,49 +102,47 @@ async def list_files(run: JobRun) -> TableFiles:
         StoreError: the destination cannot be listed.
     """
     with run.stage("list_files"):
-        before = await _look_at_jobs(run)
-        for _ in range(LISTINGS):
-            found = {status.path: status async for page in list_visible(run) for status in page}
-            jobs = await _look_at_jobs(run)
-            answer = await _judged(run, found, jobs)
-            # A job that is open yet has had all that says so, while that was read.
-            after = await _look_at_jobs(run) if jobs.open_jobs else jobs
-            if not _any_ended(before, jobs) and not _any_ended(jobs, after):
+        before = await _at_work(run)
+        for _ in range(LOOKS_MAX):
+            answer, between = await _list_once(run)
+            after = await _at_work(run)
+            if not after.shows_an_end_since(before, between):
                 return answer
             before = after
-        return dataclasses.replace(answer, doubts=[*answer.doubts, ENDED_MEANWHILE])
+        return replace(answer, doubts=[*answer.doubts, JOBS_HAVE_ENDED])
 
 
-@dataclass(frozen=True)
-class _Jobs:
-    """What is known of the jobs of a destination: all that left a trace, those of them that have not committed, the
-    last that has with `_SUCCESS`, and what that lists; and what could not be told."""
+async def _at_work(run: JobRun) -> _AtWork:
+    # What says that a job has ended is there before its directory goes: so it is looked at first.
+    content = await success_content(run)
+    notes = frozenset(each.path for each in await list_all(run.store, FILE_LISTS) if each.path.endswith(ENDED_SUFFIX))
+    try:
+        last = None if content is None else decode_summary(content, name=run.url(SUCCESS))
+    except LockgateError:
+        last = None  # who lists says so
+    return _AtWork(await _with_outcome(run, await _our_jobs(run), last), notes, content)
 
-    states: Sequence[JobState]
-    open_jobs: Sequence[JobState]
-    last: str
-    listed: Mapping[str, CommittedFile]
-    doubts: Sequence[str]
+
+async def _our_jobs(run: JobRun) -> list[JobState]:
+    return [state for state in await list_jobs(run) if state.status is not JobStatus.OTHER_COMMITTER]
 
 
-async def _look_at_jobs(run: JobRun) -> _Jobs:
+async def _with_outcome(
+    run: JobRun, states: Iterable[JobState], last: Summary | None
+) -> frozenset[tuple[JobLayout, bool]]:
+    """Of those that are there, and not known by their `_SUCCESS` alone."""
+    there = [state for state in states if state.status is not JobStatus.COMMITTED]
+    return frozenset([(state.layout, await has_committed(run, state, last)) for state in there])
+
+
+async def _list_once(run: JobRun) -> tuple[TableFiles, frozenset[tuple[JobLayout, bool]]]:
+    """What one listing shows, and the jobs by which it was judged."""
+    found = {status.path: status async for page in list_visible(run) for status in page}
+    states = await _our_jobs(run)
     doubts: list[str] = []
-    states = [state for state in await list_jobs(run) if state.status is not JobStatus.OTHER_COMMITTER]
     listed, last = await listed_by_success(run, doubts)
-    open_jobs = [state for state in states if not await has_committed(run, state, last)]
-    return _Jobs(states, open_jobs, last.job_id if last is not None else "", listed, doubts)
-
-
-def _any_ended(before: _Jobs, after: _Jobs) -> bool:
-    """Whether a job has committed, or was undone, between two looks; also one that had not begun at the first."""
-    still_open = {state.layout.job_directory for state in after.open_jobs}
-    return before.last != after.last or any(state.layout.job_directory not in still_open for state in before.open_jobs)
-
-
-async def _judged(run: JobRun, found: dict[str, FileStatus], jobs: _Jobs) -> TableFiles:
-    """Which of the files that were found count, by what is known after that."""
-    listed, open_jobs, doubts = dict(jobs.listed), jobs.open_jobs, list(jobs.doubts)
     by_last = [path for path in listed if not is_hidden(path)]
+    open_jobs = [state for state in states if not await has_committed(run, state, last)]
     listed |= await listed_winners(run, open_jobs, doubts)
     await ask_for_unseen(run, found, listed)
     if missing := sum(path not in found for path in by_last):
@@ -134,7 +151,7 @@ async def _judged(run: JobRun, found: dict[str, FileStatus], jobs: _Jobs) -> Tab
             "`lockgate verify` names what is missing"
         )
     left_out: dict[str, str] = {}
-    for state in jobs.states:
+    for state in states:
         for path in await still_to_be_deleted(run, state, found, doubts):
             left_out[path] = f"job {state.job_id} has committed, and replaces it"
     for state in open_jobs:
@@ -157,7 +174,8 @@ async def _judged(run: JobRun, found: dict[str, FileStatus], jobs: _Jobs) -> Tab
     doubts += await _of_unknown_names(run, left_out, listed, open_jobs)
     files = [_table_file(run, found[path], listed.get(path)) for path in sorted(found) if path not in left_out]
     doubts += _of_unlisted(files, open_jobs)
-    return TableFiles(files, dict(sorted(left_out.items())), doubts)
+    answer = TableFiles(files, dict(sorted(left_out.items())), doubts)
+    return answer, await _with_outcome(run, states, last)
 
 
 def _table_file(run: JobRun, status: FileStatus, file: CommittedFile | None) -> TableFile:
