@@ -200,8 +200,8 @@ def tests(session: nox.Session) -> None:
     stores = _longest_first("plugins/*/tests", "contrib/*/tests", "core/tests")
     others = [path for path in _longest_first("tests") if not path.startswith("tests/simulation/")]
     parts = [
-        # More workers than cores: tests of faults, and those of Spark, wait most of their time.
-        partial(_pytest, session, *stores, workers=4),
+        # More workers than cores: tests of faults wait most of their time, and those of Spark much of it.
+        partial(_pytest, session, *stores, workers=6),
         # No servers here, and mutants of very different lengths in one file.
         partial(_pytest, session, "tests/simulation", workers=2, share="worksteal"),
         partial(_pytest, session, *others, workers=4),
