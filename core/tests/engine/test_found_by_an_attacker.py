@@ -27,6 +27,7 @@ from lockgate.errors import (
     StoreError,
     UsageError,
 )
+from lockgate.model.names import ABFS
 from lockgate.stores.local import LocalStore
 from test_record_lost import after_moving, die, in_moving
 
@@ -212,10 +213,20 @@ def test_a_job_of_which_no_task_has_committed_is_not_committed_by_an_operator(ta
 def test_a_file_below_too_many_directories_is_refused_before_anything_moves(table) -> None:
     """It ended in `maximum recursion depth exceeded`, while files were moved."""
     job = table.job()
-    receipts = [table.task(job, {"a": b"1"}, 0), table.task(job, {"d/" * 1_500 + "x": b"1"}, 1)]
+    table.task(job, {"a": b"1"}, 0)
     with pytest.raises(ManifestInvalid, match="names that this store does not take") as caught:
-        job.commit(receipts)
+        table.task(job, {"d/" * 1_500 + "x": b"1"}, 1)
     assert "below more than 255 directories" in caught.value.where
+    assert table.read() == {}
+
+
+def test_a_name_that_a_manifest_of_others_has_is_refused_before_anything_moves(table, monkeypatch) -> None:
+    """Whoever writes manifests without asking, as Spark's own writers do on their executors."""
+    job = table.job()
+    receipts = [table.task(job, {"a": b"1"}, 0), table.task(job, {"p=1/ends.": b"1"}, 1)]
+    monkeypatch.setattr(LocalStore, "name_rules", ABFS)
+    with pytest.raises(ManifestInvalid, match="names that this store does not take"):
+        job.commit(receipts)
     assert table.read() == {}
 
 
@@ -238,9 +249,8 @@ def test_a_path_that_no_call_takes_is_refused_before_anything_moves(table, polic
     """It could be neither moved nor looked at, so that neither rollback nor recovery ever came to an end."""
     table.write({"keep/old": b"old"})
     job = table.job(conflict=policy)
-    receipt = table.task(job, {"x/short": b"1", "/".join(["d" * 200] * 21): b"1"})
     with pytest.raises(ManifestInvalid, match="names that this store does not take") as caught:
-        job.commit([receipt])
+        table.task(job, {"x/short": b"1", "/".join(["d" * 200] * 21): b"1"})
     assert "longer than 4094 bytes" in caught.value.where
     job.abort()
     assert table.read() == {"keep/old": b"old"}

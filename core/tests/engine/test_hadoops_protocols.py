@@ -20,6 +20,7 @@ from lockgate.errors import (
     CommitFailed,
     CommitFenced,
     CommitRefused,
+    FileMissing,
     JobNotFound,
     ManifestInvalid,
     OptionError,
@@ -569,3 +570,36 @@ def test_v2_moves_no_file_to_a_name_that_the_store_would_change(tmp_path: Path, 
     assert seen(tmp_path) == {"p=1/good": b"1"}
     job.commit([good, done(job, {"p=1/fine": b"2"}, 1, 1)])
     assert seen(tmp_path) == {"p=1/good": b"1", "p=1/fine": b"2"}
+
+
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+def test_a_task_attempt_begins_while_a_job_of_hadoops_deletes_temporary(
+    tmp_path: Path, monkeypatch, protocol: str
+) -> None:
+    """It was told that its job, which lives, is over."""
+    really, deleted = LocalStore.make_directories, []
+
+    async def hadoop_deletes_first(self, paths, **within):
+        if not deleted and paths[0].startswith("_temporary/"):
+            deleted.append(paths[0])
+            raise FileMissing("the directory above is gone", where=paths[0])
+        return await really(self, paths, **within)
+
+    job = a_job(tmp_path, protocol)
+    monkeypatch.setattr(LocalStore, "make_directories", hadoop_deletes_first)
+    job.commit([done(job, {"a": b"1"})])
+    assert deleted
+    assert seen(tmp_path) == {"a": b"1"}
+
+
+@pytest.mark.parametrize("protocol", ["manifest", "v1"])
+def test_a_task_attempt_is_told_of_a_name_that_the_store_does_not_take(
+    tmp_path: Path, monkeypatch, protocol: str
+) -> None:
+    """The job commit was, when all tasks had been at work."""
+    monkeypatch.setattr(LocalStore, "name_rules", ABFS)
+    job = a_job(tmp_path, protocol)
+    with pytest.raises(ManifestInvalid, match="names that this store does not take"):
+        done(job, {"p=1/ends.": b"1"})
+    job.commit([done(job, {"p=1/fine": b"2"}, 0, 1)])
+    assert seen(tmp_path) == {"p=1/fine": b"2"}

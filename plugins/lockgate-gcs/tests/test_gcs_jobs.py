@@ -12,9 +12,9 @@ from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after
 from lockgate import Job, recover
 from lockgate.engine.job.job_commit import plan_job
 from lockgate.engine.recovery.recover import recover_job
-from lockgate.engine.renames.rename_files import TRIES
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Progress, no_progress
+from lockgate.engine.run.tries import TRIES
 from lockgate.errors import (
     CommitFailed,
     CommitFenced,

@@ -458,6 +458,12 @@ def fenced(run: JobRun, record: CommitRecord | None) -> CommitFenced:
             where=run.url(run.layout.attempt_directory),
             next_step=f"{command('jobs', run.store.url)} shows what is there; if it was not committed, run it again",
         )
+    if record.phase is Phase.COMMITTED:
+        return CommitFenced(
+            f"job {run.layout.job_id} has committed, by {record.holder}",
+            where=run.url(run.layout.commit_record(record.sequence)),
+            next_step=f"{command('recover', run.store.url, run.layout.job_id)} cleans up after a driver that is dead",
+        )
     return CommitFenced(
         f"job {run.layout.job_id} is held by {record.holder}, in phase {record.phase.value}",
         where=run.url(run.layout.commit_record(record.sequence)),

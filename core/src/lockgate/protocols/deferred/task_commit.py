@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import bury
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import CommitFailed, JobNotFound, StoreUnavailable, UsageError
@@ -38,6 +39,7 @@ async def commit_task(
         UsageError: files are to be found in a working directory, of which there is none.
         JobNotFound: the job is over.
         CommitFailed: the manifest could not be saved in the configured number of attempts.
+        ManifestInvalid: a file has a name that this store does not take.
     """
     if written is None or (scan and not written and not staging.is_staging(run)):
         raise UsageError(
@@ -51,6 +53,7 @@ async def commit_task(
         manifest = TaskManifest(
             layout.job_id, layout.job_attempt, attempt.task_id, attempt.task_attempt_id, entries, counters=counters
         )
+        refuse_names(run, entries)
         content = encode_manifest(manifest, run.below)
         await _save(run, attempt, content)
         return manifest.receipt(content)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import OutputFile
+from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, PathError, UsageError
 from lockgate.model.file_output import FileOutputLayout, job_ids_of, job_part, parse_task, parse_task_attempt
 from lockgate.model.files import FileStatus
@@ -84,14 +85,26 @@ async def set_up_task(run: JobRun) -> None:
         JobNotFound: the job is not set up, or over.
         CommitFailed: a file is in the way.
     """
-    if await read_marker(run) is None:
-        raise over(run)
     directory = working_directory(run, run.task_attempt_id)
-    try:
-        # Not within `_temporary`: a job beside this one deletes that at its end, if it is empty.
-        (made,) = await run.store.make_directories([directory])
-    except FileMissing as error:
-        raise over(run) from error
+    for attempt in range(TRIES):
+        if attempt:
+            await wait_to_try_again(run, attempt)
+        if await read_marker(run) is None:
+            raise over(run)
+        try:
+            # Not within `_temporary`: a job beside this one deletes that at its end, if it is empty.
+            (made,) = await run.store.make_directories([directory])
+            break
+        except FileMissing as error:
+            # A job of Hadoop's that ends deletes `_temporary` whole, while this is made.
+            missing = error
+    else:
+        raise CommitFailed(
+            "the directory of a task attempt could not be made: another program deletes what it stands in",
+            where=run.url(directory),
+            next_step="let the task be tried again, once the jobs of Hadoop's FileOutputCommitter beside this one are "
+            "over: each deletes `_temporary` when it ends",
+        ) from missing
     if made.state == "blocked":
         raise CommitFailed(
             "a file stands where the directory of a task attempt is to be made",

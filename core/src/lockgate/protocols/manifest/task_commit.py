@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import bury, owner_of
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -61,6 +62,7 @@ async def commit_task(
         UsageError: a file that was found was written through Lockgate, by somebody else.
         JobNotFound: the job is over, or was never set up.
         CommitFailed: the manifest could not be saved in the configured number of attempts.
+        ManifestInvalid: a file has a name that this store does not take.
     """
     with run.stage("commit_task"):
         layout = run.layout
@@ -77,6 +79,7 @@ async def commit_task(
             entries,
             counters=counters,
         )
+        refuse_names(run, entries)
         content = encode_manifest(manifest, run.below)
         await _save(run, attempt, content)
         return manifest.receipt(content)

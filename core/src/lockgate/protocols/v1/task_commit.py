@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
@@ -48,6 +49,7 @@ async def commit_task(
         JobNotFound: the job is over.
         CommitFenced: another attempt has committed, and its job is being committed with it.
         CommitFailed: the directory could not be renamed.
+        ManifestInvalid: a file has a name that this store does not take.
     """
     with run.stage("commit_task"):
         places, layout = places_of(run), run.layout
@@ -68,6 +70,7 @@ async def commit_task(
             [Entry(f"{adopted}/{path}", path, status.length, status.identity) for path, status in files.items()],
             counters=counters,
         )
+        refuse_names(run, manifest.files)
         content = encode_manifest(manifest, run.below)
         try:
             await run.store.write_file(saved, content)
