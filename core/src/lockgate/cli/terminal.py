@@ -107,7 +107,8 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
     if console.is_terminal:
         for table in answer.tables:
             _print_table(console, table)
-        for line in [*answer.sentences, *answer.legend]:
+        # Sentences hold commands and URLs, which are to be copied: where they are too long the terminal breaks them.
+        for line in [*answer.sentences, *(part for line in answer.legend for part in _wrapped(line, console.width))]:
             console.print(line, markup=False)
         return
     for table in answer.tables:
