@@ -62,3 +62,31 @@ def test_who_looks_for_what_hive_has_left_is_told_how_to_ask(tmp_path: Path) -> 
         status, _, err = run("plan", str(tmp_path), JOB if not protocol else "another", *protocol)
         assert status == 2
         assert "-o protocol=hive" in err
+
+
+def test_a_task_that_is_left_out_is_named_before_and_after(tmp_path: Path) -> None:
+    leave(tmp_path, "ds=1/000006_0", "ds=1/_tmp.000007_0")
+    chosen = [str(tmp_path), JOB, "--protocol", "hive"]
+    status, out, err = run("plan", *chosen)
+    assert status == 0
+    assert "task_000007\thas begun, and not committed" in out
+    assert "1 task left out: commit asks for --force" in err
+    status, found = run_json("plan", *chosen)
+    assert (status, found["left_out"]) == (0, ["task_000007"])
+    status, out, _ = run("commit", *chosen, "--force")
+    assert status == 0
+    assert "task_000007\thas begun, and not committed" in out
+    status, out, _ = run("show", str(tmp_path))
+    assert "task_000007\thas begun, and not committed" in out
+
+
+def test_what_to_do_next_with_a_job_of_hives_can_be_given_as_it_is_printed(tmp_path: Path) -> None:
+    """The command lacked the protocol, without which there is no such job."""
+    leave(tmp_path, "ds=1/_tmp.000006_0")
+    for command in (["plan"], ["commit", "--force"]):
+        status, _, err = run(*command, str(tmp_path), JOB, "--protocol", "hive")
+        assert status == 1
+        assert f"lockgate abort {tmp_path.as_uri()} {JOB} --protocol hive deletes the job" in err
+        assert "job.commit" not in err
+    status, out, _ = run("recover", str(tmp_path), JOB, "-o", "protocol=hive")
+    assert f"{JOB} --protocol hive --force" in out

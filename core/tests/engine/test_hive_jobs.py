@@ -18,6 +18,7 @@ from lockgate import Job, JobOptions
 from lockgate.api.jobs import abort, collect_garbage, commit, jobs, plan, recover
 from lockgate.errors import (
     CapabilityMissing,
+    CommitFailed,
     CommitFenced,
     CommitRefused,
     DestinationConflict,
@@ -75,6 +76,67 @@ def test_a_job_whose_tasks_may_be_at_work_is_not_committed_without_force(tmp_pat
     with pytest.raises(CommitRefused, match="task_000005"):
         commit(tmp_path, JOB, options=by(alive_seconds=0))
     assert everything(left) == TWO_TASKS
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "above"),
+    [
+        ("ds=1/_tmp.000003_0", OUTPUT),
+        ("_task_tmp.old/_tmp.000003_0", OUTPUT),
+        ("ds=1/_tmp.000003_0", f"{STAGING}/_task_tmp.-ext-10000"),
+    ],
+)
+def test_a_task_with_unfinished_files_only_is_missed_wherever_they_are(
+    tmp_path: Path, unfinished: str, above: str
+) -> None:
+    """Of those in the directory that the tasks share nothing was said: the job was committed without the task."""
+    leave(tmp_path, TWO_TASKS)
+    leave(tmp_path, {unfinished: b"half"}, above)
+    left = everything(tmp_path)
+    with pytest.raises(CommitRefused, match=r"1 task of job .* has begun and not committed: task_000003"):
+        commit(tmp_path, JOB, options=by(alive_seconds=0))
+    assert everything(tmp_path) == left
+    assert plan(tmp_path, JOB, HIVE).left_out == ["task_000003"]
+    summary = commit(tmp_path, JOB, options=HIVE, force=True)
+    assert summary.lockgate is not None
+    assert summary.lockgate.left_out == ["task_000003"]
+    assert seen(tmp_path) == TWO_TASKS
+
+
+def test_the_unfinished_files_of_a_unions_branch_are_of_its_tasks(tmp_path: Path) -> None:
+    above = f"{STAGING}/-ext-10000"
+    leave(tmp_path, {"_tmp.HIVE_UNION_SUBDIR_1/000000_0": b"1", "_tmp.HIVE_UNION_SUBDIR_2/000000_1": b"2"}, above)
+    leave(tmp_path, {"_task_tmp.HIVE_UNION_SUBDIR_2/_tmp.000004_0": b"half"}, above)
+    job = f"{STAGING[1:]}.-ext-10000"
+    with pytest.raises(CommitRefused, match=r"committed: task_HIVE_UNION_SUBDIR_2-000004"):
+        commit(tmp_path, job, options=by(hive_directory=above, alive_seconds=0))
+
+
+@pytest.mark.parametrize("directory", [OUTPUT, f"{STAGING}/_task_tmp.-ext-10000"])
+def test_complete_an_attempt_that_was_cut_short_is_never_chosen(tmp_path: Path, directory: str) -> None:
+    """It renames its files one by one; a plan took those that it had come to for all of the task."""
+    leave(tmp_path, TWO_TASKS)
+    leave(tmp_path, {"ds=2/_tmp.000001_0": b"rest"}, directory)
+    left = everything(tmp_path)
+    for act in (
+        lambda: plan(tmp_path, JOB, HIVE),
+        lambda: commit(tmp_path, JOB, options=HIVE, force=True),
+        lambda: commit(tmp_path, JOB, options=by(duplicates="largest"), force=True),
+    ):
+        with pytest.raises(CommitRefused, match="attempt 0 at task_000001 was cut short"):
+            act()
+    assert everything(tmp_path) == left
+    leave(tmp_path, {"ds=1/000001_1": b"c", "ds=2/000001_1": b"rest"})
+    named = by(duplicates="receipts", duplicate_attempts=("000001_0",))
+    with pytest.raises(CommitRefused, match="attempt 0 at task_000001 was cut short"):
+        commit(tmp_path, JOB, options=named, force=True)
+    summary = commit(tmp_path, JOB, options=HIVE, force=True)
+    whole = {"ds=1/000001_1": b"c", "ds=2/000001_1": b"rest"}
+    assert seen(tmp_path) == {path: TWO_TASKS[path] for path in ("ds=1/000000_0", "ds=2/000000_0")} | whole
+    assert summary.lockgate is not None
+    assert summary.lockgate.extra["duplicates_resolved"] == [
+        "task_000001: attempt 1, not 0: the only one without an unfinished file"
+    ]
 
 
 def test_union_branches_count_their_tasks_each_from_zero(tmp_path: Path) -> None:
@@ -337,6 +399,39 @@ def test_what_changes_between_the_look_and_the_move_is_refused_before_anything_m
     assert seen(tmp_path) == {path: now[path] for path in now if path != "ds=2/000001_1"}
 
 
+@pytest.mark.parametrize("late", ["ds=2/000009_0", "ds=2/000001_0"])
+def test_complete_what_an_attempt_adds_between_the_last_look_and_the_rename_is_not_deleted_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: str
+) -> None:
+    """It went with the job's directory, and the commit said that all was well."""
+    leave(tmp_path, TWO_TASKS)
+    rename = LocalStore.rename_directories
+
+    async def finished_first(store, renames):
+        if any(each.source == OUTPUT for each in renames):
+            leave(tmp_path, {late: b"late"})
+        return await rename(store, renames)
+
+    monkeypatch.setattr(LocalStore, "rename_directories", finished_first)
+    with pytest.raises(CommitFailed, match="1 file of the Hive job"):
+        commit(tmp_path, JOB, options=HIVE, force=True)
+    assert seen(tmp_path) == {}
+
+
+def test_an_attempt_that_is_not_chosen_may_finish_at_any_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave(tmp_path, TWO_TASKS)
+    rename = LocalStore.rename_directories
+
+    async def finished_first(store, renames):
+        if any(each.source == OUTPUT for each in renames):
+            leave(tmp_path, {"ds=1/000001_1": b"c"})
+        return await rename(store, renames)
+
+    monkeypatch.setattr(LocalStore, "rename_directories", finished_first)
+    commit(tmp_path, JOB, options=HIVE, force=True)
+    assert seen(tmp_path) == TWO_TASKS
+
+
 def test_hive_is_refused_by_name_where_no_directory_is_renamed_as_one_act(tmp_path: Path, monkeypatch) -> None:
     less = LocalStore.capabilities.fget
     without = {Capability.ATOMIC_DIRECTORY_RENAME}
@@ -384,9 +479,12 @@ def test_contained_a_directory_elsewhere_is_only_touched_by_who_names_it(tmp_pat
         ("..", "a path below the destination"),
         ("s3://bucket/x/_tmp.y", "on another store"),
         ("{root}", "or above it"),
+        ("/etc", "none that a Hive job writes to"),
+        ("data", "none that a Hive job writes to"),
     ],
 )
 def test_a_directory_that_cannot_be_is_refused(tmp_path: Path, given: str, why: str) -> None:
+    (tmp_path / "data").mkdir()
     with pytest.raises(OptionError, match=why):
         jobs(tmp_path, by(hive_directory=given.format(root=tmp_path)))
 
@@ -407,6 +505,21 @@ def test_a_directory_that_is_not_there_is_refused_before_anything(tmp_path: Path
     )
     for act in acts:
         with pytest.raises(OptionError, match="hive_directory is a file" if given == "file" else "no such hive_dir"):
+            act()
+    assert everything(tmp_path) == before
+
+
+def test_a_directory_that_is_another_jobs_is_not_passed_over(tmp_path: Path) -> None:
+    leave(tmp_path, TWO_TASKS)
+    other = leave(tmp_path / "elsewhere", TWO_TASKS, "_tmp.-ext-10000")
+    named, before = by(hive_directory=str(other)), everything(tmp_path)
+    acts = (
+        lambda: plan(tmp_path, JOB, named),
+        lambda: commit(tmp_path, JOB, options=named, force=True),
+        lambda: abort(tmp_path, JOB, named, force=True),
+    )
+    for act in acts:
+        with pytest.raises(OptionError, match=r"not that of job .*, but of elsewhere"):
             act()
     assert everything(tmp_path) == before
 
@@ -459,6 +572,8 @@ def test_an_abort_deletes_what_hive_has_left_and_nothing_beside_it(tmp_path: Pat
     leave(tmp_path, TWO_TASKS, f"{STAGING}/_tmp.-ext-10001")
     abort(tmp_path, JOB, HIVE, force=True)
     assert everything(tmp_path) == {f"{STAGING}/_tmp.-ext-10001/{path}": content for path, content in TWO_TASKS.items()}
+    abort(tmp_path, f"{JOB[:-1]}1", HIVE, force=True)
+    assert not (tmp_path / STAGING).exists(), "an empty one is left to nobody"
 
 
 def test_gc_deletes_what_a_refused_commit_has_left_and_nothing_of_hives(tmp_path: Path) -> None:

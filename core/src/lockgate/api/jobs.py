@@ -38,7 +38,8 @@ from lockgate.engine.recovery.recover import Recovery, recover_job, too_late
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.commands import command
+from lockgate.model.commands import command, job_command
+from lockgate.model.counted import counted
 from lockgate.model.errors import CommitFenced, CommitRefused, JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import BOOKKEEPING, JOBS, OURS, SUCCESS, JobLayout, task_of
 from lockgate.model.options import AUTO_PROTOCOL, JobOptions
@@ -93,7 +94,12 @@ def commit(
             if not force:
                 job = await by_the_stores_clock(job)
                 await _refuse_if_at_work(job, harm="what its tasks commit from now on would be left out")
-            seen = await _refuse_unfinished(job, force=force)
+            seen = await _committed_tasks(job)
+            job = dataclasses.replace(job, left_out=await _unfinished_tasks(job, seen))
+            if job.left_out:
+                if not force:
+                    raise _unfinished(job)
+                job.log.warning("tasks that have begun and not committed are left out", tasks=list(job.left_out[:20]))
         if job.layout.prefix != OURS:
             await job.protocol.take_over(job, to_commit=True)
         return job, seen
@@ -120,7 +126,9 @@ def plan(
         state = await job_state(run, run.layout)
         if state.phase not in (None, Phase.CLAIMED, Phase.REFUSED):
             raise _past_planning(run, state)
-        return await plan_job(await _as_set_up(run, _told(options, told)), None)
+        job = await _as_set_up(run, _told(options, told))
+        left_out = await _unfinished_tasks(job, await _committed_tasks(job))
+        return dataclasses.replace(await plan_job(job, None), left_out=left_out)
 
     return IO_LOOP.run(work())
 
@@ -319,36 +327,43 @@ async def _refuse_if_at_work(run: JobRun, *, harm: str) -> None:
         await refuse_if_at_work(run, state.last_seen, state.tasks_seen, harm=harm)
 
 
-async def _refuse_unfinished(run: JobRun, *, force: bool) -> set[str]:
-    """Before the manifests that are found are committed: with the policy `replace` a job without any would delete the
-    table, and a driver that means that says so; and tasks that began and did not commit are missed by nobody else.
-    Returns the tasks that have committed.
+async def _committed_tasks(run: JobRun) -> set[str]:
+    """The tasks that have committed. With the policy `replace` a job without any would delete the table: a driver that
+    means that says so.
 
     Raises:
-        CommitRefused: no task has committed; or some have not, and `force` was not given.
+        CommitRefused: there is none.
     """
-    job_id, aborting = run.layout.job_id, command("abort", run.store.url, run.layout.job_id)
     committed = {pin.task_id for pin in await run.protocol.find_pins(run)}
-    if not committed:
-        raise CommitRefused(
-            f"no task of job {job_id} has committed",
-            where=run.url(run.layout.manifests),
-            next_step=f"{aborting} deletes the job; an empty output is committed by its driver, with no receipts: "
-            "job.commit([])",
-        )
-    if force:
+    if committed:
         return committed
+    empty = "; an empty output is committed by its driver, with no receipts: job.commit([])"
+    raise CommitRefused(
+        f"no task of job {run.layout.job_id} has committed",
+        where=run.url(run.layout.manifests if run.layout.prefix == OURS else ""),
+        next_step=f"{job_command('abort', run.store.url, run.layout)} deletes the job"
+        + (empty if run.layout.prefix == OURS else ""),
+    )
+
+
+async def _unfinished_tasks(run: JobRun, committed: set[str]) -> list[str]:
+    """The tasks that have begun and have not committed: when somebody commits the job by what is found, they are missed
+    by nobody else."""
     begun = {task for status in await list_all(run.store, run.layout.tasks) if (task := task_of(status.path))}
     begun |= (await run.protocol.tasks_elsewhere(run)).begun
-    missing = sorted(begun - committed)
-    if missing:
-        raise CommitRefused(
-            f"{len(missing)} tasks of job {job_id} have begun and have not committed: {', '.join(missing[:5])}",
-            where=run.url(run.layout.tasks),
-            next_step=f"run the job again, and {aborting}; or add --force, and what the other tasks wrote is committed "
-            "alone",
-        )
-    return committed
+    return sorted(begun - committed)
+
+
+def _unfinished(run: JobRun) -> CommitRefused:
+    aborting = job_command("abort", run.store.url, run.layout)
+    job, named = f"of job {run.layout.job_id}", ", ".join(run.left_out[:5])
+    tasks = counted(len(run.left_out), f"task {job} has", f"tasks {job} have")
+    return CommitRefused(
+        f"{tasks} begun and not committed: {named}",
+        where=run.url(run.layout.tasks if run.layout.prefix == OURS else ""),
+        next_step=f"run the job again, and {aborting}; or add --force, and what the other tasks wrote is committed "
+        "alone",
+    )
 
 
 def _in_turn(state: JobState) -> tuple[bool, float]:
@@ -478,10 +493,10 @@ async def _has_committed(run: JobRun, job_id: str) -> bool:
 
 def _not_begun(run: JobRun, state: JobState) -> Recovery:
     """The answer about a job that waits for its commit: there is nothing to finish or to undo."""
-    committing = command("commit", run.store.url, state.job_id)
-    aborting = command("abort", run.store.url, state.job_id)
+    committing = job_command("commit", run.store.url, state.layout)
+    aborting = job_command("abort", run.store.url, state.layout)
     began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
-    tasks = "1 task has committed" if state.tasks_committed == 1 else f"{state.tasks_committed} tasks have committed"
+    tasks = f"{counted(state.tasks_committed, 'task has', 'tasks have')} committed"
     if state.status is JobStatus.RUNNING:
         ending = f"{committing} --force, or {aborting} --force" if state.tasks_committed else f"{aborting} --force"
         driver = f"; its driver is {state.driver}" if state.driver else ""

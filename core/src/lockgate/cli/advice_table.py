@@ -6,6 +6,7 @@ from lockgate.cli.tables import size
 from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
 from lockgate.engine.inspection.advise import VERDICT_MEANING, Advice, Choice, duration
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
+from lockgate.model.counted import counted
 from lockgate.model.prediction import told_at_once
 
 SPARKS_OVERWRITE = ("replace", "replace-partitions")
@@ -29,7 +30,7 @@ def advice_answer(advice: Advice) -> Answer:
     limit = f", {pace.rate:g} operations a second" if pace.rate else ""
     in_all = f" ({size(advice.size.bytes)})" if advice.size.bytes else ""
     basis = (
-        f"For {advice.size.files:,} files{in_all} of {advice.size.tasks:,} tasks in "
+        f"For {counted(advice.size.files, 'file')}{in_all} of {counted(advice.size.tasks, 'task')} in "
         f"{advice.size.directories:,} {'directory' if advice.size.directories == 1 else 'directories'}, "
         f"at {pace.latency * 1000:.3g} ms an operation{measured}, "
         f"{told_at_once(pace.in_flight)}{limit}; times are lower bounds. The conflict policy: {advice.conflict}"

@@ -23,6 +23,7 @@ from lockgate.engine.recovery.orphan_uploads import PendingUpload
 from lockgate.engine.recovery.recover import Recovery
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING, Protocol
 from lockgate.model.capabilities import MEANING, WEAKENING, Capability
+from lockgate.model.counted import counted
 from lockgate.model.duplicates import CHOICE
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry, TaskManifest
@@ -52,7 +53,7 @@ def size(count: int) -> str:
 
 def files(count: int) -> str:
     """So many files."""
-    return "1 file" if count == 1 else f"{count:,} files"
+    return counted(count, "file")
 
 
 def age(since: float) -> str:
@@ -266,6 +267,9 @@ def summary_answer(summary: Summary, url: str) -> Answer:
     if chosen:
         at_most = f" (at most {EXTRA_VALUES_MAX} named)" if len(chosen) == EXTRA_VALUES_MAX else ""
         tables.append(Rows(f"Attempts chosen{at_most}", ("task", "choice"), [_choice(str(each)) for each in chosen]))
+    if ours and ours.left_out:
+        at_most = f" (at most {EXTRA_VALUES_MAX} named)" if len(ours.left_out) == EXTRA_VALUES_MAX else ""
+        tables.append(Rows(f"Tasks left out{at_most}", ("task", ""), [(task, _LEFT_OUT) for task in ours.left_out]))
     if ours and ours.stage_seconds:
         rows = [(name, f"{seconds:.3f}") for name, seconds in ours.stage_seconds.items()]
         tables.append(Rows("Stages", ("stage", "seconds"), rows))
@@ -360,6 +364,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "set_aside": Listing(lambda: (_aside(aside) for aside in plan.set_aside)),
         "set_aside_directories": list(plan.aside_directories),
         **({"choices": list(plan.choices)} if plan.choices else {}),
+        **({"left_out": list(plan.left_out)} if plan.left_out else {}),
         "operations": {row.kind: row.count for row in operations},
         "seconds": round(seconds, 3),
     }
@@ -387,6 +392,9 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
     ]
     if plan.choices:
         tables.insert(1, Rows("Attempts chosen", ("task", "choice"), [_choice(each) for each in plan.choices]))
+    if plan.left_out:
+        left_out = [(task, _LEFT_OUT) for task in plan.left_out[:LISTED_MAX]]
+        tables.insert(1, Rows("Tasks left out", ("task", ""), left_out))
     if plan.replaced:
         asides = (
             (aside.path, str(aside.length), "a file of its name, above it" if aside.version else "")
@@ -395,9 +403,14 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         )
         tables.insert(-1, Rows("Files to replace", ("file", "length", "by"), list(islice(asides, LISTED_MAX))))
     sentences = [f"At least {duration(seconds)} {basis}. Nothing was touched."]
+    if plan.left_out:
+        sentences.append(f"{counted(len(plan.left_out), 'task')} left out: commit asks for --force.")
     if plan.adopted_directories and moves:
         sentences.append("The sources are not there yet: the commit first moves the tasks' directories to these names.")
     return Answer(document, tables, sentences)
+
+
+_LEFT_OUT = "has begun, and not committed"
 
 
 def _choice(choice: str) -> tuple[str, str]:

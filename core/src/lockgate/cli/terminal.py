@@ -108,7 +108,8 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
         for table in answer.tables:
             _print_table(console, table)
         # Sentences hold commands and URLs, which are to be copied: where they are too long the terminal breaks them.
-        for line in [*answer.sentences, *(part for line in answer.legend for part in _wrapped(line, console.width))]:
+        legend = (part for line in answer.legend for part in _wrapped(line, console.width))
+        for line in (*answer.sentences, *legend):
             console.print(line, markup=False)
         return
     for table in answer.tables:

@@ -36,6 +36,8 @@ _FILE = re.compile(
 _BRANCH = re.compile(r"HIVE_UNION_SUBDIR_[0-9]+|[0-9]+")
 _BRANCH_OUTPUT = re.compile(rf"{re.escape(OUTPUT_PREFIX)}(HIVE_UNION_SUBDIR_[0-9]+|[0-9]+)(?:\.moved|\.intermediate)?")
 _PARTITION = re.compile(r"[^=/.][^=/]*=[^/]*|HIVE_DEFAULT_LIST_BUCKETING_DIR_NAME", re.DOTALL)
+_OUTPUT = re.compile(r"-(ext|mr)-[0-9]+")
+_QUERY = re.compile(r"hive_[0-9]{4}-[0-9]{2}-[0-9]{2}_")
 ID_MAX = 128
 _PLAIN = re.compile(r"[A-Za-z0-9_\-]{1,60}")
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.\-]")
@@ -117,6 +119,13 @@ def branch_of_output(name: str) -> str | None:
     return None if match is None else match[1]
 
 
+def branch_at_work(name: str) -> str | None:
+    """The branch of a union whose tasks are at work in a directory of this name; None: it is none."""
+    if not name.startswith(AT_WORK_PREFIX):
+        return None
+    return branch_of_output(f"{OUTPUT_PREFIX}{name.removeprefix(AT_WORK_PREFIX)}")
+
+
 def at_work_beside(name: str) -> str | None:
     """The name of the directory in which tasks are at work, beside their output's; None where that is no `_tmp.`."""
     if not name.startswith(OUTPUT_PREFIX):
@@ -130,6 +139,15 @@ def at_work_beside(name: str) -> str | None:
 def task_at_work(name: str) -> HiveName | None:
     """Whose partial file this is: `_tmp.000005_0`; None: nobody knows."""
     return parse_name(name.removeprefix(OUTPUT_PREFIX)) if name.startswith(OUTPUT_PREFIX) else None
+
+
+def may_be_left_by_hive(directory: str) -> bool:
+    """Whether a directory's path is as Hive names what it writes to: its name is `_tmp.X`, or as of an output, or it is
+    in a staging directory or in a query's scratch directory (`Context.getExternalScratchDir`)."""
+    *above, name = ["", *directory.strip("/").split("/")]
+    if name.startswith(OUTPUT_PREFIX) or _OUTPUT.fullmatch(name):
+        return True
+    return any(each.startswith(STAGING) or _QUERY.match(each) for each in [*above, name])
 
 
 def job_id_of(directory: str) -> str:

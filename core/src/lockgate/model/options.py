@@ -130,12 +130,13 @@ def _option(
     hadoop_also: tuple[str, ...] = (),
     choices: tuple[str, ...] = (),
     least: float | None = None,
+    most: float | None = None,
     unit: str = "",
     form: str = "",
 ) -> Any:
     metadata = {
-        "doc": doc, "hadoop": hadoop, "hadoop_also": hadoop_also, "choices": choices, "least": least, "unit": unit,
-        "form": form,
+        "doc": doc, "hadoop": hadoop, "hadoop_also": hadoop_also, "choices": choices, "least": least, "most": most,
+        "unit": unit, "form": form,
     }  # fmt: skip
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata, repr=False)
@@ -283,6 +284,7 @@ class JobOptions:
         "with `markers` and `timeline_server_based`: markers that are asked for within this time are written together",
         hadoop="hoodie.markers.timeline_server_based.batch.interval_ms",
         least=1,
+        most=60_000,
         unit="ms",
     )
     markers_batch_threads: int = _option(
@@ -291,6 +293,7 @@ class JobOptions:
         "request at a time",
         hadoop="hoodie.markers.timeline_server_based.batch.num_threads",
         least=1,
+        most=1_000,
     )
     markers_address: str = _option(
         "",
@@ -351,6 +354,7 @@ class JobOptions:
         "with `hive`, of a table `CLUSTERED BY` into so many buckets: an empty file is made for each that no task has "
         "written, in directories that have a file, as Hive on MapReduce does; 0: none is made, as by Hive on Tez",
         least=0,
+        most=100_000,
     )
     durable: bool = _option(True, "manifests, commit record and `_SUCCESS` survive a power failure, on local disks")
     progress: bool = _option(
@@ -730,7 +734,7 @@ class _Form:
     wanted: str
 
 
-_HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)"
+_HOST = r"(?:\[[0-9A-Fa-f:.]+\]|(?!-)[^\s:/\[\]\x00-\x1f\x7f]+)"
 
 
 def _is_place(text: str) -> bool:
@@ -741,22 +745,23 @@ def _is_place(text: str) -> bool:
     return True
 
 
-def _has_port(text: str) -> bool:
-    """Whether there is no port, or one that can be."""
+def _has_port(text: str, least: int = 0) -> bool:
+    """Whether there is no port, or one that can be; 0 is a free one, which only who listens can ask for."""
     port = re.fullmatch(r".*:([0-9]{1,5})", text)
-    return port is None or int(port[1]) < 1 << 16
+    return port is None or least <= int(port[1]) < 1 << 16
 
 
 _FORMS = {
     "local directory": _Form(
-        lambda text: text.startswith("/"), "an absolute path on the local disk, such as /mnt/scratch"
+        lambda text: text.startswith("/") and "\0" not in text,
+        "an absolute path on the local disk, such as /mnt/scratch",
     ),
     "address": _Form(
         lambda text: bool(re.fullmatch(rf"{_HOST}(?::[0-9]{{1,5}})?", text)) and _has_port(text),
         "HOST or HOST:PORT, such as driver.example or driver.example:26754",
     ),
     "server": _Form(
-        lambda text: bool(re.fullmatch(rf"{_HOST}:[0-9]{{1,5}}", text)) and _has_port(text),
+        lambda text: bool(re.fullmatch(rf"{_HOST}:[0-9]{{1,5}}", text)) and _has_port(text, 1),
         "HOST:PORT, such as driver.example:26754",
     ),
     "place": _Form(_is_place, "a path below the destination, or a URL"),
@@ -779,7 +784,8 @@ def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
         near = difflib.get_close_matches(value, choices, n=1)
         suggestion = f"did you mean {near[0]}? " if near else ""
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=suggestion + _wanted(spec))
-    if least is not None and not value >= least:
+    most = spec.metadata["most"]
+    if (least is not None and not value >= least) or (most is not None and not value <= most):
         raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
     form = _FORMS.get(spec.metadata["form"])
     if form is not None and value and not form.holds(str(value)):
@@ -830,6 +836,8 @@ def _wanted(spec: dataclasses.Field[Any]) -> str:
         wanted = form.wanted
     if spec.metadata["least"] is not None:
         wanted += f" from {spec.metadata['least']}"
+    if spec.metadata["most"] is not None:
+        wanted += f" to {spec.metadata['most']:,}"
     if spec.metadata["unit"] == "bytes":
         wanted += ", also as 64k, 8m or 1g"
     return f"{spec.name} takes {wanted}"

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import msgspec
 
+from lockgate.model.counted import counted
 from lockgate.model.duplicates import CHOICE
 from lockgate.model.errors import DestinationConflict, DuplicateTarget
 from lockgate.model.files import FileStatus
@@ -60,7 +61,8 @@ class CommitPlan:
     whole, in a fixed order; every file in them is in `set_aside`. `in_place`: the task commits have put the files in
     place, and the job commit looks at them. `choices` say of each task whose attempt had to be chosen among several
     which it is, and why. `adopted_directories`: so many directories that tasks have left are renamed into the job's own
-    before any file is moved.
+    before any file is moved. `left_out` are the tasks that have begun and not committed, where somebody from outside
+    asks for the plan.
     """
 
     entries: Spool
@@ -83,6 +85,7 @@ class CommitPlan:
     spools: Spools = list
     in_place: bool = False
     adopted_directories: int = 0
+    left_out: Sequence[str] = ()
 
     def __repr__(self) -> str:
         return (
@@ -281,7 +284,7 @@ class PlanBuilder:
         duplicates = sorted(target for target, count in counts.items() if count > 1)
         if duplicates:
             raise DuplicateTarget(
-                f"{len(duplicates)} paths would be written by two tasks",
+                f"{counted(len(duplicates), 'path')} would be written by two tasks",
                 where="\n".join([f"target  {duplicates[0]}", *_owners(plan, {duplicates[0]})[:4]]),
                 next_step="nothing was moved; give the files of different tasks different names",
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lockgate.model.counted import counted
+
 
 @dataclass(frozen=True)
 class Undone:
@@ -41,7 +43,7 @@ class Undone:
 
 
 def _files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count:,} files"
+    return counted(count, "file")
 
 
 def _some(paths: Sequence[str]) -> str:

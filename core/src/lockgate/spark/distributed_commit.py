@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.api.job import Job
 from lockgate.api.moved_shares import moved
 from lockgate.engine.run.logs import get_log
+from lockgate.model.counted import counted
 from lockgate.model.errors import CommitFailed, LockgateError, UsageError
 from lockgate.model.receipt import Receipt
 from lockgate.model.shares import Moved, Share
@@ -159,7 +160,7 @@ class SparkMovers:
     def _run(self, group: str, shares: Sequence[Share]) -> list[Moved]:
         context = self._context
         files = sum(share.files for share in shares)
-        told = f"lockgate: renames {files} files of job {self._job.job_id}"
+        told = f"lockgate: renames {counted(files, 'file')} of job {self._job.job_id}"
         context.setJobGroup(group, told, interruptOnCancel=True)
         try:
             answers: list[Any] = (

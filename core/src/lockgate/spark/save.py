@@ -16,6 +16,7 @@ from lockgate.api.telling import telling_why_it_takes_long
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.run.logs import get_log
 from lockgate.model.commands import command
+from lockgate.model.counted import counted
 from lockgate.model.errors import (
     CommitFailed,
     DestinationConflict,
@@ -140,7 +141,7 @@ def write(
         if summary is not None and isinstance(told, JobNotFound):
             raise CommitFailed(
                 f"job {parsed.job_id} was committed by somebody else while it was at work, with what its tasks had "
-                f"committed by then: {summary.files} files",
+                f"committed by then: {counted(summary.files, 'file')}",
                 where=url,
                 next_step="compare the table with what was to be written; what is missing was not written",
             ) from error

@@ -14,6 +14,7 @@ from typing import Literal
 
 from lockgate.engine.run.protocol import Protocol
 from lockgate.model.capabilities import MEANING, Capability
+from lockgate.model.counted import counted
 from lockgate.model.options import JobOptions
 from lockgate.model.prediction import (
     Operations,
@@ -266,7 +267,7 @@ def _seconds_of_one_task(operations: Sequence[Operations], tasks: int, pace: Pac
 
 def _reason(take: Choice, safe: Sequence[Choice], size: JobSize, usual: str) -> str:
     others = [each for each in safe if each is not take]
-    cost = f"its job commit takes {duration(take.job_seconds)} at least for {size.files:,} files"
+    cost = f"its job commit takes {duration(take.job_seconds)} at least for {counted(size.files, 'file')}"
     if not others:
         return f"Take {take.protocol}: it is the only one that is safe here; {cost}."
     if all(len(each.lacks) > len(take.lacks) for each in others):

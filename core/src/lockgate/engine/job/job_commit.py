@@ -43,6 +43,7 @@ from lockgate.engine.renames.emptied_directories import delete_emptied_directori
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
+from lockgate.model.counted import counted
 from lockgate.model.errors import (
     AnswerLost,
     CleanupFailed,
@@ -245,8 +246,8 @@ def _refuse_if_tasks_have_gone(run: JobRun, gone: Collection[str]) -> None:
     """
     if gone:
         raise CommitRefused(
-            f"{len(gone)} tasks of job {run.layout.job_id} had committed a moment ago, and are not there any more: "
-            f"{', '.join(sorted(gone)[:5])}",
+            f"{counted(len(gone), 'task')} of job {run.layout.job_id} had committed a moment ago, and cannot be found "
+            f"any more: {', '.join(sorted(gone)[:5])}",
             where=run.url(run.layout.job_directory),
             next_step="nothing was moved: somebody else, such as the job's own driver, commits the job or aborts it",
         )

@@ -30,7 +30,7 @@ from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
-from lockgate.model.commands import command
+from lockgate.model.commands import command, job_command
 from lockgate.model.errors import CommitFenced, CommitRefused, LockgateError, PathError, StoreError, UsageError
 from lockgate.model.layout import JobLayout, location_digest
 from lockgate.model.options import JobOptions
@@ -150,7 +150,7 @@ async def refuse_if_in_parts(run: JobRun) -> None:
             its tasks had written there.
     """
     marker = await read_marker(run)
-    aborting = command("abort", run.store.url, run.layout.job_id)
+    aborting = job_command("abort", run.store.url, run.layout)
     if marker is not None and marker.part_of:
         raise CommitRefused(
             f"job {run.layout.job_id} is a part of the job of this id at {marker.part_of}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lockgate.engine.run.job_run import JobRun
+from lockgate.model.counted import counted
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.manifest import Entry
 
@@ -21,7 +22,7 @@ def refuse_names(run: JobRun, batch: Sequence[Entry]) -> None:
     wrong = [f"{run.url(target)}: {why}" for target in doubtful if (why := rules.wrong_with(target, root))]
     if wrong:
         raise ManifestInvalid(
-            f"{len(wrong)} files have names that this store does not take",
+            f"{counted(len(wrong), 'file has a name', 'files have names')} that this store does not take",
             where="\n".join(wrong[:5]),
             next_step="nothing was moved: give the files, or the values that they are partitioned by, other names, and "
             "run the job again",

@@ -10,7 +10,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import WEAKENING, Capability
 from lockgate.model.errors import AccessDenied, LockgateError, StoreError, StoreUnavailable
 from lockgate.model.layout import BOOKKEEPING, SUCCESS
-from lockgate.model.plan import CommitPlan
+from lockgate.model.plan import EXTRA_VALUES_MAX, CommitPlan
 from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.redaction import redact
 from lockgate.model.statistics import Statistics, merged_statistics
@@ -179,6 +179,7 @@ def success_summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
             weaker=sorted(c.value for c in run.store.capabilities & WEAKENING),
             stage_seconds=dict(run.stage_seconds),
             extra=plan.extra,
+            left_out=run.left_out[:EXTRA_VALUES_MAX],
             locations=[LocationSummary(each.url, each.files, each.bytes) for each in run.locations],
         ),
     )

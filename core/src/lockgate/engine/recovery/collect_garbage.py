@@ -31,7 +31,7 @@ from lockgate.engine.recovery.winner_lists import needless_lists
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.commands import command
+from lockgate.model.commands import command, job_command
 from lockgate.model.errors import CommitFenced, LockgateError, OptionError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import TABLE, TEMP
@@ -125,7 +125,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         JobStatus.UNREADABLE: state.problem,
     }.get(state.status)
     if state.status is JobStatus.REFUSED and why_at_work(run, await read_marker_of(run, state.layout), state.last_seen):
-        keep = f"its driver may commit it again; if it is dead: {command('abort', run.store.url, state.job_id)}"
+        keep = f"its driver may commit it again; if it is dead: {job_command('abort', run.store.url, state.layout)}"
     try:
         if state.status is JobStatus.CRASHED and await _is_over(run, state):
             keep = None
@@ -146,7 +146,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         if keep is None and await _wrote_lately(run, state):
             keep = "somebody wrote there a short while ago"
         if keep is None and await _is_anothers(run, state):
-            keep = f"another program's, not begun here: {command('abort', run.store.url, state.job_id)} deletes it"
+            keep = f"another program's, not begun here: {job_command('abort', run.store.url, state.layout)} deletes it"
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
     if keep is not None:

@@ -82,6 +82,8 @@ class JobRun:
     """Whether task attempts may have declared more of them: false for a driver that knows that its own do not."""
     part_of: str = ""
     """The destination of the job on whose behalf this part of it is worked at."""
+    left_out: Sequence[str] = ()
+    """The tasks that have begun and not committed, where somebody from outside commits the job without them."""
     marker_for_parts: str = ""
     """The nonce in this job's marker, for its parts, where another than its driver ends it: who has that as `marker`
     knows the destination by the name that the job's manifests have."""

@@ -15,6 +15,7 @@ import msgspec
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
+from lockgate.model.counted import counted
 from lockgate.model.errors import AccessDenied, DestinationConflict
 from lockgate.model.files import FileStatus
 from lockgate.model.plan import CommitPlan
@@ -71,7 +72,7 @@ def _as_found(asides: Iterable[SetAside], found: Mapping[str, FileStatus | None]
 def refusal(run: JobRun, same: set[str], why: str, *, or_else: str = "") -> DestinationConflict:
     """The error of whose files would replace files of the same names, which could not be undone."""
     return DestinationConflict(
-        f"{len(same)} files would be replaced by files of the same names, which could not be undone: {why}",
+        f"{counted(len(same), 'file')} would be replaced by files of the same names, which could not be undone: {why}",
         where="\n".join(run.url(path) for path in sorted(same)[:5]),
         next_step=f"nothing was touched: give new files new names, as Spark's writers do{or_else}",
     )

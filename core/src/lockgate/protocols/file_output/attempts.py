@@ -8,7 +8,7 @@ over, does not bring it back.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
@@ -151,7 +151,7 @@ async def output_in(run: JobRun, directory: str) -> dict[str, FileStatus]:
     found: dict[str, FileStatus] = {}
     async for page in run.store.list_tree(directory):
         found |= {status.path[len(directory) + 1 :]: status for status in page if not is_unfinished(status.path)}
-    output = {path: found[path] for path in sorted(found) if not _is_checksum(path, found)}
+    output = {path: found[path] for path in sorted(found) if not is_checksum(path, found)}
     # A listing may show less than a look.
     unknown = [status.path for status in output.values() if not status.identity]
     for status in await run.store.stat_files(unknown) if unknown else ():
@@ -160,7 +160,8 @@ async def output_in(run: JobRun, directory: str) -> dict[str, FileStatus]:
     return output
 
 
-def _is_checksum(path: str, beside: Mapping[str, FileStatus]) -> bool:
+def is_checksum(path: str, beside: Container[str]) -> bool:
+    """Whether this is what Hadoop's local filesystem keeps beside one of these files."""
     directory, _, name = path.rpartition("/")
     if not (name.startswith(".") and name.endswith(".crc")):
         return False

@@ -12,6 +12,7 @@ from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.store import list_all
+from lockgate.model.counted import counted
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.file_output import FileOutputLayout, parse_job_attempt, parse_task, parse_task_attempt
 from lockgate.model.files import FileStatus
@@ -59,7 +60,7 @@ async def directories_of(run: JobRun, job_attempt: int, *, strictly: bool = Fals
                 strange.append(status.path)
     if strange and strictly:
         raise ManifestInvalid(
-            f"{len(strange)} names that are no committed task's are where committed tasks are",
+            f"{counted(len(strange), 'name is', 'names are')} no committed task's, where committed tasks are",
             where="\n".join(run.url(path) for path in sorted(strange)[:5]),
             next_step="nothing was moved: find out who wrote them, and move them away; Hadoop would commit them",
         )

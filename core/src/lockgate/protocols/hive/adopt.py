@@ -14,13 +14,16 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
+from lockgate.model.counted import counted
 from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown
 from lockgate.model.files import FileStatus, NotRenamed, Rename, Renamed
 from lockgate.model.hive_output import STAGING, adopted, at_work_beside, left_alone
+from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
-from lockgate.protocols.hive.place import is_adopted, needed_place, place_of, read_note
+from lockgate.protocols.hive.look import look
+from lockgate.protocols.hive.place import Place, is_adopted, needed_place, place_of, read_note
 
 TRIES = 3
 
@@ -61,7 +64,8 @@ async def adopt(run: JobRun) -> None:
 
 
 async def take_to_delete(run: JobRun) -> None:
-    """Take the directory, and the one beside it where tasks are at work, to where they go with the job's own.
+    """Take the directory, and the one beside it where tasks are at work, to where they go with the job's own. The
+    staging directory above goes, if it is below the destination, and nothing else is in it.
 
     Raises:
         as `adopt`.
@@ -74,34 +78,52 @@ async def take_to_delete(run: JobRun) -> None:
             at_work = f"{above}/{beside}" if above else beside
             end = place.at_destination(run.layout.task_directory("at-work"))
             await place.store.rename_directories([Rename(at_work, end)])
-    await adopt(run)
+        await adopt(run)
+        if not place.destination:
+            await _delete_if_empty(run, above)
 
 
 async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:
     """Make sure that what was adopted is what was chosen: an attempt that still runs may have written on between the
-    look at it and its rename. Stores whose renames refuse a changed source find out by themselves.
+    look at it and its rename. What was added then would be deleted with the rest. (Whether a file was changed, stores
+    whose renames refuse a changed source find out by themselves; of one that is not there the rename tells.)
 
     Raises:
         FileChanged: it is not.
     """
-    if Capability.PINNED_SOURCE in run.store.capabilities:
-        return
-    found: dict[str, FileStatus] = {}
-    async for page in run.store.list_tree(adopted(run.layout)):
-        found |= {status.path: status for status in page}
+    note = await read_note(run)
+    left = await look(run, Place(run.store, adopted(run.layout), called="" if note is None else _name(note.directory)))
+    known = Capability.PINNED_SOURCE not in run.store.capabilities
+    there = {file.status.path: file.status for file in left.files()}
+    wrong: list[str] = []
     for batch in plan.batches():
-        wrong = [
-            entry.source
-            for entry in batch
-            if (status := found.get(entry.source)) is not None
-            and (entry.length != status.length or (status.identity and entry.identity not in ("", status.identity)))
-        ]
-        if wrong:
-            raise FileChanged(
-                f"{len(wrong)} files of the Hive job, or more, are not those that were chosen",
-                where="\n".join(run.url(path) for path in wrong[:5]),
-                next_step="a task attempt has written on: run the Hive job again",
-            )
+        pairs = [(entry, there.pop(entry.source, None)) for entry in batch]
+        if known:
+            wrong += [e.source for e, status in pairs if status is not None and not _is_as_chosen(e, status)]
+    attempts = {pin.task_attempt_id for pin in plan.pins}
+    tasks = {pin.task_id for pin in plan.pins}
+    wrong += [
+        file.status.path
+        for task, found in left.tasks.items()
+        for attempt, files in found.items()
+        if task.task_id not in tasks or task.attempt_id(attempt) in attempts
+        for file in files
+        if file.status.path in there
+    ]
+    if wrong:
+        raise FileChanged(
+            f"{counted(len(wrong), 'file')} of the Hive job were changed, or added, since the choice was made",
+            where="\n".join(run.url(path) for path in sorted(wrong)[:5]),
+            next_step="a task attempt has written on: run the Hive job again",
+        )
+
+
+def _name(directory: str) -> str:
+    return directory.rstrip("/").rpartition("/")[2]
+
+
+def _is_as_chosen(entry: Entry, status: FileStatus) -> bool:
+    return entry.length == status.length and (not status.identity or entry.identity in ("", status.identity))
 
 
 async def undo(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
@@ -134,5 +156,9 @@ async def release(run: JobRun) -> None:
     beside = at_work_beside(name)
     if beside is not None:
         await delete_trees(run, [f"{above}/{beside}" if above else beside])
-    if above.rpartition("/")[2].startswith(STAGING) and not await list_all(run.store, above):
+    await _delete_if_empty(run, above)
+
+
+async def _delete_if_empty(run: JobRun, above: str) -> None:
+    if _name(above).startswith(STAGING) and not await list_all(run.store, above):
         await run.store.delete_empty_directories([above])

@@ -96,13 +96,17 @@ async def _targets_by_task(
     """The attempts that count, and where the buckets go that nobody has written."""
     chosen: dict[HiveTask, tuple[int, list[FoundFile]]] = {}
     for task in sorted(left.tasks, key=lambda task: task.name):
-        attempts = left.tasks[task]
-        if len(attempts) == 1:
+        attempts = _whole(place, left, task, receipts)
+        if len(left.tasks[task]) == 1:
             ((attempt, files),) = attempts.items()
+        elif len(attempts) == 1:
+            ((attempt, files),) = attempts.items()
+            others = ", ".join(str(each) for each in sorted(left.tasks[task]) if each != attempt)
+            choices[task.task_id] = f"attempt {attempt}, not {others}: the only one without an unfinished file"
         else:
             choice = await _choice(run, place, task, attempts, receipts)
             attempt, files = choice.attempt, attempts[choice.attempt]
-            others = ", ".join(str(each) for each in sorted(attempts) if each != attempt)
+            others = ", ".join(str(each) for each in sorted(left.tasks[task]) if each != attempt)
             choices[task.task_id] = f"attempt {attempt}, not {others}: {choice.why}"
             run.log.info("one attempt is chosen of several", task=task.task_id, choice=choices[task.task_id])
         chosen[task] = attempt, sorted(files, key=lambda file: file.path)
@@ -111,6 +115,28 @@ async def _targets_by_task(
     free = await free_names(run, [*(file.target for file in finished), *missing])
     taken: _Taken = {task: (attempt, files, free) for task, (attempt, files) in chosen.items()}
     return taken, [free[target] for target in missing]
+
+
+def _whole(place: Place, left: Left, task: HiveTask, receipts: frozenset[str]) -> dict[int, list[FoundFile]]:
+    """The attempts at a task that have no unfinished file beside their finished ones.
+
+    Raises:
+        CommitRefused: there is none; or the options name one that has.
+    """
+    attempts, short = left.tasks[task], left.cut_short(task)
+    named = [attempt for attempt in sorted(short) if f"{task.name}_{attempt}" in receipts]
+    if named or not set(attempts) - short:
+        attempt = (named or sorted(short))[0]
+        finished = [f"{place.url.child(file.path)}" for file in attempts[attempt][:2]]
+        unfinished = [f"unfinished  {place.store.url.child(path)}" for path in left.unfinished[task][attempt][:2]]
+        raise CommitRefused(
+            f"attempt {attempt} at {task.task_id} was cut short: beside what it has finished it has left a file that "
+            "it has not",
+            where="\n".join([*finished, *unfinished]),
+            next_step="nothing was moved: run the Hive job again; where its log says that this attempt has succeeded, "
+            "move the unfinished file away",
+        )
+    return {attempt: files for attempt, files in attempts.items() if attempt not in short}
 
 
 async def _choice(

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from lockgate.engine.run.job_run import JobRun
+from lockgate.model.counted import counted
 from lockgate.model.duplicates import CHOICE
 from lockgate.model.errors import CommitRefused, FileExists
 from lockgate.model.manifest import Entry, TaskManifest
@@ -48,7 +49,7 @@ async def missing_buckets(run: JobRun, place: Place, files: Sequence[FoundFile])
         there.setdefault(parent_of(file.target), []).append(file)
         if file.name.number >= buckets:
             raise CommitRefused(
-                f"hive_buckets says that the table has {buckets} buckets, and there is a file of bucket "
+                f"hive_buckets says that the table has {counted(buckets, 'bucket')}, and there is a file of bucket "
                 f"{file.name.number}",
                 where=str(place.url.child(file.path)),
                 next_step="nothing was moved: give the number that SHOW CREATE TABLE shows; of a table without buckets "
@@ -77,7 +78,8 @@ async def _refuse_other_formats(place: Place, files: Sequence[FoundFile], missin
         what = f"files named {written.name.extension}, which may be compressed,"
     if what:
         raise CommitRefused(
-            f"{len(missing)} buckets were written by no task, and {what} cannot be empty without a header",
+            f"{counted(len(missing), 'bucket was', 'buckets were')} written by no task, and {what} cannot be empty "
+            "without a header",
             where=f"{place.url.child(written.path)}\nmissing  {', '.join(missing[:5])}",
             next_step="nothing was moved: put a file of the table's format without rows at each of these names in what "
             "Hive has left, or leave hive_buckets out, as Hive on Tez does",

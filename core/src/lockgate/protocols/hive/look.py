@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store, list_all
+from lockgate.model.counted import counted
 from lockgate.model.errors import CommitRefused, ManifestInvalid
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import (
     HiveName,
     HiveTask,
     at_work_beside,
+    branch_at_work,
     branch_of_output,
     is_branch,
     is_partial,
@@ -46,11 +48,26 @@ class FoundFile:
 
 @dataclass
 class Left:
-    """All that was found: the files by task and attempt, and what no task has written."""
+    """All that was found: the finished files by task and attempt; the unfinished ones, likewise, by their paths at the
+    store; what no task has written; and when the newest was changed, in seconds since 1970."""
 
     tasks: dict[HiveTask, dict[int, list[FoundFile]]] = field(default_factory=dict)
+    unfinished: dict[HiveTask, dict[int, list[str]]] = field(default_factory=dict)
     strange: list[str] = field(default_factory=list)
     newest: float = 0.0
+
+    def cut_short(self, task: HiveTask) -> set[int]:
+        """The attempts at a task that have finished files and unfinished ones: a task attempt that succeeds leaves no
+        unfinished one, so what it has written is not all there."""
+        return set(self.tasks.get(task, ())) & set(self.unfinished.get(task, ()))
+
+    def add_unfinished(self, status: FileStatus, branch: str) -> None:
+        """A file that a task has not finished, if its name says whose it is."""
+        self.newest = max(self.newest, status.modified)
+        name = None if status.is_directory else task_at_work(status.path.rpartition("/")[2])
+        if name is not None:
+            task = HiveTask(name.number, name.prefix, branch)
+            self.unfinished.setdefault(task, {}).setdefault(name.attempt, []).append(status.path)
 
     def files(self) -> list[FoundFile]:
         """Every finished file, in order."""
@@ -58,20 +75,26 @@ class Left:
         return sorted(every, key=lambda file: file.path)
 
     def digest(self) -> str:
-        """What is another as soon as a finished file is added, changed or gone."""
+        """What is another as soon as a finished file is added, changed or gone, or its attempt has been cut short."""
         found = hashlib.sha256()
         for file in self.files():
             found.update(f"{file.path}\0{file.status.length}\0{file.status.identity}\0".encode())
+        short = [f"{task.name}_{each}" for task in self.tasks for each in self.cut_short(task)]
+        found.update("\0".join(sorted(short)).encode())
         return found.hexdigest()
 
 
 async def look(run: JobRun, place: Place) -> Left:
-    """All that is there now.
+    """All that is there now, in the directory and in the one beside it where tasks write.
 
     Raises:
         StoreError: it cannot be listed.
     """
     left = Left()
+    base = above_targets(place).rstrip("/")
+    beside = at_work_beside(place.name)
+    if beside is not None:
+        await _add_tree(left, place, _join(parent_of(place.path), beside), base)
     directories = [("", "", "")]
     while directories:
         window, directories = (
@@ -81,6 +104,10 @@ async def look(run: JobRun, place: Place) -> Left:
         listed = await together(list_all(place.store, _join(place.path, each[0])) for each in window)
         for (above, target, branch), page in zip(window, listed, strict=True):
             directories += _sort_in(left, place, page, above, target, branch)
+            for status in page:
+                name = status.path.rpartition("/")[2]
+                if status.is_directory and is_partial(name) and not is_partition(name) and not branch_of_output(name):
+                    await _add_tree(left, place, status.path, branch_at_work(name) or branch or base)
     return left
 
 
@@ -98,23 +125,12 @@ async def look_strictly(run: JobRun, place: Place) -> Left:
     return left
 
 
-async def tasks_at_work(run: JobRun, place: Place) -> tuple[set[HiveTask], float]:
-    """The tasks that have partial files beside the directory, where tasks write, and when the newest was changed."""
-    found: set[HiveTask] = set()
-    newest = 0.0
-    beside = at_work_beside(place.name)
-    if beside is None:
-        return found, newest
-    root = _join(parent_of(place.path), beside)
+async def _add_tree(left: Left, place: Place, root: str, branch: str) -> None:
+    """The unfinished files in a directory where tasks write; of the `branch` of a union, or of what their paths say."""
     async for page in place.store.list_tree(root):
         for status in page:
-            newest = max(newest, status.modified)
-            name = task_at_work(status.path.rpartition("/")[2])
-            if name is not None:
-                directories = parent_of(status.path)[len(root) + 1 :].split("/")
-                branch = next((each for each in directories if is_branch(each)), above_targets(place).rstrip("/"))
-                found.add(HiveTask(name.number, name.prefix, branch))
-    return found, newest
+            directories = parent_of(status.path)[len(root) + 1 :].split("/")
+            left.add_unfinished(status, next((each for each in directories if is_branch(each)), branch))
 
 
 def _join(directory: str, path: str) -> str:
@@ -137,7 +153,9 @@ def _sort_in(
             further.append((name, own_branch, own_branch))
         elif is_partial(name) and status.is_directory and is_partition(name):
             left.strange.append(_join(above, name))  # a column may be called `_task_id`: it is no partial file
-        elif is_partial(name) or (not status.is_directory and _is_checksum(name, names)):
+        elif is_partial(name):
+            left.add_unfinished(status, branch or base)
+        elif not status.is_directory and _is_checksum(name, names):
             continue
         elif status.is_directory:
             if is_partition(name):
@@ -165,8 +183,9 @@ def _is_checksum(name: str, beside: set[str]) -> bool:
 
 def _refuse_strange(place: Place, left: Left) -> None:
     if left.strange:
+        found = counted(len(left.strange), "name in what Hive has left is", "names in what Hive has left are")
         raise ManifestInvalid(
-            f"{len(left.strange)} names in what Hive has left are not of a task's output",
+            f"{found} not of a task's output",
             where="\n".join(str(place.url.child(path)) for path in sorted(left.strange)[:SHOWN_MAX]),
             next_step="nothing was moved: find out who wrote them, and move them away; Hive's files are named as "
             "000005_1, in directories key=value, and tables with transactions of Hive's own are not committed here",

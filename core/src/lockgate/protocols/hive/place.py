@@ -19,7 +19,16 @@ from lockgate.engine.record.ended_jobs import has_ended
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store, list_all
 from lockgate.model.errors import JobNotFound, ManifestInvalid, OptionError, PathError
-from lockgate.model.hive_output import OUTPUT_PREFIX, PROTOCOL, STAGING, adopted, branch_of_output, job_id_of, note_of
+from lockgate.model.hive_output import (
+    OUTPUT_PREFIX,
+    PROTOCOL,
+    STAGING,
+    adopted,
+    branch_of_output,
+    job_id_of,
+    may_be_left_by_hive,
+    note_of,
+)
 from lockgate.model.layout import found_layout
 from lockgate.model.undecodable import UNDECODABLE
 from lockgate.model.urls import StoreUrl, check_relative, parse_url
@@ -33,6 +42,8 @@ class Place:
     store: Store
     path: str
     destination: str = ""
+    called: str = ""
+    """What Hive has called it, where that is not its name any more."""
 
     @property
     def url(self) -> StoreUrl:
@@ -41,8 +52,8 @@ class Place:
 
     @property
     def name(self) -> str:
-        """Its name, without what it is in."""
-        return self.path.rpartition("/")[2]
+        """Its name, as Hive has given it, without what it is in."""
+        return self.called or self.path.rpartition("/")[2]
 
     def at_destination(self, path: str) -> str:
         """The path that this store has for one of the destination's."""
@@ -157,6 +168,13 @@ async def named_job(run: JobRun, begun: Collection[str]) -> str | None:
     async with _opened(run, given) as place:
         (found,) = await place.store.stat_files([place.path])
     if found is not None and found.is_directory:
+        if not may_be_left_by_hive(place.path):
+            raise OptionError(
+                "hive_directory is none that a Hive job writes to, by its name",
+                where=f"hive_directory={run.options.hive_directory}\nlooked at      {place.url}",
+                next_step="name the directory that Hive has left: …/_tmp.-ext-10000, or …/-ext-10000; an abort would "
+                "delete it, whatever is in it",
+            )
         return job_id
     if found is None and await has_ended(dataclasses.replace(run, layout=found_layout(PROTOCOL, job_id))):
         return None
@@ -166,6 +184,21 @@ async def named_job(run: JobRun, begun: Collection[str]) -> str | None:
         next_step="name the directory that Hive has left, such as …/_tmp.-ext-10000; where Hive has ended the job "
         "itself, it is gone",
     )
+
+
+def refuse_another_directory(run: JobRun) -> None:
+    """Make sure that `hive_directory`, if it is given, is this job's.
+
+    Raises:
+        OptionError: it is not.
+    """
+    given = _chosen(run)
+    if given is not None and job_id_of(given) != run.layout.job_id:
+        raise OptionError(
+            f"hive_directory is not that of job {run.layout.job_id}, but of {job_id_of(given)}",
+            where=f"hive_directory={run.options.hive_directory}",
+            next_step="leave it out, or give the id of its job",
+        )
 
 
 def above_targets(place: Place) -> str:

@@ -21,7 +21,7 @@ from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import OptionError
+from lockgate.model.errors import LockgateError, OptionError
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL, adopted, job_id_of
 from lockgate.model.layout import (
@@ -43,7 +43,7 @@ from lockgate.model.undone import Undone
 from lockgate.protocols.hive import adopt
 from lockgate.protocols.hive.choose import Chosen, changed, choose, digest_of_choice, with_empty_buckets
 from lockgate.protocols.hive.empty_buckets import is_empty_bucket
-from lockgate.protocols.hive.look import look, look_strictly, tasks_at_work
+from lockgate.protocols.hive.look import look, look_strictly
 from lockgate.protocols.hive.names import free_names, hives_names
 from lockgate.protocols.hive.place import (
     below_destination,
@@ -52,6 +52,7 @@ from lockgate.protocols.hive.place import (
     needed_place,
     place_of,
     read_note,
+    refuse_another_directory,
     write_note,
 )
 from lockgate.protocols.manifest import ManifestProtocol
@@ -122,6 +123,7 @@ class HiveProtocol(ManifestProtocol):
     async def take_over(self, run: JobRun, *, to_commit: bool) -> None:
         """The choice is made, and a manifest a task is saved in the job's own directory; for an abort, what Hive has
         left is taken there, to be deleted with it. A job in its commit is left as it is."""
+        refuse_another_directory(run)
         record = await read_record(run)
         if (record is not None and record.phase is not Phase.REFUSED) or await is_adopted(run):
             return
@@ -145,12 +147,10 @@ class HiveProtocol(ManifestProtocol):
                 if place is None:
                     return TasksElsewhere()
                 left = await look(run, place)
-                at_work, newest = await tasks_at_work(run, place)
         except OptionError:  # elsewhere, and the caller does not say where
             return TasksElsewhere()
         committed = frozenset(task.task_id for task in left.tasks)
-        begun = committed | {task.task_id for task in at_work}
-        return TasksElsewhere(committed, begun, max(left.newest, newest))
+        return TasksElsewhere(committed, committed | {task.task_id for task in left.unfinished}, left.newest)
 
     # The job's plan.
 
@@ -179,7 +179,7 @@ class HiveProtocol(ManifestProtocol):
         for pin in pins:
             content = None if chosen is None else chosen.manifests.get(pin.task_id)
             if content is None or digest_of(content) != pin.digest:
-                raise unmatched(run, pin)
+                raise await _why_unmatched(run, pin)
             path = run.layout.manifest(pin.task_id)
             add_manifest(run, builder, pin, below, deferred=False, path=path, content=content)
         return builder.plan()
@@ -255,6 +255,7 @@ async def _scanned(run: JobRun, declared: Mapping[str, FileStatus]) -> dict[str,
 
 async def _chosen_now(run: JobRun) -> Chosen | None:
     """The choice as it is made of what is there; None where it is made already, and saved, of just that."""
+    refuse_another_directory(run)
     if await is_adopted(run):
         return None
     async with place_of(run) as found:
@@ -265,6 +266,13 @@ async def _chosen_now(run: JobRun) -> Chosen | None:
         ):
             return None
         return await choose(run, place)
+
+
+async def _why_unmatched(run: JobRun, pin: Pin) -> LockgateError:
+    if await is_adopted(run):
+        return unmatched(run, pin)
+    async with place_of(run) as found:
+        return changed(await needed_place(found, run), [""])
 
 
 async def _keep(run: JobRun, chosen: Chosen) -> None:

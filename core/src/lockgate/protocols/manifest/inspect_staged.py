@@ -13,6 +13,7 @@ from lockgate.engine.renames.staged_files import is_unique, missing_sources
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
+from lockgate.model.counted import counted
 from lockgate.model.errors import FileChanged, ManifestInvalid
 from lockgate.model.files import FileStatus, Rename
 from lockgate.model.manifest import Entry
@@ -40,7 +41,9 @@ async def refuse_unless_staged(
         wrong += [f"{run.url(source)}: not found" for source in sorted(await missing_sources(run, doubtful))]
         if wrong:
             raise ManifestInvalid(
-                f"{len(wrong)} staged files are not as their manifests say",
+                counted(
+                    len(wrong), "staged file is not as its manifest says", "staged files are not as their manifests say"
+                ),
                 where="\n".join(wrong[:5]),
                 next_step="nothing was moved; run the job again",
             )

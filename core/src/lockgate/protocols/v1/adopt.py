@@ -16,11 +16,11 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
-from lockgate.model.layout import working_directory_of
+from lockgate.model.layout import OURS, working_directory_of
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin
-from lockgate.protocols.file_output.attempts import output_in, places_of
+from lockgate.protocols.file_output.attempts import is_checksum, output_in, places_of
 
 TRIES = 3
 LOOKED = "_looked"
@@ -113,13 +113,15 @@ async def keep_what_was_never_adopted(run: JobRun, plan: CommitPlan) -> None:
 
 async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:
     """Make sure that what was adopted is what the pinned attempts have committed: between the look at it and its rename
-    another attempt, or another program, may have put its own in the place. One listing a task; of a file that is not
-    there the rename tells. Stores whose renames refuse a changed source find out by themselves.
+    another attempt, or another program, may have put its own in the place, or more, which would be deleted with the
+    rest. One listing a task; of a file that is not there the rename tells. Of a job of ours, whose manifests say
+    which files count, stores whose renames refuse a changed source find out by themselves.
 
     Raises:
         FileChanged: it is not.
     """
-    if Capability.PINNED_SOURCE in run.store.capabilities:
+    known = Capability.PINNED_SOURCE not in run.store.capabilities
+    if not known and run.layout.prefix == OURS:
         return
     for batch in plan.batches():
         found: dict[str, FileStatus] = {}
@@ -129,14 +131,17 @@ async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:
             for output in await together(output_in(run, directory) for directory in some):
                 found |= {status.path: status for status in output.values()}
         wrong = [
-            entry
+            entry.source
             for entry in batch
-            if (status := found.get(entry.source)) is not None
+            if (status := found.pop(entry.source, None)) is not None
+            and known
             and (entry.length != status.length or entry.identity not in ("", status.identity))
         ]
+        if run.layout.prefix != OURS:
+            wrong += sorted(path for path in found if not is_checksum(path, {entry.source for entry in batch}))
         if wrong:
             raise FileChanged(
                 f"{len(wrong)} files of committed tasks, or more, are not those that their attempts have committed",
-                where="\n".join(run.url(entry.source) for entry in wrong[:5]),
+                where="\n".join(run.url(path) for path in wrong[:5]),
                 next_step="another attempt, or another program, has put its own in their place: run the job again",
             )

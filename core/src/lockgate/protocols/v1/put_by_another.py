@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.run.job_run import JobRun
+from lockgate.model.counted import counted
 from lockgate.model.errors import ManifestInvalid
 
 BATCH = 1_000
@@ -46,7 +47,8 @@ async def refuse_what_another_has_put(run: JobRun, error: ManifestInvalid) -> No
     """
     if there := await put_by_another(run):
         raise ManifestInvalid(
-            f"{error.what}: another program's job commit has put {len(there)} files of the job in place with its own",
+            f"{error.what}: another program's job commit has put {counted(len(there), 'file')} of the job in place "
+            "with its own",
             where="\n".join(run.url(path) for path in there[:5]),
             next_step="this job has moved nothing; abort it, which says how they are taken out, and then run it again",
         ) from error
