@@ -790,3 +790,9 @@ def test_undoing_a_job_whose_directory_nobody_has_taken_leaves_it_to_hive(
 def recover_in_a_process(table: Path, job: str) -> None:
     code = "import sys; from lockgate.api.jobs import recover; recover(sys.argv[1], sys.argv[2], undo=True, force=True)"
     subprocess.run([sys.executable, "-c", code, str(table), job], check=True, timeout=100)
+
+
+@pytest.mark.parametrize("given", [{"hive_buckets": 4}, {"duplicates": "largest"}, {"hive_directory": "x/_tmp.y"}])
+def test_options_for_a_job_of_hives_are_not_passed_over_by_one_of_ours(tmp_path: Path, given: dict) -> None:
+    with pytest.raises(OptionError, match=f"{next(iter(given))} would have no effect"):
+        Job(tmp_path, options=by(**given)).setup()

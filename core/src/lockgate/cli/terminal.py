@@ -107,10 +107,12 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
     if console.is_terminal:
         for table in answer.tables:
             _print_table(console, table)
-        # Sentences hold commands and URLs, which are to be copied: where they are too long the terminal breaks them.
-        legend = (part for line in answer.legend for part in _wrapped(line, console.width))
-        for line in (*answer.sentences, *legend):
-            console.print(line, markup=False)
+        for line in answer.sentences:
+            parts = [line] if _is_to_be_copied(line) else _wrapped(line, console.width)
+            for part in parts:
+                console.print(part, markup=False)
+        for part in (part for line in answer.legend for part in _wrapped(line, console.width)):
+            console.print(part, markup=False)
         return
     for table in answer.tables:
         if len(answer.tables) > 1:
@@ -179,8 +181,15 @@ def _print_table(console: Console, table: Rows) -> None:
             overflow="fold",
             header_style="bold",
         )
-    for row in table.rows:
-        drawn.add_row(*(Text(row[number]) for number in shown))
+    room = max(PROSE_CELLS_MIN, console.width - sum(widths[:-1]) - 2 * len(widths))
+    are_facts = not any(table.columns)
+    rows = [
+        [_wrapped_fact(row[number], room) if are_facts and number == shown[-1] else row[number] for number in shown]
+        for row in table.rows
+    ]
+    for row in rows:
+        drawn.add_row(*map(Text, row))
+    widths[-1] = max(cell_len(line) for row in [*rows, [table.columns[shown[-1]]]] for line in row[-1].split("\n"))
     width = max(console.width, beside if prose else sum(widths) + 2 * len(widths))
     # With the height: on a terminal of the kind `dumb` a width that is given alone is passed over, and 80 taken.
     wide = Console(width=width, height=console.height, highlight=False)
@@ -199,6 +208,16 @@ def _print_prose_below(console: Console, table: Rows, shown: Sequence[int]) -> N
         for line in (part for given in row[-1].splitlines() for part in _wrapped(given, room)):
             console.print(Text(PROSE_INDENT + line))
     console.print()
+
+
+def _wrapped_fact(cell: str, room: int) -> str:
+    lines = ([line] if _is_to_be_copied(line) else _wrapped(line, room) for line in cell.split("\n"))
+    return "\n".join(part for parts in lines for part in parts)
+
+
+def _is_to_be_copied(text: str) -> bool:
+    """Whether it holds a command or a URL: where it is too long the terminal breaks it, so that it can be copied."""
+    return "://" in text or "lockgate " in text
 
 
 def _wrapped(text: str, room: int) -> list[str]:

@@ -77,7 +77,8 @@ def require(
     Raises:
         CapabilityMissing: one is not; the text names it, what it means, and the alternative.
     """
-    missing = [capability for capability in needed if capability not in set(have)]
+    lacking = set(needed) - set(have)
+    missing = [capability for capability in Capability if capability in lacking]
     if missing:
         raise CapabilityMissing(
             f"{purpose} is not safe on this store: it lacks "

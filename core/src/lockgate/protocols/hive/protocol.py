@@ -35,6 +35,7 @@ from lockgate.model.layout import (
     is_unfinished,
 )
 from lockgate.model.manifest import decode_manifest
+from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan, PlanBuilder
 from lockgate.model.receipt import Pin, Receipt
@@ -74,7 +75,24 @@ class HiveProtocol(ManifestProtocol):
     )
     leaves_found: ClassVar[bool] = True
 
-    # Task attempts of ours.
+    # Jobs and task attempts of ours.
+
+    async def set_up_job(self, run: JobRun) -> None:
+        """As `manifest`.
+
+        Raises:
+            OptionError: an option is given that says how a job of Hive's is to be committed.
+        """
+        default = JobOptions()
+        given = [name for name in sorted(self.own_options) if getattr(run.options, name) != getattr(default, name)]
+        if given:
+            raise OptionError(
+                f"{' and '.join(given)} would have no effect on a job of Lockgate's own: "
+                f"{'they say' if len(given) > 1 else 'it says'} how what Hive has left is committed",
+                where=run.url(""),
+                next_step="leave them out; or commit a job of Hive's with lockgate commit --protocol hive",
+            )
+        await super().set_up_job(run)
 
     async def commit_task(
         self,

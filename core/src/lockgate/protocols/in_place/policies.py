@@ -21,9 +21,13 @@ def refuse_policies(
     options = run.options
     if options.conflict in POLICIES and not options.delete_target_files:
         return
-    named = "delete_target_files" if options.conflict in POLICIES else f"the conflict policy {options.conflict!r}"
+    named, instead = f"the conflict policy {options.conflict!r}", f"choose {' or '.join(POLICIES)}"
+    if options.conflict in POLICIES:
+        named, instead = "delete_target_files", "leave it out"
+    elif not options.conflict.startswith("replace"):
+        why = "it says what may be there when the job commits, and by then its files are in place"
     raise OptionError(
         f"{named} cannot be kept by the protocol {run.protocol.name}: {why}",
         where=run.url(""),
-        next_step=f"choose {' or '.join(POLICIES)}; or another protocol",
+        next_step=f"{instead}; or choose another protocol",
     )
