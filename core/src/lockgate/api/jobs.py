@@ -40,7 +40,15 @@ from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command, job_command
 from lockgate.model.counted import counted
-from lockgate.model.errors import CommitFenced, CommitRefused, JobNotFound, LockgateError, OptionError, UsageError
+from lockgate.model.errors import (
+    CommitFenced,
+    CommitRefused,
+    FileMissing,
+    JobNotFound,
+    LockgateError,
+    OptionError,
+    UsageError,
+)
 from lockgate.model.layout import BOOKKEEPING, JOBS, OURS, SUCCESS, JobLayout, task_of
 from lockgate.model.options import AUTO_PROTOCOL, JobOptions
 from lockgate.model.phases import Phase
@@ -101,7 +109,12 @@ def commit(
                     raise _unfinished(job)
                 job.log.warning("tasks that have begun and not committed are left out", tasks=list(job.left_out[:20]))
         if job.layout.prefix != OURS:
-            await job.protocol.take_over(job, to_commit=True)
+            try:
+                await job.protocol.take_over(job, to_commit=True)
+            except FileMissing as error:  # where it is made somebody else's commit has ended it meanwhile
+                if not await _has_committed(job, job_id):
+                    raise
+                raise _committed_already(job, job_id) from error
         return job, seen
 
     job, seen = IO_LOOP.run(found())

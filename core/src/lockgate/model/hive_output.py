@@ -38,6 +38,8 @@ _BRANCH_OUTPUT = re.compile(rf"{re.escape(OUTPUT_PREFIX)}(HIVE_UNION_SUBDIR_[0-9
 _PARTITION = re.compile(r"[^=/.][^=/]*=[^/]*|HIVE_DEFAULT_LIST_BUCKETING_DIR_NAME", re.DOTALL)
 _OUTPUT = re.compile(r"-(ext|mr)-[0-9]+")
 _QUERY = re.compile(r"hive_[0-9]{4}-[0-9]{2}-[0-9]{2}_")
+_NOTE = "choice-"
+_DIGITS = 16
 ID_MAX = 128
 _PLAIN = re.compile(r"[A-Za-z0-9_\-]{1,60}")
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.\-]")
@@ -167,9 +169,15 @@ def adopted(layout: JobLayout) -> str:
     return layout.task_directory("left")
 
 
-def note_of(layout: JobLayout) -> str:
-    """What says of a job which directory it is, and what was in it when the choice was made."""
-    return f"{layout.attempt_directory}/hive.json"
+def note_of(layout: JobLayout, choice: str, digest: str) -> str:
+    """What says of one choice what was chosen, and in which directory. `choice` is a digest of what it was made by, and
+    `digest` one of what the note says: two drivers may come to another by the same options."""
+    return f"{layout.attempt_directory}/{_NOTE}{choice[:_DIGITS]}-{digest[:_DIGITS]}.json"
+
+
+def is_note(name: str, choice: str = "") -> bool:
+    """Whether a file of this name, without directories, is one of these; of a choice, if it is given."""
+    return name.startswith(f"{_NOTE}{choice[:_DIGITS]}") and name.endswith(".json")
 
 
 def left_alone(layout: JobLayout) -> str:

@@ -90,6 +90,8 @@ PENDING_SET_SUFFIX = ".pendingset"
 """What the name of a committed task's file ends with there, in the job attempt directory."""
 
 MANIFEST_SUFFIX = "-manifest.json"
+KEPT = "~"
+KEPT_DIGITS = 16
 TEMPORARY_SUFFIX = ".tmp"
 MANIFEST_TEMPORARY_SUFFIX = MANIFEST_SUFFIX + TEMPORARY_SUFFIX
 ABORTED_SUFFIX = ".aborted"
@@ -357,6 +359,11 @@ class JobLayout:
         """The manifest path of a committed task."""
         return f"{self.manifests}/{task_id}{MANIFEST_SUFFIX}"
 
+    def kept_manifest(self, task_id: str, digest: str) -> str:
+        """The path of a manifest that a driver has made, of a task of another program's: of its content, so that
+        another driver's, which has found something else there, never takes its place."""
+        return f"{self.manifests}/{task_id}{KEPT}{digest[:KEPT_DIGITS]}{MANIFEST_SUFFIX}"
+
     def aborted(self, task_attempt_id: str) -> str:
         """The tombstone of a task attempt that was aborted: its manifest, should one be there or come, never counts."""
         return f"{self.manifests}/{task_attempt_id}{ABORTED_SUFFIX}"
@@ -369,6 +376,11 @@ class JobLayout:
     def manifest_temporary(self, task_attempt_id: str) -> str:
         """The temporary path of a task attempt's manifest."""
         return f"{self.manifests}/{task_attempt_id}{MANIFEST_TEMPORARY_SUFFIX}"
+
+
+def task_of_manifest(name: str) -> str | None:
+    """The task whose manifest has this name, without directories; None: that is none."""
+    return name.removesuffix(MANIFEST_SUFFIX).partition(KEPT)[0] if name.endswith(MANIFEST_SUFFIX) else None
 
 
 def saves_manifest_of(name: str) -> str | None:

@@ -24,7 +24,7 @@ from lockgate.model.errors import JobNotFound, LockgateError, StoreError, StoreU
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL as HIVE
 from lockgate.model.hive_output import STAGING
-from lockgate.model.layout import JOBS, MANIFEST_SUFFIX, OURS, PENDING_SET_SUFFIX, SUCCESS, TEMPORARY, JobLayout
+from lockgate.model.layout import JOBS, OURS, PENDING_SET_SUFFIX, SUCCESS, TEMPORARY, JobLayout, task_of_manifest
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Holder
 
@@ -183,9 +183,10 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
             newest = max([newest, *(status.modified for status in page)])
             tasks_seen = max([tasks_seen, *(status.modified for status in page if status.path not in own)])
             if directory == layout.manifests:
-                tasks |= _tasks_in(page, MANIFEST_SUFFIX)
+                tasks |= _tasks_in(page)
             if directory == layout.attempt_directory:
-                tasks |= _tasks_in(page, PENDING_SET_SUFFIX)
+                names = (status.path.rpartition("/")[2] for status in page)
+                tasks |= {name.removesuffix(PENDING_SET_SUFFIX) for name in names if name.endswith(PENDING_SET_SUFFIX)}
     if layout.job_attempt:
         tasks |= await _tasks_of_earlier_attempts(run, layout)
     try:
@@ -238,9 +239,9 @@ async def _tasks_elsewhere(run: JobRun, layout: JobLayout, named: str) -> TasksE
     return await protocol.tasks_elsewhere(dataclasses.replace(run, layout=layout))
 
 
-def _tasks_in(page: Sequence[FileStatus], suffix: str) -> set[str]:
+def _tasks_in(page: Sequence[FileStatus]) -> set[str]:
     names = (status.path.rpartition("/")[2] for status in page)
-    return {name.removesuffix(suffix) for name in names if name.endswith(suffix)}
+    return {task for name in names if (task := task_of_manifest(name)) is not None}
 
 
 async def _tasks_of_earlier_attempts(run: JobRun, layout: JobLayout) -> set[str]:
@@ -248,7 +249,7 @@ async def _tasks_of_earlier_attempts(run: JobRun, layout: JobLayout) -> set[str]
     tasks: set[str] = set()
     for earlier in await attempts_of(dataclasses.replace(run, layout=layout)):
         async for page in run.store.list_directory(earlier.manifests):
-            tasks |= _tasks_in(page, MANIFEST_SUFFIX)
+            tasks |= _tasks_in(page)
     return tasks
 
 

@@ -9,13 +9,14 @@ leads out of it (Contained).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
 
 from lockgate.engine.record.ended_jobs import has_ended
+from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store, list_all
 from lockgate.model.errors import JobNotFound, ManifestInvalid, OptionError, PathError
@@ -25,11 +26,15 @@ from lockgate.model.hive_output import (
     STAGING,
     adopted,
     branch_of_output,
+    is_note,
     job_id_of,
     may_be_left_by_hive,
     note_of,
 )
 from lockgate.model.layout import found_layout
+from lockgate.model.phases import Phase
+from lockgate.model.receipt import Pin
+from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.undecodable import UNDECODABLE
 from lockgate.model.urls import StoreUrl, check_relative, parse_url
 
@@ -61,21 +66,68 @@ class Place:
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What a job's note says: its directory, below the destination or as a URL; a digest of the files in it; and one of
-    these and of the options that the choice was made by."""
+    """What the note of a choice says: the job's directory, below the destination or as a URL; a digest of the files in
+    it; and the attempt of each task. Every manifest of these was saved before it. Its name tells what it says, so that
+    no driver takes away what another has pinned."""
 
     directory: str
     files: str
-    choice: str
+    pins: Sequence[Pin]
 
 
-async def read_note(run: JobRun) -> Note | None:
-    """The job's note; None before somebody has begun to commit it.
+async def held_record(run: JobRun) -> CommitRecord | None:
+    """The job's record, if somebody's commit holds the job."""
+    record = await read_record(run)
+    return None if record is None or record.phase is Phase.REFUSED else record
+
+
+async def read_notes(run: JobRun) -> list[Note]:
+    """The notes of the choice that the job's commit has pinned; before there is one, of all choices, the newest first.
 
     Raises:
         ManifestInvalid: what is there is none.
     """
-    (content,) = await run.store.read_files([note_of(run.layout)], bytes_max=run.options.manifest_bytes_max)
+    found = await _notes(run)
+    record = await held_record(run) if found else None
+    return found if record is None else [note for note in found if _chosen_by(note.pins) == _chosen_by(record.pins)]
+
+
+async def read_note(run: JobRun) -> Note | None:
+    """The first of them; None before somebody has begun to commit the job.
+
+    Raises:
+        ManifestInvalid: as `read_notes`.
+    """
+    return next(iter(await read_notes(run)), None)
+
+
+async def note_of_choice(run: JobRun, choice: str) -> Note | None:
+    """The newest note of the choice that was made by this; None: it was not made.
+
+    Raises:
+        ManifestInvalid: what is there is none.
+    """
+    return next(iter(await _notes(run, choice)), None)
+
+
+async def write_note(run: JobRun, place: Place, choice: str, files: str, pins: Sequence[Pin]) -> None:
+    """Write down a choice whose manifests are saved."""
+    content = msgspec.json.encode(Note(str(place.url) if place.destination else place.path, files, pins))
+    await run.store.write_file(note_of(run.layout, choice, digest_of(content)), content)
+
+
+async def _notes(run: JobRun, choice: str = "") -> list[Note]:
+    paths = [
+        (-status.modified, status.path)
+        async for page in run.store.list_directory(run.layout.attempt_directory)
+        for status in page
+        if is_note(status.path.rpartition("/")[2], choice)
+    ]
+    return [note for _, path in sorted(paths) if (note := await _read(run, path)) is not None]
+
+
+async def _read(run: JobRun, path: str) -> Note | None:
+    (content,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
     if content is None:
         return None
     try:
@@ -83,15 +135,13 @@ async def read_note(run: JobRun) -> Note | None:
     except UNDECODABLE as error:
         raise ManifestInvalid(
             f"the note of a job of Hive's is not valid: {error}",
-            where=run.url(note_of(run.layout)),
+            where=run.url(path),
             next_step="it was changed, or cut short: delete it, and give the command again",
         ) from error
 
 
-async def write_note(run: JobRun, place: Place, files: str, choice: str) -> None:
-    """Write down what the job's manifests were made of."""
-    directory = str(place.url) if place.destination else place.path
-    await run.store.write_file(note_of(run.layout), msgspec.json.encode(Note(directory, files, choice)))
+def _chosen_by(pins: Sequence[Pin]) -> list[tuple[str, str]]:
+    return sorted((pin.task_id, pin.digest) for pin in pins)
 
 
 async def is_adopted(run: JobRun) -> bool:

@@ -13,8 +13,6 @@ from typing import ClassVar
 from lockgate.engine.job.conflicts import meet_directories, resolve
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.load_manifests import add_manifest, below_root_of, unmatched
-from lockgate.engine.manifests.load_manifests import find_pins as saved_pins
-from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
@@ -25,7 +23,6 @@ from lockgate.model.errors import LockgateError, OptionError
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL, adopted, job_id_of
 from lockgate.model.layout import (
-    MANIFEST_SUFFIX,
     OURS,
     JobLayout,
     TaskAttempt,
@@ -47,12 +44,15 @@ from lockgate.protocols.hive.empty_buckets import is_empty_bucket
 from lockgate.protocols.hive.look import look, look_strictly
 from lockgate.protocols.hive.names import free_names, hives_names
 from lockgate.protocols.hive.place import (
+    Place,
     below_destination,
+    held_record,
     is_adopted,
     named_job,
     needed_place,
+    note_of_choice,
     place_of,
-    read_note,
+    read_notes,
     refuse_another_directory,
     write_note,
 )
@@ -142,8 +142,7 @@ class HiveProtocol(ManifestProtocol):
         """The choice is made, and a manifest a task is saved in the job's own directory; for an abort, what Hive has
         left is taken there, to be deleted with it. A job in its commit is left as it is."""
         refuse_another_directory(run)
-        record = await read_record(run)
-        if (record is not None and record.phase is not Phase.REFUSED) or await is_adopted(run):
+        if await held_record(run) is not None or await is_adopted(run):
             return
         if not to_commit:
             await super().set_up_job(run)
@@ -153,8 +152,7 @@ class HiveProtocol(ManifestProtocol):
             place = await needed_place(found, run)
             chosen = await choose(run, place)
             await super().set_up_job(run)
-            await _keep(run, await with_empty_buckets(run, chosen))
-            await write_note(run, place, chosen.files, chosen.choice)
+            await _keep(run, place, await with_empty_buckets(run, chosen))
 
     async def tasks_elsewhere(self, run: JobRun) -> TasksElsewhere:
         """By the files that are there, finished and partial."""
@@ -173,33 +171,40 @@ class HiveProtocol(ManifestProtocol):
     # The job's plan.
 
     async def find_pins(self, run: JobRun) -> list[Pin]:
-        """Of a job of Hive's, by what is there: as it was chosen, if nothing has changed since."""
+        """Of a job of Hive's, by what is there: as it was chosen, if nothing has changed since. Of one that a driver's
+        commit holds, as that has pinned it."""
         if run.layout.prefix == OURS:
             return await super().find_pins(run)
-        chosen = await _chosen_now(run)
-        if chosen is None:
-            return await saved_pins(run)
-        return [_pin(run, task, content) for task, content in sorted(chosen.manifests.items())]
+        record = await held_record(run)
+        if record is not None:
+            return list(record.pins)
+        if await is_adopted(run):
+            return [pin for note in (await read_notes(run))[:1] for pin in note.pins]
+        refuse_another_directory(run)
+        async with place_of(run) as found:
+            place = await needed_place(found, run)
+            note = await note_of_choice(run, digest_of_choice(run, await look_strictly(run, place)))
+            return list(note.pins) if note is not None else _pins(run, await choose(run, place))
 
     async def load_plan(self, run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
         """By the manifests that are saved, or, before the job's commit has begun, would be."""
         if run.layout.prefix == OURS:
             return await super().load_plan(run, pins)
-        saved = await run.store.read_files(
-            [run.layout.manifest(pin.task_id) for pin in pins], bytes_max=run.options.manifest_bytes_max
-        )
-        if all(c is not None and pin.digest in ("", digest_of(c)) for pin, c in zip(pins, saved, strict=True)):
-            return await super().load_plan(run, pins)
-        chosen = await _chosen_now(run)
         builder = PlanBuilder(DiskSpool(run.options.memory_bytes_max), run.options.conflict, run.spool)
         below = await below_root_of(run, run.layout)
         run.counters |= {"manifests_loaded": 0, "manifest_bytes": 0}
-        for pin in pins:
-            content = None if chosen is None else chosen.manifests.get(pin.task_id)
-            if content is None or digest_of(content) != pin.digest:
-                raise await _why_unmatched(run, pin)
-            path = run.layout.manifest(pin.task_id)
-            add_manifest(run, builder, pin, below, deferred=False, path=path, content=content)
+        made: Mapping[str, bytes] | None = None
+        for start in range(0, len(pins), run.options.files_read_at_once):
+            some = pins[start : start + run.options.files_read_at_once]
+            paths = [run.layout.kept_manifest(pin.task_id, pin.digest) for pin in some]
+            read = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+            for pin, path, content in zip(some, paths, read, strict=True):
+                if content is None or digest_of(content) != pin.digest:
+                    made = await _made_now(run, pin) if made is None else made
+                    content = made.get(pin.task_id)
+                if content is None or digest_of(content) != pin.digest:
+                    raise await _why_unmatched(run, pin)
+                add_manifest(run, builder, pin, below, deferred=False, path=path, content=content)
         return builder.plan()
 
     async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
@@ -271,19 +276,12 @@ async def _scanned(run: JobRun, declared: Mapping[str, FileStatus]) -> dict[str,
     return found
 
 
-async def _chosen_now(run: JobRun) -> Chosen | None:
-    """The choice as it is made of what is there; None where it is made already, and saved, of just that."""
-    refuse_another_directory(run)
+async def _made_now(run: JobRun, pin: Pin) -> Mapping[str, bytes]:
+    """The manifests of a choice as it would be made of what is there."""
     if await is_adopted(run):
-        return None
+        raise unmatched(run, pin)
     async with place_of(run) as found:
-        place = await needed_place(found, run)
-        note = await read_note(run)
-        if note is not None and (
-            await _is_held(run) or note.choice == digest_of_choice(run, await look_strictly(run, place))
-        ):
-            return None
-        return await choose(run, place)
+        return (await choose(run, await needed_place(found, run))).manifests
 
 
 async def _why_unmatched(run: JobRun, pin: Pin) -> LockgateError:
@@ -293,21 +291,26 @@ async def _why_unmatched(run: JobRun, pin: Pin) -> LockgateError:
         return changed(await needed_place(found, run), [""])
 
 
-async def _keep(run: JobRun, chosen: Chosen) -> None:
-    """Save the manifests, and delete those of an earlier choice."""
-    layout = run.layout
-    before = {status.path for status in await list_all(run.store, layout.manifests)}
-    kept = {layout.manifest(task): content for task, content in chosen.manifests.items()}
-    await run.store.delete_files([p for p in sorted(before - set(kept)) if p.endswith(MANIFEST_SUFFIX)])
-    manifests = list(kept.items())
-    for start in range(0, len(manifests), run.options.files_read_at_once):
-        some = manifests[start : start + run.options.files_read_at_once]
-        await together(run.store.write_file(path, content) for path, content in some)
+async def _keep(run: JobRun, place: Place, chosen: Chosen) -> None:
+    """Save the manifests, each under a name of its content, and then what they are of: another driver, which has looked
+    at another moment or by other options, may do the same meanwhile, and one of them comes to pin its own."""
+    pins = _pins(run, chosen)
+    for start in range(0, len(pins), run.options.files_read_at_once):
+        some = pins[start : start + run.options.files_read_at_once]
+        paths = {run.layout.kept_manifest(pin.task_id, pin.digest): chosen.manifests[pin.task_id] for pin in some}
+        await together(run.store.write_file(path, content) for path, content in paths.items())
+    await write_note(run, place, chosen.choice, chosen.files, pins)
+
+
+def _pins(run: JobRun, chosen: Chosen) -> list[Pin]:
+    return [_pin(run, task, content) for task, content in sorted(chosen.manifests.items())]
 
 
 def _pin(run: JobRun, task_id: str, content: bytes) -> Pin:
-    manifest = decode_manifest(content, run.layout, run.below, name=run.url(run.layout.manifest(task_id)))
-    return Pin(task_id, manifest.task_attempt_id, digest_of(content), run.layout.job_attempt)
+    digest = digest_of(content)
+    name = run.url(run.layout.kept_manifest(task_id, digest))
+    manifest = decode_manifest(content, run.layout, run.below, name=name)
+    return Pin(task_id, manifest.task_attempt_id, digest, run.layout.job_attempt)
 
 
 async def _refuse_if_changing(run: JobRun, plan: CommitPlan) -> None:
@@ -320,7 +323,6 @@ async def _refuse_if_changing(run: JobRun, plan: CommitPlan) -> None:
     async with place_of(run) as found:
         place = await needed_place(found, run)
         left = await look_strictly(run, place)
-        note = await read_note(run)
         there = {f"{adopted(run.layout)}/{file.path}": file.status for file in left.files()}
         wrong = [
             entry.source
@@ -334,11 +336,7 @@ async def _refuse_if_changing(run: JobRun, plan: CommitPlan) -> None:
         ]
         chosen = {pin.task_id for pin in plan.pins}
         new = sorted(f.path for t, a in left.tasks.items() if t.task_id not in chosen for fs in a.values() for f in fs)
-        other = note is not None and await _is_held(run) and note.files != left.digest()
+        notes = await read_notes(run) if await held_record(run) is not None else []
+        other = bool(notes) and all(note.files != left.digest() for note in notes)
         if wrong or new or other:
             raise changed(place, [path[len(adopted(run.layout)) + 1 :] for path in wrong] or new or [""])
-
-
-async def _is_held(run: JobRun) -> bool:
-    record = await read_record(run)
-    return record is not None and record.phase is not Phase.REFUSED

@@ -13,7 +13,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.model.capabilities import Capability
 from lockgate.model.file_output import task_of_attempt
-from lockgate.model.layout import saves_manifest_of
+from lockgate.model.layout import OURS, saves_manifest_of
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan, PlanBuilder
@@ -100,11 +100,11 @@ async def committed_tasks(run: JobRun) -> list[Receipt]:
 
 async def keep(run: JobRun, job_attempt: int, content: bytes, task_id: str) -> None:
     """Save the manifest of a committed task in the job's own directory: from then on it says what the task has
-    committed, whatever becomes of its files."""
+    committed, whatever becomes of its files, and whatever another driver finds there."""
     layout = run.layout.at_attempt(job_attempt)
     if Capability.REAL_DIRECTORIES in run.store.capabilities:
         await run.store.make_directories([layout.manifests, layout.tasks], within=run.layout.job_directory)
-    await run.store.write_file(layout.manifest(task_id), content)
+    await run.store.write_file(layout.kept_manifest(task_id, digest_of(content)), content)
 
 
 async def keep_all(run: JobRun) -> None:
@@ -119,6 +119,22 @@ async def keep_all(run: JobRun) -> None:
         content = await committed_content(at(run, pin), pin.task_id, saved[pin.job_attempt])
         if content is not None:
             await keep(run, pin.job_attempt, content[0], pin.task_id)
+
+
+async def keep_pinned(run: JobRun, pins: Sequence[Pin]) -> None:
+    """Save what is not kept yet of these pins: another program may have replaced a task's output between `keep_all` and
+    the plan. Called before anything is moved, since afterwards nothing shows what a task has committed.
+
+    Raises:
+        ReceiptUnmatched: it has been replaced once more since.
+    """
+    for number in sorted({pin.job_attempt for pin in pins}):
+        layout = run.layout.at_attempt(number)
+        there = {s.path async for page in run.store.list_directory(layout.manifests) for s in page}
+        for pin in pins:
+            if pin.job_attempt == number and layout.kept_manifest(pin.task_id, pin.digest) not in there:
+                _, content = await _other_content(run, pin, None)
+                await keep(run, number, content, pin.task_id)
 
 
 async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
@@ -161,7 +177,9 @@ async def _contents(run: JobRun, pins: Sequence[Pin], saved: Mapping[int, Saved]
     """The manifest of each pin, with where it was read: saved by its attempt, or kept, or made of what is there."""
     layouts = [run.layout.at_attempt(pin.job_attempt) for pin in pins]
     places = [
-        layout.manifest_temporary(pin.task_attempt_id) if pin.task_attempt_id else layout.manifest(pin.task_id)
+        layout.manifest_temporary(pin.task_attempt_id)
+        if pin.task_attempt_id and layout.prefix == OURS
+        else layout.kept_manifest(pin.task_id, pin.digest)
         for layout, pin in zip(layouts, pins, strict=True)
     ]
     first = await run.store.read_files(places, bytes_max=run.options.manifest_bytes_max)
@@ -175,7 +193,7 @@ async def _contents(run: JobRun, pins: Sequence[Pin], saved: Mapping[int, Saved]
 
 
 async def _other_content(run: JobRun, pin: Pin, saved: Saved | None) -> tuple[str, bytes]:
-    kept = run.layout.at_attempt(pin.job_attempt).manifest(pin.task_id)
+    kept = run.layout.at_attempt(pin.job_attempt).kept_manifest(pin.task_id, pin.digest)
     if pin.digest:
         (content,) = await run.store.read_files([kept], bytes_max=run.options.manifest_bytes_max)
         if content is not None and digest_of(content) == pin.digest:

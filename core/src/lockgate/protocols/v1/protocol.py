@@ -124,6 +124,8 @@ class V1Protocol(FileOutputProtocol):
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """The tasks' directories are adopted, looked at once more, and then it is `manifest`'s."""
+        if run.layout.prefix != OURS:
+            await load.keep_pinned(run, plan.pins)
         await adopt(run, plan.pins)
         await refuse_if_changed(run, plan)
         if not again:
