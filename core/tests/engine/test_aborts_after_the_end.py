@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import lockgate
 import pytest
 from lockgate import Job
 from lockgate.errors import JobNotFound
@@ -59,3 +60,26 @@ def test_fenced_a_driver_that_aborts_after_another_has_committed_is_told_of_the_
     with pytest.raises(JobNotFound, match="is committed already"):
         other.commit([receipt])
     assert (tmp_path / "part").read_bytes() == b"counts"
+
+
+@pytest.mark.parametrize("later", PROTOCOLS)
+@pytest.mark.parametrize("name", ["manifest", "v2"])
+def test_contained_a_driver_whose_job_was_ended_does_not_abort_another_of_its_id(
+    name: str, later: str, tmp_path: Path
+) -> None:
+    """The other's directory was deleted, and its files in the destination stayed, of which nobody knew any more."""
+    table = tmp_path / "table"
+    mine = Job(table, protocol=name, accept_unsafe=True, job_id="nightly")
+    mine.setup()
+    lockgate.abort(table, "nightly", force=True)
+    other = Job(table, protocol=later, accept_unsafe=True, job_id="nightly")
+    other.setup()
+    attempt = other.task_attempt(task=0, attempt=0)
+    attempt.setup()
+    with attempt.open(f"p=1/f-{attempt.tag}") as file:
+        file.write(b"the other's")
+    receipt = attempt.commit()
+    mine.abort()
+    other.commit([receipt])
+    (found,) = lockgate.files(table).files
+    assert (table / found.path).read_bytes() == b"the other's"

@@ -11,6 +11,7 @@ from lockgate.engine.job.reports import report_abort, tell_undone
 from lockgate.engine.job.set_aside_by_others import refuse_if_set_aside_by_others
 from lockgate.engine.job.undo import undo_parts
 from lockgate.engine.record.lost_versions import refuse_if_moved
+from lockgate.engine.record.marker import readable_marker
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import RecordLog, fenced, is_begun_anew, look_at_job, refuse_superseded
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
@@ -18,6 +19,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import JobNotFound, OutcomeUnknown
 from lockgate.model.phases import Phase
+from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
 
 
@@ -36,6 +38,9 @@ async def abort_job(run: JobRun) -> None:
         if record is not None and record.phase is Phase.COMMITTED:
             raise fenced(run, record)
         refuse_superseded(run, newest_attempt)
+        if await _is_of_another_driver(run, record):
+            run.log.info("the job is not aborted: it is over, and another of its id is at work")
+            return
         if not run.marker:
             # Somebody else than its own driver.
             await refuse_part(run, record)
@@ -102,6 +107,17 @@ async def _refuse_if_run_again(run: JobRun) -> None:
     refuse_superseded(run, newest_attempt)
     if is_begun_anew(record):
         raise fenced(run, record)
+
+
+async def _is_of_another_driver(run: JobRun, record: CommitRecord | None) -> bool:
+    """Whether what is there is not the job that this driver has set up: that one was ended by somebody else, and
+    another has been set up by its id since."""
+    if not run.marker:
+        return False
+    if record is not None and record.marker:
+        return record.marker != run.marker
+    marker = await readable_marker(run, run.layout)
+    return marker is not None and marker.nonce != run.marker
 
 
 async def _is_there(run: JobRun) -> bool:
