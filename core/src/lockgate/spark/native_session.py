@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from lockgate.model.errors import UsageError
+from lockgate.model.redaction import redact
 from lockgate.spark.given_session import check_session
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ def configure(builder: Any) -> Any:
     again: where a session runs already, which `builder.getOrCreate()` would return, it is turned on as by `enable`.
 
     Raises:
-        UsageError: the distribution with the jar is missing, or what is given is no builder.
+        UsageError: the distribution with the jar is missing; or what is given is no builder, or one of a session on a
+            server of Spark Connect, which was started with the jar or without it.
     """
     from pyspark import SparkContext
 
@@ -37,7 +40,9 @@ def configure(builder: Any) -> Any:
             next_step="lockgate.spark.configure(SparkSession.builder).getOrCreate(); "
             "for a session that runs already lockgate.spark.enable(spark)",
         )
-
+    remote = str(builder._options.get("spark.remote") or os.environ.get("SPARK_REMOTE") or "")
+    if remote.startswith("sc:"):
+        raise _servers_business(redact(remote))
     jar, protocol = _native()
     if SparkContext._jvm is not None:
         # A JVM takes jars for its own classes at its start only; for its executors, each SparkContext does.
@@ -56,26 +61,34 @@ def configure(builder: Any) -> Any:
 def enable(spark: SparkSession) -> None:
     """Let the own writers of a running session commit through Lockgate, from the next write on.
 
-    Other sessions of the application are as before. The jar is added for driver and executors (`ADD JAR`).
+    Other sessions of the application are as before. The jar is added for driver and executors (`ADD JAR`). A session of
+    Spark Connect whose server was started with the jar is on from its beginning, and again by this after a `disable`.
 
     Raises:
-        UsageError: the distribution with the jar is missing; or what is given is no session, or one of Spark Connect,
-            whose server has to be started with the jar.
+        UsageError: the distribution with the jar is missing; or what is given is no session, or one of Spark Connect
+            whose server was started without the jar.
     """
     check_session(spark, "enable", "one that is to be made: lockgate.spark.configure(SparkSession.builder)")
     if not hasattr(spark, "_jsparkSession"):
-        raise UsageError(
-            "a session of Spark Connect is not turned on by its client: the jar, and a Python with lockgate, belong to "
-            "the server",
-            next_step="start the server with the --jars and --conf of docs/spark-native.md; if it was, its sessions "
-            "are on from their beginning, and again after a disable by "
-            f"spark.conf.set('{COMMIT_PROTOCOL_SETTING}', '{COMMIT_PROTOCOL}')",
-        )
+        if not spark.conf.get(PYTHON_SETTING, ""):
+            raise _servers_business("the session given")
+        spark.conf.set(COMMIT_PROTOCOL_SETTING, COMMIT_PROTOCOL)  # the server was started with it
+        return
     jar, protocol = _native()
     _show_to_every_thread(spark._jvm, jar)
     spark.sql(f"ADD JAR '{jar}'")
     spark.conf.set(PYTHON_SETTING, sys.executable)
     spark.conf.set(COMMIT_PROTOCOL_SETTING, protocol)
+
+
+def _servers_business(where: str) -> UsageError:
+    return UsageError(
+        "a session of Spark Connect is not turned on by its client: the jar, and a Python with lockgate, belong to the "
+        "server",
+        where=where,
+        next_step="start the server with the --jars and --conf of docs/spark-native.md; then its sessions are on from "
+        "their beginning, and the client needs neither configure nor the jar",
+    )
 
 
 def _running_session() -> Any:
