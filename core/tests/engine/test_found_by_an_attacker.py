@@ -214,7 +214,7 @@ def test_a_file_below_too_many_directories_is_refused_before_anything_moves(tabl
     """It ended in `maximum recursion depth exceeded`, while files were moved."""
     job = table.job()
     table.task(job, {"a": b"1"}, 0)
-    with pytest.raises(ManifestInvalid, match="names that this store does not take") as caught:
+    with pytest.raises(ManifestInvalid, match="name that this store does not take") as caught:
         table.task(job, {"d/" * 1_500 + "x": b"1"}, 1)
     assert "below more than 255 directories" in caught.value.where
     assert table.read() == {}
@@ -225,7 +225,7 @@ def test_a_name_that_a_manifest_of_others_has_is_refused_before_anything_moves(t
     job = table.job()
     receipts = [table.task(job, {"a": b"1"}, 0), table.task(job, {"p=1/ends.": b"1"}, 1)]
     monkeypatch.setattr(LocalStore, "name_rules", ABFS)
-    with pytest.raises(ManifestInvalid, match="names that this store does not take"):
+    with pytest.raises(ManifestInvalid, match="name that this store does not take"):
         job.commit(receipts)
     assert table.read() == {}
 
@@ -249,7 +249,7 @@ def test_a_path_that_no_call_takes_is_refused_before_anything_moves(table, polic
     """It could be neither moved nor looked at, so that neither rollback nor recovery ever came to an end."""
     table.write({"keep/old": b"old"})
     job = table.job(conflict=policy)
-    with pytest.raises(ManifestInvalid, match="names that this store does not take") as caught:
+    with pytest.raises(ManifestInvalid, match="name that this store does not take") as caught:
         table.task(job, {"x/short": b"1", "/".join(["d" * 200] * 21): b"1"})
     assert "longer than 4094 bytes" in caught.value.where
     job.abort()

@@ -551,7 +551,7 @@ def test_an_abort_of_v1_tells_what_another_programs_job_commit_puts_in_place_whi
 def test_a_commit_of_v1_tells_what_another_programs_job_commit_has_put_in_place(tmp_path: Path) -> None:
     """It said that nothing was moved, and to run the job again."""
     job, receipts = put_in_place_by_hadoop(tmp_path)
-    with pytest.raises(ManifestInvalid, match="another program's job commit has put 1 files of the job in place"):
+    with pytest.raises(ManifestInvalid, match="another program's job commit has put 1 file of the job in place"):
         job.commit(receipts)
     with pytest.raises(OutcomeUnknown, match=r"recover .* x --undo takes them out"):
         job.abort()
@@ -565,7 +565,7 @@ def test_v2_moves_no_file_to_a_name_that_the_store_would_change(tmp_path: Path, 
     monkeypatch.setattr(LocalStore, "name_rules", ABFS)
     job = a_job(tmp_path, "v2")
     good = done(job, {"p=1/good": b"1"}, 0)
-    with pytest.raises(ManifestInvalid, match="names that this store does not take"):
+    with pytest.raises(ManifestInvalid, match="name that this store does not take"):
         done(job, {"p=1/fine": b"2", name: b"3"}, 1)
     assert seen(tmp_path) == {"p=1/good": b"1"}
     job.commit([good, done(job, {"p=1/fine": b"2"}, 1, 1)])
@@ -599,7 +599,7 @@ def test_a_task_attempt_is_told_of_a_name_that_the_store_does_not_take(
     """The job commit was, when all tasks had been at work."""
     monkeypatch.setattr(LocalStore, "name_rules", ABFS)
     job = a_job(tmp_path, protocol)
-    with pytest.raises(ManifestInvalid, match="names that this store does not take"):
+    with pytest.raises(ManifestInvalid, match="name that this store does not take"):
         done(job, {"p=1/ends.": b"1"})
     job.commit([done(job, {"p=1/fine": b"2"}, 0, 1)])
     assert seen(tmp_path) == {"p=1/fine": b"2"}

@@ -87,7 +87,7 @@ def test_a_staged_file_that_changed_after_task_commit_stops_the_job(table) -> No
     receipts = [table.task(job, {"a": b"1"}, 0), table.task(job, {"b": b"2"}, 1)]
     staged = next(path for path in table.left_over() if "attempt_000001" in path and "/tasks/" in path)
     (table.root / staged).write_bytes(b"changed")
-    with pytest.raises(CommitRefused, match="not as their manifests say"):
+    with pytest.raises(CommitRefused, match="not as its manifest says"):
         job.commit(receipts)
     assert table.read() == {}
 

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
+import lockgate
 import pytest
 from faulty_store import Stop, make_faulty
 from lockgate import Job, JobOptions
@@ -24,6 +25,7 @@ from lockgate.errors import (
     StoreError,
     UsageError,
 )
+from lockgate.model.phases import Phase
 from lockgate.model.summary import FileList, decode_file_list, decode_summary
 
 
@@ -305,6 +307,21 @@ def test_of_jobs_that_meet_one_goes_on_and_the_others_move_nothing(table, policy
         if jobs:
             assert won
             assert len(table.read()) == 1
+
+
+def test_a_job_that_has_yielded_and_is_being_aborted_is_in_nobodys_way(table) -> None:
+    """Who waited for it to yield took it for one that had gone on: of three that met, none committed."""
+    yields, goes_on = table.job(conflict="fail"), table.job(conflict="replace")
+    table.write({"p=1/old": b"old"})
+    with pytest.raises(DestinationConflict):
+        yields.commit([table.task(yields, {"p=1/a": b"a"})])
+    make_faulty(yields).fail_at = lambda name, subject: name.startswith("delete")
+    with contextlib.suppress(Stop):
+        yields.abort()
+    (state,) = [each for each in lockgate.jobs(str(table.root)) if each.job_id == yields.job_id]
+    assert state.phase is Phase.ROLLING_BACK
+    goes_on.commit([table.task(goes_on, {"p=1/b": b"b"})])
+    assert set(table.read()) == {"p=1/b"}
 
 
 def test_jobs_that_meet_go_one_after_the_other_if_asked_to_wait(table) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import lockgate
 import pytest
 from faulty_store import make_faulty
-from lockgate import Job, JobOptions, collect_garbage
+from lockgate import Job, JobOptions, TaskAttempt, collect_garbage
 from lockgate.errors import CommitFailed, FileMissing, JobNotFound, LockgateError, StoreError, UsageError
 from lockgate.model.layout import doomed
 
@@ -121,3 +124,37 @@ def test_what_a_deletion_that_was_killed_has_left_aside_is_garbage(table) -> Non
     assert [each.path for each in found] == ["_temporary/.aside-0123abcd", "_lockgate/.aside-0123abcd"]
     assert not (table.root / "_lockgate/jobs").exists()
     assert not (table.root / "_lockgate/.aside-0123abcd").exists()
+
+
+@pytest.mark.parametrize("late", ["commit", "abort"])
+@pytest.mark.parametrize("first", [True, False], ids=["before the new job's attempt", "after it"])
+@pytest.mark.parametrize("protocol", ["v1", "v2", "direct", "stocator", "markers"])
+def test_exclusive_an_attempt_of_a_job_that_was_aborted_does_nothing_to_another_job_of_its_id(
+    tmp_path: Path, protocol: str, first: bool, late: str
+) -> None:
+    """By v1 and v2 the new job's own rows were lost, and it committed the old one's, or nothing, with success."""
+
+    def begun(content: bytes) -> tuple[Job, TaskAttempt]:
+        job = Job(tmp_path, protocol=protocol, accept_unsafe=True, job_id="nightly")
+        job.setup()
+        attempt = job.task_attempt(task=0, attempt=0)
+        attempt.setup()
+        with attempt.open(f"p=1/x-{attempt.tag}") as file:
+            file.write(content)
+        return job, attempt
+
+    def comes_late() -> None:
+        with contextlib.suppress(JobNotFound):
+            old.commit() if late == "commit" else old.abort()
+
+    _, old = begun(b"old")
+    lockgate.abort(tmp_path, "nightly", force=True)
+    job, attempt = begun(b"new")
+    if first:
+        comes_late()
+    receipt = attempt.commit()
+    if not first:
+        comes_late()
+    job.commit([receipt])
+    (found,) = lockgate.files(tmp_path).files
+    assert (tmp_path / found.path).read_bytes() == b"new"

@@ -84,7 +84,7 @@ def refuse_names(table: RemoteTable, names: Sequence[str]) -> None:
     for name in names:
         for policy in ("append", "replace"):
             job = table.job(conflict=policy)
-            with pytest.raises(ManifestInvalid, match="names that this store does not take"):
+            with pytest.raises(ManifestInvalid, match="name that this store does not take"):
                 job.commit([table.task(job, {"p=0/new.bin": b"new", name: b"new"})])
             job.abort()
             assert table.read() == _files("old")

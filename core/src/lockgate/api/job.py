@@ -87,11 +87,13 @@ class Job:
             ...
             job.commit(receipts)
 
-    `job_id` must never have been used before; one is made when none is given. `url` is a URL or a local path (text or
-    a `pathlib.Path`); a relative one is taken from the current directory, here and not in the tasks. Jobs of one id
-    are the same job if they have the same `nonce`, as after unpickling; else the second one's setup is refused.
-    `driver_process` is the process whose life is the job's, where that is not the one that calls `setup()`; 0: nobody
-    knows. Keyword arguments that are not parameters are options: `help(lockgate.JobOptions)` says what each means.
+    `job_id` must never have been used before; one is made when none is given. (That of a job which was aborted may be
+    given again once none of its task attempts can be at work: one that commits late may make the new job fail.) `url`
+    is a URL or a local path (text or a `pathlib.Path`); a relative one is taken from the current directory, here and
+    not in the tasks. Jobs of one id are the same job if they have the same `nonce`, as after unpickling; else the
+    second one's setup is refused. `driver_process` is the process whose life is the job's, where that is not the one
+    that calls `setup()`; 0: nobody knows. Keyword arguments that are not parameters are options:
+    `help(lockgate.JobOptions)` says what each means.
 
     Raises:
         OptionError, PathError, PluginError, CapabilityMissing: the destination, an option or their combination is

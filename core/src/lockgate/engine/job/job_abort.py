@@ -19,7 +19,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import JobNotFound, OutcomeUnknown
 from lockgate.model.phases import Phase
-from lockgate.model.record import CommitRecord
+from lockgate.model.record import CommitRecord, Ground
 from lockgate.model.undone import Undone
 
 
@@ -56,7 +56,9 @@ async def abort_job(run: JobRun) -> None:
         if record is None or record.phase is Phase.REFUSED:
             await refuse_if_set_aside_by_others(run)
             try:
-                claimed = await log.claim(Phase.ROLLING_BACK, record, reason="aborted")
+                # It is in no other job's way any more: one that waits for it to yield would take it for one that has
+                # gone on, and of several that meet none would.
+                claimed = await log.claim(Phase.ROLLING_BACK, record, reason="aborted", ground=Ground())
             except JobNotFound:
                 await _refuse_if_run_again(run)
                 return

@@ -8,7 +8,7 @@ from lockgate.engine.job.cleanup import clean_up_if_possible
 from lockgate.engine.job.locations import PARTS_AT_ONCE, declared_locations, one_name_each, part_at
 from lockgate.engine.job.set_aside_by_others import refuse_if_set_aside_by_others
 from lockgate.engine.record.lost_versions import catch_up
-from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.record.record_log import RecordLog, has_predecessor, holders_of, read_record
 from lockgate.engine.record.recorded_options import as_recorded
 from lockgate.engine.record.replaced_lists import kept_lists, read_replaced
@@ -162,7 +162,7 @@ async def _undo_part(run: JobRun, url: str) -> Undone:
     async with part_at(run, url) as part:
         record = await read_record(part)
         if record is None:
-            marker = await read_marker(part)
+            marker = await read_marker_of(part, part.layout)
             is_part = marker is None or bool(marker.part_of)
         else:
             is_part = bool(record.part_of)

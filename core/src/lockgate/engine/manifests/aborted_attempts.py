@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, says_committed
-from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.marker import read_marker, read_marker_of
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
@@ -19,28 +19,33 @@ HOLDS_ITS_PINS = frozenset({Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING, Phase
 """The phases in which it counts what became of a pinned attempt's staged files."""
 
 
-async def bury(run: JobRun, attempt: TaskAttempt) -> None:
+async def bury(run: JobRun, attempt: TaskAttempt) -> bool:
     """Leave the tombstone of an attempt. It is written before the record is read, and a driver looks for tombstones
     once its claim is written: of the two, one sees the other. A job that is over needs none: it would be a file that
-    brings the job's directory back.
+    brings the job's directory back. False: another job of its id has been set up since, and what is there under the
+    attempt's names is not the attempt's.
 
     Raises:
         CommitFenced: a job commit that has not ended has pinned the attempt.
     """
     tombstone = run.layout.aborted(attempt.task_attempt_id)
-    marker, _ = await both(read_marker(run), _refuse_if_pinned(run, attempt))
+    marker = await read_marker_of(run, run.layout)
+    if marker is not None and run.marker not in ("", marker.nonce):
+        return False
+    await _refuse_if_pinned(run, attempt)
     if marker is None:
-        return
+        return True
     try:
         await run.store.write_file(tombstone, attempt.task_id.encode())
         marker, _ = await both(read_marker(run), _refuse_if_pinned(run, attempt))
     except FileMissing:
-        return
+        return True
     except CommitFenced:
         await run.store.delete_files([tombstone])
         raise
     if marker is None:
         await run.store.delete_files([tombstone])
+    return True
 
 
 async def _refuse_if_pinned(run: JobRun, attempt: TaskAttempt) -> None:

@@ -34,8 +34,10 @@ class JobMarker(Struct, frozen=True):
 
 
 async def read_marker(run: JobRun) -> JobMarker | None:
-    """The job's marker, None where there is none."""
-    return await read_marker_of(run, run.layout)
+    """The job's marker; None where there is none. For its own driver and task attempts, which know it by its nonce,
+    also where another job of that id has been set up since: their own is over."""
+    found = await read_marker_of(run, run.layout)
+    return found if found is not None and run.marker in ("", found.nonce) else None
 
 
 async def read_marker_of(run: JobRun, layout: JobLayout) -> JobMarker | None:
@@ -85,8 +87,7 @@ async def check_marker(run: JobRun) -> None:
     """
     if not run.marker:
         return
-    found = await read_marker(run)
-    if found is None or found.nonce != run.marker:
+    if await read_marker(run) is None:
         raise JobNotFound(
             f"job {run.layout.job_id} is not at work any more",
             where=run.url(run.layout.attempt_directory),

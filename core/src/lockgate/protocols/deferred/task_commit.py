@@ -93,19 +93,21 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
         CommitFenced: a job commit that has not ended has pinned the attempt.
     """
     with run.stage("abort_task"):
-        await bury(run, attempt)
+        own_job = await bury(run, attempt)
         if staging.is_staging(run):
             staging.clear(run)
         sent = {target: status for target, status in (written or {}).items() if status.upload}
         uploads = [upload_of(entry_of(target, status)) for target, status in sent.items()]
         own = run.layout.manifest_temporary(attempt.task_attempt_id)
         (content,) = await run.store.read_files([own], bytes_max=run.options.manifest_bytes_max)
-        if content is None:
+        if content is None or not own_job:
             await give_up_unseen(run, uploads)
         else:
             # A driver that sleeps may have read it.
             manifest = decode_manifest(content, run.layout, run.below, name=run.url(own), deferred=True)
             await run.store.abort_uploads([*uploads, *(upload_of(entry) for entry in manifest.files)])
+        if not own_job:
+            return
         if run.store.keeps_uploads:
             keep = keep_of(run, attempt.task_attempt_id)
             async for kept in run.store.kept_uploads(keep):

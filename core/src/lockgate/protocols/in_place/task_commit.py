@@ -145,13 +145,13 @@ async def abort_task(
         StoreError, CommitFailed: a file could not be taken out.
     """
     with run.stage("abort_task"):
-        await bury(run, attempt)
-        entries = {entry.target: entry for entry in await _saved_by(run, attempt)}
+        own_job = await bury(run, attempt)
+        entries = {entry.target: entry for entry in await _saved_by(run, attempt)} if own_job else {}
         for path, status in (written or {}).items():
             target = final_path(path)
             entries.setdefault(target, Entry("", target, status.length, status.identity))
         await give_up(run, attempt, await _with_identities(run, list(entries.values())), counted)
-        if not entries:
+        if not entries or not own_job:
             return  # what an attempt saves that was asleep is still to be found by it
         other = await set_aside_by_other(run, list(entries.values()))
         if other is None:

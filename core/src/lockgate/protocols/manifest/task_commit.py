@@ -96,7 +96,8 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
             where identities are not unique a staged file that is gone counts as renamed if its target has its content.
     """
     with run.stage("abort_task"):
-        await bury(run, attempt)
+        if not await bury(run, attempt):
+            return
         await run.store.delete_files([run.layout.manifest_temporary(attempt.task_attempt_id)])
         await run.store.delete_directories([run.layout.task_directory(attempt.task_attempt_id)])
 

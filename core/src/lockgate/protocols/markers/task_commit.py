@@ -112,11 +112,14 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
         CommitFenced: a job commit that has not ended has pinned the attempt.
     """
     with run.stage("abort_task"):
-        await bury(run, attempt)
-        if await may_count(run, attempt):
+        own_job = await bury(run, attempt)
+        if own_job and await may_count(run, attempt):
             run.log.warning("the job has committed: files that this attempt wrote, and may be part of it, are left")
             return
         files = [Entry("", path, status.length, status.identity) for path, status in (written or {}).items()]
+        if not own_job:
+            await take_out(run, files)
+            return
         own = run.layout.manifest_temporary(attempt.task_attempt_id)
         (content,) = await run.store.read_files([own], bytes_max=run.options.manifest_bytes_max)
         if content is not None:

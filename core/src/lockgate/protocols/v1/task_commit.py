@@ -143,7 +143,8 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
     """
     with run.stage("abort_task"):
         places = places_of(run)
-        await bury(run, attempt)
+        if not await bury(run, attempt):
+            return
         gone = [places.task_attempt(attempt.task_attempt_id), run.layout.task_directory(attempt.task_attempt_id)]
         if await owner_of_task(run, attempt.task_id) == attempt.task_attempt_id:
             gone.append(places.task(attempt.task_id))

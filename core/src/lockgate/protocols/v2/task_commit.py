@@ -232,7 +232,8 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
         CommitFailed: a file of it could not be taken out.
     """
     with run.stage("abort_task"):
-        await bury(run, attempt)
+        if not await bury(run, attempt):
+            return
         working = places_of(run).task_attempt(attempt.task_attempt_id)
         known = [each for _, each in await _saved_by(run, attempt)]
         await keep_unmoved(run, known)
