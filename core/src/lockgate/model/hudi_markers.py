@@ -165,5 +165,7 @@ def _invalid(what: str, where: str) -> LockgateError:
     return ManifestInvalid(
         what,
         where=where,
-        next_step="nothing was deleted: find out who wrote it; if it is nobody's, delete it and go on",
+        next_step="nothing was deleted: find out who wrote it. Where it was cut short, look for the file that its last "
+        "line begins to name, and delete that, if it is the dead job's: without the line nobody does. Then delete the "
+        "line, or what is nobody's, and give the command again",
     )

@@ -19,7 +19,7 @@ from lockgate.engine.record.marker import JobMarker, read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFenced, FileMissing, LockgateError, StoreError
-from lockgate.model.layout import JobLayout
+from lockgate.model.layout import OURS, JobLayout
 from lockgate.model.record import Holder
 
 SIGNS_A_TIME = 3
@@ -101,6 +101,6 @@ async def refuse_if_at_work(run: JobRun, last_seen: float, tasks_seen: float, *,
     if why:
         raise CommitFenced(
             f"job {run.layout.job_id} may be at work: {why}",
-            where=run.url(run.layout.attempt_directory),
+            where=run.url(run.layout.attempt_directory if run.layout.prefix == OURS else ""),
             next_step=f"{harm}: if it is surely over, add --force",
         )

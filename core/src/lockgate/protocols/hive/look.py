@@ -49,11 +49,12 @@ class FoundFile:
 @dataclass
 class Left:
     """All that was found: the finished files by task and attempt; the unfinished ones, likewise, by their paths at the
-    store; what no task has written; and when the newest was changed, in seconds since 1970."""
+    store; what no task has written, by its path in the directory, and what kind of thing it is; and when the newest was
+    changed, in seconds since 1970."""
 
     tasks: dict[HiveTask, dict[int, list[FoundFile]]] = field(default_factory=dict)
     unfinished: dict[HiveTask, dict[int, list[str]]] = field(default_factory=dict)
-    strange: list[str] = field(default_factory=list)
+    strange: dict[str, str] = field(default_factory=dict)
     newest: float = 0.0
 
     def cut_short(self, task: HiveTask) -> set[int]:
@@ -68,6 +69,10 @@ class Left:
         if name is not None:
             task = HiveTask(name.number, name.prefix, branch)
             self.unfinished.setdefault(task, {}).setdefault(name.attempt, []).append(status.path)
+
+    def add_strange(self, path: str, status: FileStatus) -> None:
+        """Something that no task has written."""
+        self.strange[path] = "a directory" if status.is_directory else "a link" if status.is_link else "a file"
 
     def files(self) -> list[FoundFile]:
         """Every finished file, in order."""
@@ -152,7 +157,7 @@ def _sort_in(
         if own_branch is not None:
             further.append((name, own_branch, own_branch))
         elif is_partial(name) and status.is_directory and is_partition(name):
-            left.strange.append(_join(above, name))  # a column may be called `_task_id`: it is no partial file
+            left.add_strange(_join(above, name), status)  # a column may be called `_task_id`: it is no partial file
         elif is_partial(name):
             left.add_unfinished(status, branch or base)
         elif not status.is_directory and _is_checksum(name, names):
@@ -163,12 +168,12 @@ def _sort_in(
             elif is_branch(name) and not (branch or base):
                 further.append((_join(above, name), _join(target, name), name))
             else:
-                left.strange.append(_join(above, name))
+                left.add_strange(_join(above, name), status)
         else:
             parsed = None if status.is_link else parse_name(name)
             path = _join(base, _join(target, name))
             if parsed is None or is_reserved(path):
-                left.strange.append(_join(above, name))
+                left.add_strange(_join(above, name), status)
                 continue
             task = HiveTask(parsed.number, parsed.prefix, branch or base)
             files = left.tasks.setdefault(task, {}).setdefault(parsed.attempt, [])
@@ -186,7 +191,9 @@ def _refuse_strange(place: Place, left: Left) -> None:
         found = counted(len(left.strange), "name in what Hive has left is", "names in what Hive has left are")
         raise ManifestInvalid(
             f"{found} not of a task's output",
-            where="\n".join(str(place.url.child(path)) for path in sorted(left.strange)[:SHOWN_MAX]),
+            where="\n".join(
+                f"{place.url.child(path)} ({left.strange[path]})" for path in sorted(left.strange)[:SHOWN_MAX]
+            ),
             next_step="nothing was moved: find out who wrote them, and move them away; Hive's files are named as "
             "000005_1, in directories key=value, and tables with transactions of Hive's own are not committed here",
         )

@@ -134,7 +134,8 @@ async def refuse_liars(run: JobRun, found: Sorter[FileStatus]) -> None:
                 if nonces
                 else f"nobody can tell which files are those of job {run.layout.job_id}: its marker, job.json, is gone",
                 where=f"{run.url(path)}\nnamed in {run.url(MarkerLayout(run.layout.job_id).directory)}",
-                next_step="nothing was deleted: delete the marker if it is wrong, and the file too if it is the job's",
+                next_step="nothing was deleted: delete the marker, a file of its name or a line in one of MARKERS0 and "
+                "so on, if it is wrong; and the file that it names, too, if that is the job's",
             )
 
 

@@ -73,7 +73,9 @@ class TimelineRequests(MarkerServer):
             raise _REFUSED.get(status, StoreError)(
                 text[:1000] or f"the timeline server refuses a marker: status {status}",
                 where=f"{self._place}\n{marker.path}",
-                next_step="the file was not opened",
+                next_step="the file was not opened: wait until the other job is over, and run this one again"
+                if status == 409
+                else "the file was not opened; nothing of this attempt is committed",
             )
 
     async def _ask(self, query: Mapping[str, str], marker: Marker) -> tuple[int, str]:
