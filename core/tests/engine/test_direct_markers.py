@@ -104,6 +104,44 @@ def test_an_abort_takes_out_all_that_was_marked_and_nothing_else(tmp_path: Path)
     assert all_files(tmp_path) == {"p=1/old"}
 
 
+@pytest.mark.parametrize("end", ["commit", "abort"])
+@pytest.mark.parametrize("options", [{}, {"mark_success": False}, {"file_list_inline_max": 0}], ids=str)
+def test_exclusive_a_file_that_comes_to_be_there_when_its_job_has_committed_without_its_attempt_goes(
+    tmp_path: Path, end: str, options: dict
+) -> None:
+    """Its attempt takes it out when it comes to its end. Found on S3, where a file is there once it is closed: it
+    stayed, since the attempt might have been committed."""
+    job = a_job(tmp_path, **options)
+    late = begun(job, {"late-TAG": b"2", "also-late-TAG": b"3"}, task=1)
+    kept = {path: path.with_name(f".kept-{path.name}") for path in tmp_path.glob("*late-*")}
+    for path, other in kept.items():
+        other.hardlink_to(path)  # with its identity
+    counted = begun(job, {"a-TAG": b"1"})
+    job.commit([counted.commit()])
+    assert data(tmp_path) == [b"1"]
+    for path, other in kept.items():
+        other.rename(path)
+    if end == "commit":
+        with pytest.raises(JobNotFound, match="not at work"):
+            late.commit()
+    else:
+        late.abort()
+    assert data(tmp_path) == [b"1"]
+    counted.abort()
+    assert data(tmp_path) == [b"1"]
+
+
+def test_where_another_jobs_success_is_in_the_place_of_the_list_a_late_attempt_leaves_its_files(tmp_path: Path) -> None:
+    """Nobody can tell any more whether they count."""
+    job = a_job(tmp_path)
+    counted = begun(job, {"a-TAG": b"1"})
+    job.commit([counted.commit()])
+    another = a_job(tmp_path)
+    another.commit([done(another, {"b-TAG": b"2"})])
+    counted.abort()
+    assert data(tmp_path) == [b"1", b"2"]
+
+
 def test_a_job_of_markers_does_not_make_the_destination_a_hudi_table(tmp_path: Path) -> None:
     first, second = a_job(tmp_path), a_job(tmp_path)
     receipts = done(first, {"TAG": b"1"}), done(second, {"TAG": b"2"})

@@ -9,10 +9,11 @@ has ended the job may have listed the markers before the last of them was made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, is_pinned, may_count
 from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.record.ended_jobs import listed_by_summary
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
@@ -106,16 +107,21 @@ async def _entries(run: JobRun, attempt: TaskAttempt, written: Mapping[str, File
 
 async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None) -> None:
     """Leave the attempt's tombstone, then take out what it has written: what is known here, and what its manifest
-    names. What it marked and did not finish, the job's end takes out.
+    names. What it marked and did not finish, the job's end takes out. Where the job has committed, with it or without,
+    only what the job's list of its files does not name; nothing where that list is not to be found any more.
 
     Raises:
         CommitFenced: a job commit that has not ended has pinned the attempt.
     """
     with run.stage("abort_task"):
         own_job = await bury(run, attempt)
+        counted: Collection[str] = ()
         if own_job and await may_count(run, attempt):
-            run.log.warning("the job has committed: files that this attempt wrote, and may be part of it, are left")
-            return
+            listed = await listed_by_summary(run)
+            if listed is None:
+                run.log.warning("the job has committed: files that this attempt wrote, and may be part of it, are left")
+                return
+            counted = listed
         files = [Entry("", path, status.length, status.identity) for path, status in (written or {}).items()]
         if not own_job:
             await take_out(run, files)
@@ -125,5 +131,5 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
         if content is not None:
             below = await below_root_of(run, run.layout)
             files += decode_manifest(content, run.layout, below, name=run.url(own)).files
-        await take_out(run, files)
+        await take_out(run, [entry for entry in files if entry.target not in counted])
         await run.store.delete_files([own])
