@@ -108,3 +108,12 @@ def test_nothing_is_above_the_root_of_a_store(url: str, levels: list[tuple[str, 
         found.append((str(parent), name))
         parent, name = parent.split()
     assert found == levels
+
+
+@pytest.mark.parametrize("root", ["/", "file:///", "hdfs:///", "hdfs://namenode:8020/", "s3://bucket"])
+def test_what_is_below_the_root_of_a_store_is_found_below_it(root: str) -> None:
+    """Of `file:///` every manifest was refused, as naming files that are not below the destination."""
+    below = Below(parse_url(root))
+    assert below.relative(below.uri("p=1/a b")) == "p=1/a b"
+    if root in ("/", "file:///"):
+        assert below.relative("file:/p=1/a%20b") == "p=1/a b"

@@ -176,6 +176,8 @@ def test_contained_a_target_outside_the_destination_is_refused(driver: Driver) -
         ({"conflict": "replace"}, {"dynamic": True}, "contradicts"),
         ({"spark.lockgate.nothing": "1"}, {}, "there is no option"),
         ({"store.nothing": "1"}, {}, "takes an option store.nothing"),
+        ({"lockgate_txn": "1"}, {}, "there is no option"),
+        ({"lockgate": "1"}, {}, "there is no option"),
         ({"replaceBelow": "a"}, {}, "replace"),
     ],
 )
@@ -194,7 +196,10 @@ def test_names_that_are_no_options_of_a_job_are_passed_over(tmp_path: Path) -> N
     driver.end()
 
 
-@pytest.mark.parametrize("name", ["txn.id", "txn-id", "TXN_ID", "lockgate.txn.id", "spark.lockgate.txn.id"])
+@pytest.mark.parametrize(
+    "name",
+    ["txn.id", "txn-id", "TXN_ID", "lockgate.txn.id", "spark.lockgate.txn.id", "lockgate_txnId", "Lockgate-txn-id"],
+)
 def test_an_option_counts_in_every_spelling_of_its_name(name: str) -> None:
     asked = NativeJob("file:/t", JOB, "0123456789abcdef", {name: "one", "hive.exec.stagingdir": "x"})
     assert asked.options({}).txn_id == "one"

@@ -1,4 +1,5 @@
-"""Telling whoever waits why it takes long: that a store does not answer, or refuses, and is asked again."""
+"""Telling whoever waits why it takes long: that a store does not answer, or refuses, and is asked again. And telling
+all that is a warning, in a process of Spark's, whose logging no application configures."""
 
 from __future__ import annotations
 
@@ -19,16 +20,29 @@ class _Told(logging.Handler):
 def telling_why_it_takes_long(*, even_if_heard: bool = False) -> Iterator[None]:
     """While the body runs, what stores warn of is on standard error; unless the application listens, which then has it
     in its log, or another such body runs."""
-    stores = logging.getLogger("lockgate.stores")
-    if _is_heard(stores) and not even_if_heard:
+    with _telling("lockgate.stores", even_if_heard=even_if_heard):
+        yield
+
+
+@contextmanager
+def telling_warnings() -> Iterator[None]:
+    """While the body runs, all warnings are on standard error, with the same exceptions."""
+    with _telling("lockgate"):
+        yield
+
+
+@contextmanager
+def _telling(name: str, *, even_if_heard: bool = False) -> Iterator[None]:
+    logger = logging.getLogger(name)
+    if _is_heard(logger) and not even_if_heard:
         yield
         return
     told = _Told(logging.WARNING)
-    stores.addHandler(told)
+    logger.addHandler(told)
     try:
         yield
     finally:
-        stores.removeHandler(told)
+        logger.removeHandler(told)
 
 
 def _is_heard(logger: logging.Logger | None) -> bool:

@@ -483,6 +483,8 @@ class JobOptions:
                     hadoop[name.lower()] = value
                     continue
                 prefix = next((p for p in prefixes if raw.lower().startswith(p.lower())), None)
+                if prefix is None and OPTION_PREFIX in prefixes:
+                    prefix = _other_prefix(raw)
                 if (prefix is None and not strict) or raw.lower() in NOT_A_JOBS:
                     continue
                 name = raw[len(prefix) :] if prefix else raw
@@ -520,6 +522,7 @@ def _kind(spec: dataclasses.Field[Any]) -> str:
     return "str" if str(spec.type).startswith("Literal[") else str(spec.type)
 
 
+_SPELT = re.compile("lockgate[-_.]?", re.IGNORECASE)
 _BY_PLAIN = {name.replace("_", ""): name for name in _FIELDS}
 _BY_HADOOP = {spec.metadata["hadoop"]: name for name, spec in _FIELDS.items() if spec.metadata["hadoop"]}
 _BY_OTHER_HADOOP = {other: name for name, spec in _FIELDS.items() for other in spec.metadata["hadoop_also"]}
@@ -529,6 +532,17 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.]", "", name).lower()
 
 
+def _other_prefix(raw: str) -> str | None:
+    """The prefix `lockgate.` in another spelling, before the name of an option; None: there is none."""
+    match = _SPELT.match(raw)
+    return match[0] if match is not None and _plain(raw[match.end() :]) in _BY_PLAIN else None
+
+
+def is_of_lockgate(name: str) -> bool:
+    """Whether somebody who gave this name can only have meant an option of Lockgate's, whether there is one or not."""
+    return _SPELT.match(name) is not None
+
+
 def names_given(values: Iterable[str]) -> frozenset[str]:
     """The fields of `JobOptions` that these names, in any of their spellings, stand for."""
     found = set()
@@ -536,6 +550,7 @@ def names_given(values: Iterable[str]) -> frozenset[str]:
         name = raw.lower().removeprefix("spark.hadoop.")
         hadoops = _BY_HADOOP.get(name) or _BY_OTHER_HADOOP.get(name)
         name = name.removeprefix(SPARK_PREFIX).removeprefix(OPTION_PREFIX)
+        name = name.removeprefix(_other_prefix(name) or "")
         ours = "store" if name.startswith(STORE_PREFIXES) else _BY_PLAIN.get(_plain(name))
         found |= {each for each in (hadoops, ours) if each}
     return frozenset(found)

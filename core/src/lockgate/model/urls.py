@@ -183,7 +183,7 @@ class Below:
         # The spellings that Hadoop and Lockgate use, tried first: no parsing for a plain name.
         spellings = [f"{root.scheme}://{root.authority}"]
         if not root.authority:
-            spellings.insert(0, f"{root.scheme}:")
+            spellings.append(f"{root.scheme}:")  # last, since it begins the other, too, where the root is `/`
         self._fast = tuple(spelling + encode_path(self._prefix) for spelling in spellings)
         self._encoded_root = f"{root.scheme}://{root.authority}{encode_path(self._prefix)}"
 

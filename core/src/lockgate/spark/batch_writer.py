@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from lockgate.api.job import Job
 from lockgate.api.job_runs import open_destination, registry_of
 from lockgate.api.progress_line import drawing_on
-from lockgate.api.telling import telling_why_it_takes_long
+from lockgate.api.telling import telling_warnings, telling_why_it_takes_long
 from lockgate.engine.record.recorded_options import options_for_marker
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import (
@@ -75,7 +75,7 @@ class BatchWriter(DataSourceArrowWriter):
             receipt = write_task(job, attempt, self._options, self._schema, iterator)
         return CommitMessage(receipt, conf)
 
-    @telling_why_it_takes_long()
+    @telling_warnings()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit the job, or raise why its tasks were refused; called in a Python process of the driver. Once the job
         is committed nothing is raised: Spark would call the write failed, and whoever wrote would write again."""
@@ -89,7 +89,7 @@ class BatchWriter(DataSourceArrowWriter):
             except CleanupFailed as error:
                 log.warning("the job is committed; its cleanup failed", job=self._job_id, error=str(error))
 
-    @telling_why_it_takes_long()
+    @telling_warnings()
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what the tasks left. Spark also calls this after a commit that failed, which has by then rolled
         back, or left a record for `lockgate recover`: that is not touched."""
@@ -112,7 +112,7 @@ class BatchWriter(DataSourceArrowWriter):
         options = options or self._options.job_options(conf, os.environ)
         return Job(self._options.path, options, job_id=self._job_id, nonce=self._nonce, driver_process=driver_process())
 
-    @telling_why_it_takes_long()
+    @telling_warnings()
     def _set_up_if_possible(self) -> bool:
         """Set the job up in the driver, so that a destination that refuses is known at once. Where only the session's
         conf, which the driver's process does not see, holds what the store needs, the first task does it."""

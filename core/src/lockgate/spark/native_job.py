@@ -22,7 +22,7 @@ from lockgate.model.errors import (
     LockgateError,
     OptionError,
 )
-from lockgate.model.options import AUTO_PROTOCOL, HADOOP_PREFIXES, OPTION_PREFIX, SPARK_PREFIX, JobOptions, names_given
+from lockgate.model.options import AUTO_PROTOCOL, HADOOP_PREFIXES, SPARK_PREFIX, JobOptions, is_of_lockgate, names_given
 from lockgate.model.policies import KEEPING
 from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named
@@ -208,14 +208,14 @@ def abort(job: Job) -> dict[str, Any]:
 
 def _of_session_and_write(settings: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Those of the session, and those of the write: of the write is what has Lockgate's prefix, and what is the name of
-    one of its options, in any spelling. Other names without a dot are options of Spark's formats."""
+    one of its options, both in any spelling. Other names without a dot are options of Spark's formats."""
     conf: dict[str, str] = {}
     of_write: dict[str, str] = {}
     for name, value in settings.items():
         lowered = name.lower()
         if lowered.startswith(SPARK_PREFIX):
             conf[name] = value
-        elif lowered.startswith(OPTION_PREFIX) or (not lowered.startswith(HADOOP_PREFIXES) and names_given([name])):
+        elif is_of_lockgate(name) or (not lowered.startswith(HADOOP_PREFIXES) and names_given([name])):
             of_write[name] = value
         elif "." in name:
             conf[name] = value

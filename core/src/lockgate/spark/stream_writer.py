@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from lockgate.api.destination import forget_transactions, refuse_other_tables
 from lockgate.api.job import Job
-from lockgate.api.telling import telling_why_it_takes_long
+from lockgate.api.telling import telling_warnings, telling_why_it_takes_long
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import (
     CapabilityMissing,
@@ -85,7 +85,7 @@ class StreamWriter(StreamArrowWriter):
         check_schema(schema, options)
         self._refuse_other_tables(job_options)
 
-    @telling_why_it_takes_long()
+    @telling_warnings()
     def _refuse_other_tables(self, job_options: JobOptions) -> None:
         """At once, as the first task of the first batch would. Where only the session's conf, which the driver's
         process does not see, holds what the store needs, it is left to that task."""
@@ -112,7 +112,7 @@ class StreamWriter(StreamArrowWriter):
         receipt = write_task(job, attempt, self._options, self._schema, iterator, file_tag=tag)
         return CommitMessage(receipt, conf, query, run)
 
-    @telling_why_it_takes_long()
+    @telling_warnings()
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Commit one batch; a batch that was committed before changes nothing."""
         told = [message for message in messages if isinstance(message, CommitMessage)]
@@ -160,7 +160,7 @@ class StreamWriter(StreamArrowWriter):
             "gives other rows each time, option changedBatch=skip keeps those that were committed",
         )
 
-    @telling_why_it_takes_long()
+    @telling_warnings()
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Delete what the batch's tasks left."""
         told = [message for message in messages if isinstance(message, CommitMessage)]
