@@ -12,7 +12,7 @@ import pytest
 from faulty_store import make_faulty
 from lockgate import Job
 from lockgate.engine.commit_once import commit_once
-from lockgate.errors import AccessDenied, CleanupFailed, CommitFailed
+from lockgate.errors import AccessDenied, CleanupFailed, CommitFailed, OptionError
 from lockgate.model.statistics import Mean
 
 
@@ -134,3 +134,29 @@ def test_statistics_of_all_kinds_of_the_tasks_are_merged(table) -> None:
     assert found.meanstatistics["op_list_status.mean"] == Mean(4, 12)
     assert summary.lockgate is not None
     assert summary.lockgate.extra == {"engine": ["spark"], "task": ["0", "1", "2"]}
+
+
+@pytest.mark.parametrize("option", ["summary_report_directory", "diagnostics_manifest_directory"])
+@pytest.mark.parametrize("place", ["", "p=1", "p=1/q=2", "_p=1", "by a link"])
+def test_reports_that_readers_would_take_for_data_are_refused_before_anything_is_there(
+    table, tmp_path: Path, option: str, place: str
+) -> None:
+    """Spark, Polars and DuckDB would read what is put there: a JSON table would hold rows of summaries."""
+    given = table.root / place
+    if place == "by a link":
+        table.root.mkdir(parents=True, exist_ok=True)
+        given = tmp_path / "link"
+        given.symlink_to(table.root)
+    with pytest.raises(OptionError, match=f"{option} is where readers of the destination find its data"):
+        table.job(**{option: str(given)})
+    assert not list(table.root.rglob("*.json"))
+
+
+@pytest.mark.parametrize("place", ["_reports", "p=1/.reports", "../table-reports"])
+def test_reports_beside_the_data_or_where_no_reader_looks_are_kept(table, place: str) -> None:
+    reports = (table.root / place).resolve()
+    job = table.write(
+        {"p=1/f": b"x"}, summary_report_directory=str(reports), diagnostics_manifest_directory=str(reports)
+    )
+    assert (reports / f"summary-{job.job_id}.json").exists()
+    assert (reports / job.job_id / "task_000000-manifest.json").exists()

@@ -9,14 +9,35 @@ from __future__ import annotations
 
 import contextlib
 
+from lockgate.engine.job.conflicts import is_hidden
+from lockgate.engine.job.locations import place_of
 from lockgate.engine.record.summaries import failure_summary
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import FileExists
+from lockgate.model.errors import FileExists, OptionError
 from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary, encode_summary
 from lockgate.model.undone import Undone
+
+
+async def refuse_reports_among_data(run: JobRun) -> None:
+    """Make sure that what is kept of the job is not put where readers of the destination take it for data.
+
+    Raises:
+        OptionError: such a directory is the destination, or is in it and not hidden.
+    """
+    own = str(run.store.place).rstrip("/")
+    for name in ("summary_report_directory", "diagnostics_manifest_directory"):
+        if not (given := getattr(run.options, name)):
+            continue
+        place = str(await place_of(run, given)).rstrip("/")
+        if f"{place}/".startswith(f"{own}/") and not is_hidden(f"{place[len(own) + 1 :]}/"):
+            raise OptionError(
+                f"{name} is where readers of the destination find its data",
+                where=f"{name}={given}\n{run.store.url}",
+                next_step="name a directory beside the destination, or one in it whose name begins with `_`",
+            )
 
 
 async def report_success(run: JobRun, summary: Summary) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from lockgate.engine.job.conflicts import refuse_early
+from lockgate.engine.job.reports import refuse_reports_among_data
 from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
 from lockgate.engine.record.ended_jobs import remember_last, why_over
 from lockgate.engine.record.marker import JobMarker, read_marker
@@ -53,9 +54,11 @@ async def setup_job(run: JobRun) -> None:
         CommitFenced: an earlier attempt at the job has begun to move files.
         OutcomeUnknown: files are set aside by a commit of this job whose record is lost.
         DestinationConflict: the policy `fail` and the destination holds data; or it is a table of another format.
+        OptionError: reports of the job would be among the data.
     """
     with run.stage("setup_job"):
         _tell_options_without_effect(run)
+        await refuse_reports_among_data(run)
         try:
             await refuse_early(run)
         except DestinationConflict:
