@@ -67,10 +67,10 @@ def advise(
             chosen = chosen.replace(conflict=conflict)
         registry.check_policy(chosen)
         _refuse_replaced(chosen, replaced)
+        hasty = chosen.replace(patience_seconds=min(chosen.patience_seconds, DOCTOR_PATIENCE))
         # No protocol is chosen yet, so that the store is not checked against one.
-        store = registry.open_store(absolute(url), chosen)
-        patience = min(chosen.patience_seconds, DOCTOR_PATIENCE)
-        run = job_run(store, chosen.replace(patience_seconds=patience), JobLayout("no-job"))
+        store = registry.open_store(absolute(url), hasty)
+        run = job_run(store, hasty, JobLayout("no-job"))
         await refuse_file(run)
         probes = await probed(run)
         broken = {probe.name for probe in probes if probe.verdict == "broken claim"}

@@ -30,6 +30,7 @@ from lockgate.engine.job.conflicts import is_hidden, list_visible
 from lockgate.engine.record.summaries import success_content
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
+from lockgate.model.counted import counted
 from lockgate.model.errors import LockgateError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import tagged_by
@@ -147,7 +148,7 @@ async def _list_once(run: JobRun) -> tuple[TableFiles, frozenset[tuple[JobLayout
     await ask_for_unseen(run, found, listed)
     if missing := sum(path not in found for path in by_last):
         doubts.append(
-            f"{_counted(missing, 'file', 'files')} of the last job's list, `_SUCCESS`, cannot be found: "
+            f"{counted(missing, 'file', 'files')} of the last job's list, `_SUCCESS`, cannot be found: "
             "`lockgate verify` names what is missing"
         )
     left_out: dict[str, str] = {}
@@ -179,7 +180,11 @@ async def _list_once(run: JobRun) -> tuple[TableFiles, frozenset[tuple[JobLayout
 
 
 def _table_file(run: JobRun, status: FileStatus, file: CommittedFile | None) -> TableFile:
-    as_committed = file is not None and run.store.same_identity(file.identity, status.identity)
+    """Of an upload that the job commit has completed a list may not know the identity (Azure tells it afterwards):
+    then its length has to do, as for `lockgate verify`."""
+    as_committed = file is not None and (
+        run.store.same_identity(file.identity, status.identity) if file.identity else file.length in (-1, status.length)
+    )
     return TableFile(status.path, run.url(status.path), status.length, as_committed)
 
 
@@ -203,22 +208,18 @@ def _of_unlisted(files: Iterable[TableFile], open_jobs: Sequence[JobState]) -> l
     unlisted = [file.path for file in files if not file.listed]
     if not unlisted:
         return []
-    in_no_list = _counted(len(unlisted), "file is", "files are")
+    in_no_list = counted(len(unlisted), "file is", "files are")
     told = [
         f"{in_no_list} in no list of a committed job, or changed since: this may be an earlier job's, whose list went "
         "with its `_SUCCESS`, or another program's"
     ]
     if open_jobs:
-        open_ones = _counted(len(open_jobs), "job has", "jobs have")
+        open_ones = counted(len(open_jobs), "job has", "jobs have")
         told.append(
             f"{open_ones} not come to an end: what a task attempt of `direct` has written before it saved its manifest "
             "cannot be told from these"
         )
     if foreign := sum(MARK in path for path in unlisted):
-        of_stocator = _counted(foreign, "of them has a name", "of them have names")
+        of_stocator = counted(foreign, "of them has a name", "of them have names")
         told.append(f"{of_stocator} of Stocator's own attempts, of which some may have failed")
     return told
-
-
-def _counted(count: int, one: str, more: str) -> str:
-    return f"{count:,} {one if count == 1 else more}"

@@ -53,10 +53,14 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
         this.sparkJobId = jobId;
         this.path = path;
         this.dynamic = dynamicPartitionOverwrite;
-        if (jobId == null || !jobId.matches(UUID_FORM)) {
+    }
+
+    /** Not in the constructor: Spark calls that by reflection, and what it throws then reaches nobody. */
+    private void refuseWhatCannotBe() {
+        if (sparkJobId == null || !sparkJobId.matches(UUID_FORM)) {
             // A streaming sink gives the number of a batch, which other queries give as well.
             throw new LockgateException(
-                    "a file sink of a stream cannot commit through Lockgate's native writers\n  job id " + jobId
+                    "a file sink of a stream cannot commit through Lockgate's native writers\n  job id " + sparkJobId
                             + "\n  Next: leave spark.sql.streaming.commitProtocolClass at its default; or write the"
                             + " stream with format(\"lockgate\")");
         }
@@ -78,6 +82,7 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
 
     @Override
     public void setupJob(JobContext context) {
+        refuseWhatCannotBe();
         Configuration conf = context.getConfiguration();
         try {
             Path given = new Path(path);
