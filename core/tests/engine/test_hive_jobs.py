@@ -31,6 +31,7 @@ from lockgate.errors import (
 from lockgate.model.capabilities import Capability
 from lockgate.plugin import Choice, hookimpl
 from lockgate.plugins.registry import registry_for
+from lockgate.protocols.hive import protocol
 from lockgate.stores.local import LocalStore
 
 TWO_TASKS = {"ds=1/000000_0": b"a", "ds=2/000000_0": b"b", "ds=1/000001_0": b"c"}
@@ -416,6 +417,31 @@ def test_complete_what_an_attempt_adds_between_the_last_look_and_the_rename_is_n
     with pytest.raises(CommitFailed, match="1 file of the Hive job"):
         commit(tmp_path, JOB, options=HIVE, force=True)
     assert seen(tmp_path) == {}
+    assert everything(tmp_path / OUTPUT) == TWO_TASKS | {late: b"late"}, "it is Hive's as before"
+    monkeypatch.undo()
+    summary = commit(tmp_path, JOB, options=HIVE, force=True)
+    assert summary.job_id == JOB
+    assert seen(tmp_path) == TWO_TASKS | {late: b"late"}
+
+
+def test_resumable_a_choice_that_was_made_anew_at_the_claim_is_not_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its manifests were saved nowhere: a driver that died after the claim left a job that nobody could end."""
+    leave(tmp_path, TWO_TASKS)
+    keep = protocol._keep
+
+    async def added_then(run, place, chosen):
+        await keep(run, place, chosen)
+        leave(tmp_path, {"ds=2/000009_0": b"late"})
+
+    monkeypatch.setattr(protocol, "_keep", added_then)
+    with pytest.raises(CommitRefused, match="is changing while it is looked at"):
+        commit(tmp_path, JOB, options=HIVE, force=True)
+    monkeypatch.undo()
+    assert seen(tmp_path) == {}
+    commit(tmp_path, JOB, options=HIVE, force=True)
+    assert seen(tmp_path) == TWO_TASKS | {"ds=2/000009_0": b"late"}
 
 
 def test_an_attempt_that_is_not_chosen_may_finish_at_any_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

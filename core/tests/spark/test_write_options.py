@@ -16,13 +16,22 @@ def test_names_are_compared_without_case_or_dashes() -> None:
 
 @pytest.mark.parametrize(
     ("text", "columns"),
-    [("a", ("a",)), ("a,b ", ("a", "b")), ('["a,b", "c"]', ("a,b", "c")), ("", ())],
+    [("a", ("a",)), ("a,b ", ("a", "b")), ('["a,b", "c"]', ("a,b", "c")), ("[]", ())],
 )
 def test_partition_columns(text, columns) -> None:
     assert WriteOptions.parse({"path": "/x", "partitionBy": text}).partition_by == columns
 
 
-@pytest.mark.parametrize(("text", "size"), [("1024", 1024), ("64k", 65536), ("8m", 8 << 20), ("1 GB", 1 << 30)])
+@pytest.mark.parametrize("text", ["", " "])
+def test_partition_columns_that_were_left_empty_are_no_table_without_partitions(text) -> None:
+    """As where a variable of a template is not set."""
+    with pytest.raises(OptionError, match="partitionBy is given, and is empty"):
+        WriteOptions.parse({"path": "/x", "partitionBy": text})
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1024", 1024), ("64k", 65536), ("8m", 8 << 20), ("1 GB", 1 << 30), ("1t", 1 << 40)]
+)
 def test_sizes(text, size) -> None:
     assert WriteOptions.parse({"path": "/x", "rowGroupBytes": text}).row_group_bytes == size
 

@@ -622,7 +622,12 @@ def _from_hadoop(values: Mapping[str, Any]) -> dict[str, Any]:
     return others | found
 
 
-def _boolean(text: str) -> bool:
+def boolean_of(text: str) -> bool:
+    """What an option says that is true or false: `true`, `yes`, `1` or `on`, or their opposites.
+
+    Raises:
+        ValueError: it is neither.
+    """
     lowered = text.strip().lower()
     if lowered in ("true", "yes", "1", "on"):
         return True
@@ -706,8 +711,8 @@ def integer_of(text: str) -> int:
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "str": str,
-    "bool": _boolean,
-    "bool | None": _boolean,
+    "bool": boolean_of,
+    "bool | None": boolean_of,
     "int": integer_of,
     "float": float,
     "seconds": seconds_of,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,6 +76,9 @@ def commit(
     context = spark.sparkContext
     check_workers(spark, parse_url(job.url).scheme)
     return job.commit(receipts, movers=SparkMovers(context, job, above, tasks or context.defaultParallelism))
+
+
+_RAISED = re.compile(r"\s*[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)\b:? ")
 
 
 class SparkGaveUp(Exception):
@@ -194,4 +198,10 @@ def _task(job: Job, tasks: int) -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0][:500]
+    """What Spark says, and, of an exception in a Python worker, what that was: the last line of its traceback."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    first = lines[0][:500] if lines else type(error).__name__
+    if not first.rstrip().endswith(":"):
+        return first
+    named = next((line.strip() for line in lines if _RAISED.match(line)), "")
+    return f"{first} {named[:500]}".strip()

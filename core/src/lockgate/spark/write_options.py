@@ -128,7 +128,7 @@ class WriteOptions:
         made = cls(
             path=path,
             format=file_format.name,
-            partition_by=_columns(ours.get("partitionBy", "") or _spark_partitioning(options)),
+            partition_by=_given_columns(ours) or _columns(_spark_partitioning(options)),
             compression=_codec(file_format, ours.get("compression", "")),
             max_records_per_file=numbers["maxRecordsPerFile"],
             row_group_bytes=numbers["rowGroupBytes"],
@@ -275,6 +275,16 @@ def _spark_partitioning(options: Mapping[str, str]) -> str:
     return next((value for name, value in options.items() if name.lower() == "__partition_columns"), "")
 
 
+def _given_columns(ours: Mapping[str, str]) -> tuple[str, ...]:
+    given = ours.get("partitionBy")
+    if given is not None and not given.strip():
+        raise OptionError(
+            "partitionBy is given, and is empty",
+            next_step="name columns, or leave it out where the table has no partitions",
+        )
+    return _columns(given or "")
+
+
 def _columns(text: str) -> tuple[str, ...]:
     if text.lstrip().startswith("["):
         try:
@@ -311,12 +321,12 @@ def _records(setting: str, text: str) -> int:
     return 0 if text.strip().startswith("-") else _size(setting, text)
 
 
-_SIZE = re.compile(r"(\d+)\s*([kmg]?)(?:i?b)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 
 def _size(name: str, text: str, least: int = 0) -> int:
     match = _SIZE.fullmatch(text.strip())
-    size = int(match.group(1)) << {"": 0, "k": 10, "m": 20, "g": 30}[match.group(2).lower()] if match else -1
+    size = int(match.group(1)) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[match.group(2).lower()] if match else -1
     if size < least:
         raise OptionError(
             f"{name} cannot be {text!r}",

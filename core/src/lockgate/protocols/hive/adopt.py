@@ -63,6 +63,14 @@ async def adopt(run: JobRun) -> None:
                 )
 
 
+async def give_back(run: JobRun) -> None:
+    """Put the directory back where Hive has left it, of which nothing was moved yet, unless something is there again:
+    then it goes with the job."""
+    async with place_of(run) as place:
+        if place is not None:
+            await place.store.rename_directories([Rename(place.at_destination(adopted(run.layout)), place.path)])
+
+
 async def take_to_delete(run: JobRun) -> None:
     """Take the directory, and the one beside it where tasks are at work, to where they go with the job's own. The
     staging directory above goes, if it is below the destination, and nothing else is in it.
@@ -112,9 +120,10 @@ async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:
     ]
     if wrong:
         raise FileChanged(
-            f"{counted(len(wrong), 'file')} of the Hive job were changed, or added, since the choice was made",
+            f"{counted(len(wrong), 'file of the Hive job was', 'files of the Hive job were')} changed, or added, since "
+            "the choice was made",
             where="\n".join(run.url(path) for path in sorted(wrong)[:5]),
-            next_step="a task attempt has written on: run the Hive job again",
+            next_step="a task attempt has written on: see to it that the Hive job is over, and give the command again",
         )
 
 

@@ -19,7 +19,7 @@ from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import LockgateError, OptionError
+from lockgate.model.errors import CommitRefused, FileChanged, LockgateError, OptionError
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL, adopted, job_id_of
 from lockgate.model.layout import (
@@ -227,9 +227,14 @@ class HiveProtocol(ManifestProtocol):
         """Of a job of Hive's the directory is adopted, and looked at once more; then it is `manifest`'s."""
         if run.layout.prefix != OURS:
             await adopt.adopt(run)
-            await adopt.refuse_if_changed(run, plan)
-            if not again:
-                await refuse_unless_staged(run, plan)
+            try:
+                await adopt.refuse_if_changed(run, plan)
+                if not again:
+                    await refuse_unless_staged(run, plan)
+            except (CommitRefused, FileChanged):
+                if not again:
+                    await adopt.give_back(run)
+                raise
         await super().perform(run, plan, aside, again=again)
 
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
@@ -336,7 +341,9 @@ async def _refuse_if_changing(run: JobRun, plan: CommitPlan) -> None:
         ]
         chosen = {pin.task_id for pin in plan.pins}
         new = sorted(f.path for t, a in left.tasks.items() if t.task_id not in chosen for fs in a.values() for f in fs)
-        notes = await read_notes(run) if await held_record(run) is not None else []
-        other = bool(notes) and all(note.files != left.digest() for note in notes)
+        # A choice without a note was made anew when the job was claimed, since something had changed: its manifests are
+        # saved nowhere, and nobody could go on by them.
+        held = await held_record(run) is not None
+        other = held and all(note.files != left.digest() for note in await read_notes(run))
         if wrong or new or other:
             raise changed(place, [path[len(adopted(run.layout)) + 1 :] for path in wrong] or new or [""])

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from lockgate.model.errors import OptionError
+from lockgate.model.options import boolean_of
 from lockgate.spark.formats.spark_type import is_variant
 
 
@@ -36,10 +37,11 @@ class FormatOptions:
         Raises:
             OptionError: it is neither.
         """
-        text = self.setting(name, str(default)).strip().lower()
-        if text not in ("true", "false"):
-            raise OptionError(f"{name} cannot be {text!r}", next_step=f"{name} takes true or false")
-        return text == "true"
+        text = self.setting(name, str(default))
+        try:
+            return boolean_of(text)
+        except ValueError:
+            raise OptionError(f"{name} cannot be {text!r}", next_step=f"{name} takes true or false") from None
 
 
 class FormatWriter(ABC):
