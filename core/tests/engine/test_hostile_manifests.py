@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
+from pathlib import Path
 
+import lockgate
 import pytest
 from faulty_store import make_faulty
-from lockgate.errors import CommitRefused
+from lockgate import Job
+from lockgate.errors import CommitRefused, LockgateError
 
 
 def tampered(table, change: Callable[[bytes], bytes]) -> None:
@@ -100,3 +104,40 @@ def test_a_staged_file_that_is_gone_stops_the_job(table) -> None:
     with pytest.raises(CommitRefused, match="No such file"):
         job.commit(receipts)
     assert table.read() == {}
+
+
+@pytest.mark.parametrize("identity", ["", None, "missing", "another"])
+@pytest.mark.parametrize("end", ["abort", "abort of the attempt", "abort from outside", "commit"])
+@pytest.mark.parametrize("protocol", ["v2", "direct", "stocator", "markers"])
+def test_contained_a_manifest_that_does_not_say_which_file_it_means_takes_nobodys_file_out(
+    tmp_path: Path, protocol: str, end: str, identity: str | None
+) -> None:
+    """One that named the file of a user, without its identity, had it deleted without an error."""
+    table = tmp_path / "table"
+    (table / "p=1").mkdir(parents=True)
+    (table / "p=1/users").write_bytes(b"a user's")
+    job = Job(table, protocol=protocol, accept_unsafe=True, job_id="liar")
+    job.setup()
+    attempt = job.task_attempt(task=0, attempt=0)
+    attempt.setup()
+    with attempt.open(f"p=1/x-{attempt.tag}") as file:
+        file.write(b"own")
+    receipt = attempt.commit()
+    (saved,) = (table / "_lockgate/jobs/liar/00/manifests").glob("*-manifest.json")
+    lies = json.loads(saved.read_bytes())
+    (entry,) = lies["files"]
+    entry |= {"d": (table / "p=1/users").as_uri(), "s": entry["s"].replace("000000", "000007"), "z": 8, "e": identity}
+    if identity == "missing":
+        del entry["e"]
+    lies |= {"taskID": "task_000007", "taskAttemptID": "attempt_000007_0"}
+    saved.with_name("task_000007-manifest.json").write_text(json.dumps(lies))
+    with contextlib.suppress(LockgateError):
+        if end == "commit":
+            job.commit([receipt])
+        elif end == "abort from outside":
+            lockgate.abort(table, "liar", force=True)
+        else:
+            if end == "abort of the attempt":
+                job.task_attempt(task=7, attempt=0).abort()
+            job.abort()
+    assert (table / "p=1/users").read_bytes() == b"a user's"

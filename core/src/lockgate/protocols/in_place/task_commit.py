@@ -146,11 +146,11 @@ async def abort_task(
     """
     with run.stage("abort_task"):
         own_job = await bury(run, attempt)
-        entries = {entry.target: entry for entry in await _saved_by(run, attempt)} if own_job else {}
-        for path, status in (written or {}).items():
-            target = final_path(path)
-            entries.setdefault(target, Entry("", target, status.length, status.identity))
-        await give_up(run, attempt, await _with_identities(run, list(entries.values())), counted)
+        saved = {entry.target: entry for entry in await _saved_by(run, attempt)} if own_job else {}
+        opened = [Entry("", final_path(path), each.length, each.identity) for path, each in (written or {}).items()]
+        known = await _with_identities(run, [entry for entry in opened if entry.target not in saved])
+        entries = {entry.target: entry for entry in opened} | saved
+        await give_up(run, attempt, [*saved.values(), *known], counted)
         if not entries or not own_job:
             return  # what an attempt saves that was asleep is still to be found by it
         other = await set_aside_by_other(run, list(entries.values()))
@@ -186,8 +186,8 @@ async def _saved_by(run: JobRun, attempt: TaskAttempt) -> Sequence[Entry]:
 
 
 async def _with_identities(run: JobRun, entries: Sequence[Entry]) -> list[Entry]:
-    """Nobody else has created a file of these names, so what is there is the attempt's unless somebody has changed it;
-    then its length shows that, as far as it can."""
+    """Those that the attempt itself has opened. Nobody else has created a file of these names, so what is there is the
+    attempt's unless somebody has changed it; then its length shows that, as far as it can."""
     unknown = [entry for entry in entries if not entry.identity]
     found = await run.store.stat_files([entry.target for entry in unknown]) if unknown else []
     known = [entry for entry in entries if entry.identity]

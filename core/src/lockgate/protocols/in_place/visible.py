@@ -40,7 +40,10 @@ async def take_out(run: JobRun, entries: Sequence[Entry]) -> list[str]:
         StoreError: one could not be deleted.
     """
     left: list[str] = []
-    for some in windows(entries, BATCH):
+    for batch in windows(entries, BATCH):
+        unproved = await not_provably_ours(run, batch)
+        left += unproved
+        some = [entry for entry in batch if entry.target not in unproved]
         if Capability.CONDITIONAL_WRITE in run.store.capabilities:
             files = [FileStatus(entry.target, entry.length, entry.identity) for entry in some]
             outcomes = await run.store.delete_if_same(files)
@@ -49,6 +52,17 @@ async def take_out(run: JobRun, entries: Sequence[Entry]) -> list[str]:
         else:
             left += await _withdraw(run, some)
     return left
+
+
+async def not_provably_ours(run: JobRun, entries: Sequence[Entry]) -> list[str]:
+    """The targets of entries that say nothing of their files' identity, where a file stands that has one, and whose
+    name is not this job's alone: a manifest that was damaged, or lies, takes nobody's file out."""
+    bare = [entry.target for entry in entries if not entry.identity]
+    if not bare:
+        return []
+    is_own = await own_names(run)
+    found = await run.store.stat_files(bare)
+    return [s.path for s in found if s is not None and s.identity and not is_own(s.path)]
 
 
 async def _delete_brought_back(run: JobRun, files: Sequence[FileStatus]) -> list[str]:

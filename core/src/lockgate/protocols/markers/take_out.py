@@ -25,6 +25,7 @@ from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.spooled import windows
+from lockgate.protocols.in_place.visible import not_provably_ours
 from lockgate.protocols.markers.found import Marked, paths_marked
 
 AT_ONCE = 1_000
@@ -37,7 +38,12 @@ async def take_out(run: JobRun, files: Sequence[Entry]) -> list[str]:
     for some in windows(files, AT_ONCE):
         found = await run.store.stat_files([entry.target for entry in some])
         there = [(entry, status) for entry, status in zip(some, found, strict=True) if status is not None]
-        ours = [status for entry, status in there if not entry.identity or is_ours(run, entry, status)]
+        unproved = await not_provably_ours(run, [entry for entry, _ in there])
+        ours = [
+            status
+            for entry, status in there
+            if (is_ours(run, entry, status) if entry.identity else entry.target not in unproved)
+        ]
         left += sorted({status.path for _, status in there} - {status.path for status in ours})
         if Capability.CONDITIONAL_WRITE in run.store.capabilities:
             outcomes = await run.store.delete_if_same(ours)

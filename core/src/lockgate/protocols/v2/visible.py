@@ -22,6 +22,7 @@ from lockgate.model.record import CommitRecord
 from lockgate.model.spooled import windows
 from lockgate.protocols.file_output.attempts import places_of
 from lockgate.protocols.file_output.job_directories import all_directories_of
+from lockgate.protocols.in_place.visible import not_provably_ours
 
 BATCH = 1_000
 
@@ -140,11 +141,13 @@ async def take_out(
             if Capability.UNIQUE_IDENTITY in run.store.capabilities
             else await _unmoved_of(run, manifest, (never_moved or {}).get(attempt_of(manifest), ()))
         )
+        unproved = set(await not_provably_ours(run, manifest.files))
+        left += sorted(unproved)
         knows = each.committed or kept is None or each in kept
         files = [
             (entry, f"{place}/_{number}")
             for number, entry in enumerate(manifest.files)
-            if number not in unmoved and (knows or is_unique(run, entry))
+            if number not in unmoved and entry.target not in unproved and (knows or is_unique(run, entry))
         ]
         if not files or not await _make(run, manifest, place):
             continue
