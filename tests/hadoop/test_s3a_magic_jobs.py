@@ -12,7 +12,15 @@ import pytest
 from hadoop_names import contents_for_keys
 from lockgate import Job
 from lockgate.engine.inspection.list_jobs import JobStatus
-from lockgate.errors import CommitFailed, CommitFenced, CommitRefused, JobNotFound, ManifestInvalid, UsageError
+from lockgate.errors import (
+    CommitFailed,
+    CommitFenced,
+    CommitRefused,
+    JobNotFound,
+    ManifestInvalid,
+    OutcomeUnknown,
+    UsageError,
+)
 from lockgate_lab.dialects import S3
 from lockgate_lab.fault_proxy import FaultProxyLab
 from s3a_jvm import S3aJvm
@@ -111,6 +119,24 @@ def test_abortable_what_s3a_wrote_is_given_up(s3a: S3aPlace, s3a_jvm: S3aJvm) ->
     assert (s3a.files(), s3a.uploads()) == ({}, ["of another job"])
     assert [state.job_id for state in lockgate.jobs(s3a.url, s3a.options())] == [other]
     assert all(other in name for name in s3a.left_over())
+
+
+def test_an_abort_names_what_s3as_own_job_commit_has_put_in_place(s3a: S3aPlace) -> None:
+    """A part of the job stayed, the abort said that all was well, and what told which it was is deleted."""
+    job_id = s3a.write_job([{"a": b"1", "b": b"2", "c": b"3"}])
+    (pending_set,) = s3a.pending_sets()
+    for commit in json.loads(s3a.everything()[pending_set])["commits"][:2]:
+        parts = [{"PartNumber": number, "ETag": part["etag"]} for number, part in enumerate(commit["etags"], 1)]
+        s3a.peer.client.complete_multipart_upload(
+            Bucket=BUCKET,
+            Key=commit["destinationKey"],
+            UploadId=commit["uploadId"],
+            MultipartUpload={"Parts": parts},
+        )
+    with pytest.raises(OutcomeUnknown, match="2 of its files are in place") as caught:
+        lockgate.abort(s3a.url, job_id, s3a.options(), force=True)
+    assert {url.rpartition("/")[2] for url in caught.value.where.splitlines()} == set(s3a.files())
+    assert (len(s3a.files()), s3a.uploads()) == (2, [])
 
 
 def test_replace_partitions_of_a_job_that_s3a_wrote(s3a: S3aPlace) -> None:

@@ -48,7 +48,8 @@ PHASES: dict[Phase, PhaseRule] = {
     ),
     Phase.MOVING: PhaseRule(
         "the set-aside list is written; replaced files are set aside and staged files are renamed to their targets",
-        "some of the new files; with a replace policy some partitions already replaced",
+        "some of the new files, or, of a protocol whose files are in place early, all of them and some that do not "
+        "count; with a replace policy some partitions already replaced",
         _next(Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK),
         "finish",
         True,

@@ -17,6 +17,7 @@ COMMIT_PROTOCOL_SETTING = "spark.sql.sources.commitProtocolClass"
 COMMIT_PROTOCOL = "lockgate.spark.LockgateCommitProtocol"
 PYTHON_SETTING = "spark.lockgate.python"
 JARS_SETTING = "spark.jars"
+OLDEST_SPARK = 4
 SHARED_LOADERS = ("org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader")
 """What SparkSubmit loads an application's classes with."""
 
@@ -28,8 +29,8 @@ def configure(builder: Any) -> Any:
     again: where a session runs already, which `builder.getOrCreate()` would return, it is turned on as by `enable`.
 
     Raises:
-        UsageError: the distribution with the jar is missing; or what is given is no builder, or one of a session on a
-            server of Spark Connect, which was started with the jar or without it.
+        UsageError: the distribution with the jar is missing, or Spark is too old; or what is given is no builder, or
+            one of a session on a server of Spark Connect, which was started with the jar or without it.
     """
     from pyspark import SparkContext
 
@@ -125,6 +126,15 @@ def disable(spark: SparkSession) -> None:
 
 
 def _native() -> tuple[str, str]:
+    import pyspark
+
+    version = pyspark.__version__
+    if int(version.partition(".")[0]) < OLDEST_SPARK:
+        raise UsageError(
+            f"Spark's own writers commit through Lockgate from Spark {OLDEST_SPARK}.0 on, not by PySpark {version}",
+            where=sys.executable,
+            next_step=f'pip install "pyspark>={OLDEST_SPARK}"',
+        )
     try:
         from lockgate_spark_native import COMMIT_PROTOCOL, jar_path
 

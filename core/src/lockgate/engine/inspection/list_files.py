@@ -27,6 +27,7 @@ from lockgate.engine.inspection.open_job_files import (
     still_to_be_deleted,
 )
 from lockgate.engine.job.conflicts import is_hidden, list_visible
+from lockgate.engine.record.recorded_options import as_recorded
 from lockgate.engine.record.summaries import success_content
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -36,6 +37,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import ENDED_SUFFIX, FILE_LISTS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
+from lockgate.model.policies import KEEPING
 from lockgate.model.stocator_names import MARK, parse_name
 from lockgate.model.summary import CommittedFile, Summary, decode_summary
 
@@ -161,7 +163,7 @@ async def _list_once(run: JobRun) -> tuple[TableFiles, frozenset[tuple[JobLayout
         for path, identity in await saved_by(run, state.layout, doubts):
             if path in found and is_of_open_job(run, found[path], identity, listed.get(path)):
                 left_out[path] = f"job {state.job_id} has not committed"
-        if state.phase in CHANGES:
+        if state.phase in CHANGES and _replaces(run, state):
             doubts.append(f"job {state.job_id} is in phase {state.phase.value}: files that it replaces may be missing")
         if state.problem:
             doubts.append(f"job {state.job_id} cannot be read: {state.problem}")
@@ -177,6 +179,14 @@ async def _list_once(run: JobRun) -> tuple[TableFiles, frozenset[tuple[JobLayout
     doubts += _of_unlisted(files, open_jobs)
     answer = TableFiles(files, dict(sorted(left_out.items())), doubts)
     return answer, await _with_outcome(run, states, last)
+
+
+def _replaces(run: JobRun, state: JobState) -> bool:
+    """Whether a job may set aside what is there: by its policy, or file by file, as it has said."""
+    if state.record is None:
+        return True
+    own = as_recorded(run.options, state.record)
+    return state.record.policy not in KEEPING or own.delete_target_files or bool(state.record.set_aside_digest)
 
 
 def _table_file(run: JobRun, status: FileStatus, file: CommittedFile | None) -> TableFile:

@@ -56,11 +56,12 @@ async def give_up_all(run: JobRun, *, but: Sequence[Pin] = ()) -> None:
 
 
 async def discard(run: JobRun) -> Undone:
-    """Give up every upload that the job's files name. What some may have become is left."""
+    """Give up every upload that the job's files name. Nobody here has completed one, so what some may have become S3A's
+    own job commit has put in place: it is left, and told."""
     left: set[str] = set()
     async for uploads in _saved_uploads(run):
         left.update(await _give_up(store_of(run), uploads))
-    return Undone([], sorted(left))
+    return Undone(by_another=sorted(left))
 
 
 async def _saved_uploads(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[list[Upload]]:
