@@ -127,6 +127,17 @@ def test_a_static_overwrite_replaces_partitions_of_a_column_with_a_hidden_name(
         native.conf.unset("spark.lockgate.set_aside")
 
 
+def test_a_static_overwrite_replaces_partitions_of_a_value_that_ends_as_hadoops_copies_do(native: Any) -> None:
+    native.sql("CREATE TABLE lg_copying (id BIGINT, p STRING) USING parquet PARTITIONED BY (p)")
+    try:
+        native.sql("INSERT INTO lg_copying VALUES (1, 'a._COPYING_'), (2, 'b')")
+        native.sql("INSERT OVERWRITE lg_copying VALUES (3, 'b')")
+        native.sql("INSERT INTO lg_copying VALUES (4, 'a._COPYING_')")
+        assert sorted(tuple(row) for row in native.table("lg_copying").collect()) == [(3, "b"), (4, "a._COPYING_")]
+    finally:
+        native.sql("DROP TABLE lg_copying")
+
+
 def test_a_static_overwrite_replaces_the_locations_it_is_about_and_no_other(at: Places) -> None:
     at.insert("OVERWRITE", "id", 4, "PARTITION (p = 2)")
     assert at.counts() == {1: 10, 2: 4, 3: 10, 4: 10}

@@ -35,6 +35,9 @@ def lay(root: str | Path, files: list[str]) -> None:
         (".p=1", True),
         (".p=1/", False),
         (".p/", True),
+        ("p=a._COPYING_/part-0.parquet", False),
+        ("p=a/q=b._COPYING_/", False),
+        ("p._COPYING_/part-0.parquet", True),
     ],
 )
 def test_hidden_is_what_sparks_readers_pass_by(path: str, hidden: bool) -> None:
@@ -50,6 +53,16 @@ def test_a_replace_takes_partitions_of_a_column_whose_name_begins_with_a_dot(tab
         ".p=1/new": b"new",
         **kept,
     }
+
+
+@pytest.mark.parametrize("set_aside", ["files", "directories"])
+def test_a_replace_takes_partitions_whose_value_ends_as_hadoops_copies_do(table, set_aside: str) -> None:
+    table.write({"p=a._COPYING_/old": b"old", "p=b/old": b"old", "p=b/q=c._COPYING_/old": b"old"})
+    table.write({"p=b/new": b"new"}, conflict="replace", set_aside=set_aside)
+    assert table.read() == {"p=b/new": b"new"}
+    table.write({"p=b/q=c._COPYING_/old": b"old"})
+    table.write({"p=b/q=d/new": b"new"}, conflict="replace-below", replace_below=["p=b"], set_aside=set_aside)
+    assert table.read() == {"p=b/q=d/new": b"new"}
 
 
 @pytest.mark.parametrize("policy", ["replace", "replace-partitions"])

@@ -122,12 +122,13 @@ def is_hidden(path: str) -> bool:
     """Whether readers pass a file by, or with a `/` at its end a directory: a part of its path begins with `.` or `_`.
 
     As Spark's readers have it (`HadoopFSUtils.shouldFilterOutPathName`): `_column=value` is a partition, and the
-    summaries `_metadata` and `_common_metadata` are read. A directory `.column=value` is a partition too: who lists the
-    table passes it by, but a catalog names it to its readers, so what replaces the table has to replace it.
+    summaries `_metadata` and `_common_metadata` are read. A directory `.column=value` is a partition too, and so is
+    `column=value._COPYING_`: who lists the table passes it by, but a catalog names it to its readers, so what replaces
+    the table has to replace it.
     """
     *directories, name = path.split("/")
     return _is_hidden_name(name) or any(
-        _is_hidden_name(directory) and not (directory.startswith(".") and "=" in directory) for directory in directories
+        _is_hidden_name(directory) and "=" not in directory for directory in directories
     )
 
 
