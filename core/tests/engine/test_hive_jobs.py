@@ -31,7 +31,7 @@ from lockgate.errors import (
 from lockgate.model.capabilities import Capability
 from lockgate.plugin import Choice, hookimpl
 from lockgate.plugins.registry import registry_for
-from lockgate.protocols.hive import protocol
+from lockgate.protocols.hive import adopt, protocol
 from lockgate.stores.local import LocalStore
 
 TWO_TASKS = {"ds=1/000000_0": b"a", "ds=2/000000_0": b"b", "ds=1/000001_0": b"c"}
@@ -822,3 +822,31 @@ def recover_in_a_process(table: Path, job: str) -> None:
 def test_options_for_a_job_of_hives_are_not_passed_over_by_one_of_ours(tmp_path: Path, given: dict) -> None:
     with pytest.raises(OptionError, match=f"{next(iter(given))} would have no effect"):
         Job(tmp_path, options=by(**given)).setup()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_complete_hive_gets_its_files_back_where_a_task_has_made_the_directory_again(
+    tmp_path: Path, monkeypatch, elsewhere: bool
+) -> None:
+    """All that had finished before was deleted; who gave the command again, as the error says, committed the rest."""
+    table = tmp_path / "table"
+    table.mkdir()
+    directory = "elsewhere/_tmp.-ext-10000" if elsewhere else f"table/{OUTPUT}"
+    options = by(hive_directory=(tmp_path / directory).as_uri()) if elsewhere else HIVE
+    leave(tmp_path, TWO_TASKS, directory)
+    (job_id,) = (state.job_id for state in jobs(table, options))
+    adopts = adopt.adopt
+
+    async def amid_tasks_at_work(run):
+        leave(tmp_path, {"ds=3/000007_0": b"late"}, directory)
+        await adopts(run)
+        leave(tmp_path, {"ds=1/000008_0": b"later", "ds=1/000001_0": b"again"}, directory)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(adopt, "adopt", amid_tasks_at_work)
+        with pytest.raises(CommitFailed, match="changed, or added"):
+            commit(table, job_id, options=options, force=True)
+    left = TWO_TASKS | {"ds=3/000007_0": b"late", "ds=1/000008_0": b"later", "ds=1/000001_0": b"again"}
+    assert (seen(table), everything(tmp_path / directory)) == ({}, left)
+    commit(table, job_id, options=options, force=True)
+    assert seen(table) == left

@@ -22,6 +22,7 @@ from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
+from lockgate.model.urls import parent_of
 from lockgate.protocols.hive.look import look
 from lockgate.protocols.hive.place import Place, is_adopted, needed_place, place_of, read_note
 
@@ -64,11 +65,21 @@ async def adopt(run: JobRun) -> None:
 
 
 async def give_back(run: JobRun) -> None:
-    """Put the directory back where Hive has left it, of which nothing was moved yet, unless something is there again:
-    then it goes with the job."""
+    """Put the directory back where Hive has left it, of which nothing was moved yet. Where a task has made it again,
+    each file is put back into it by itself; one whose name is there again was written anew, and goes with the job."""
+    end = adopted(run.layout)
     async with place_of(run) as place:
-        if place is not None:
-            await place.store.rename_directories([Rename(place.at_destination(adopted(run.layout)), place.path)])
+        if place is None:
+            return
+        (outcome,) = await place.store.rename_directories([Rename(place.at_destination(end), place.path)])
+        if isinstance(outcome, Renamed) or not await is_adopted(run):
+            return
+        files = [each async for page in run.store.list_tree(end) for each in page if not each.is_directory]
+        ends = {each.path: f"{place.path}/{each.path[len(end) + 1 :]}" for each in files}
+        await place.store.make_directories(sorted({parent_of(path) for path in ends.values()}))
+        await place.store.rename_files(
+            [Rename(place.at_destination(each.path), ends[each.path], each.length, each.identity) for each in files]
+        )
 
 
 async def take_to_delete(run: JobRun) -> None:
