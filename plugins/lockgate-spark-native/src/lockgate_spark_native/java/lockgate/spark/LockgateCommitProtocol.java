@@ -89,6 +89,10 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
             FileSystem fs = given.getFileSystem(conf);
             Path root = qualified(fs, given);
             refuseHiveStaging(root, conf);
+            String refusal = LocalNames.refusal(root, "");
+            if (refusal != null) {
+                throw new LockgateException(refusal);
+            }
             List<String> replaced = new ArrayList<>();
             List<String> elsewhere = new ArrayList<>();
             for (Path each : overwritten) {
@@ -147,7 +151,7 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
 
     @Override
     public String newTaskTempFile(TaskAttemptContext context, Option<String> directory, FileNameSpec spec) {
-        return add(staged.below, directory.isDefined() ? directory.get() : "", context, spec);
+        return add(staged.below, new Path(root), directory.isDefined() ? directory.get() : "", context, spec);
     }
 
     @Override
@@ -164,7 +168,7 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
             throw new IllegalStateException("the location of a partition has no scheme\n  " + directory);
         }
         if (isWithin(location, destination)) {
-            return add(staged.below, below(location, destination), context, spec);
+            return add(staged.below, destination, below(location, destination), context, spec);
         }
         String scheme = location.toUri().getScheme().toLowerCase(Locale.ROOT);
         if (!schemes.contains(scheme)) {
@@ -181,11 +185,12 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
                         new Path(location, tasks).toString(),
                         new Path(root, marker).toString(),
                         new Location(url, declarations, marker, partMarker));
-        return add(there, "", context, spec);
+        return add(there, location, "", context, spec);
     }
 
     /** Spark counts the files of a partition from 0; those of two partitions that share a directory get other names. */
-    private String add(StagedFiles files, String directory, TaskAttemptContext context, FileNameSpec spec) {
+    private String add(
+            StagedFiles files, Path place, String directory, TaskAttemptContext context, FileNameSpec spec) {
         String base = context.getConfiguration().get("mapreduce.output.basename", "part");
         int split = context.getTaskAttemptID().getTaskID().getId();
         String name = spec.prefix() + String.format(Locale.ROOT, "%s-%05d-%s", base, split, sparkJobId);
@@ -193,6 +198,10 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
         String target = prefix + name + spec.suffix();
         for (int again = 1; files.has(target); again++) {
             target = prefix + name + "-" + again + spec.suffix();
+        }
+        String refusal = LocalNames.refusal(place, target);
+        if (refusal != null) {
+            throw new IllegalStateException(refusal);
         }
         return files.add(target, context);
     }
