@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import shutil
 from pathlib import Path
@@ -504,3 +505,26 @@ def test_an_undoing_that_was_cut_short_gives_no_file_another_ones_name(tmp_path:
     assert [path for path in (tmp_path / "_lockgate/jobs").rglob("withdrawn/*/*") if path.is_file()]
     recover(str(tmp_path), job.job_id, undo=True, force=True)
     assert seen(tmp_path) == {}
+
+
+def test_complete_a_task_that_is_run_again_under_the_number_of_its_first_run(tmp_path: Path) -> None:
+    """With `direct` the second manifest took the first one's place, of whose files nobody knew then: they stayed, and
+    all rows were there twice."""
+    job = Job(tmp_path, protocol="direct", accept_unsafe=True)
+    job.setup()
+    receipts = []
+    for run in ("first", "second", "third"):
+        attempt = pickle.loads(pickle.dumps(job)).task_attempt(0, 1 if run == "third" else 0)
+        attempt.setup()
+        with attempt.open(f"{run}-{attempt.tag}") as file:
+            file.write(run.encode())
+        if run == "second":
+            with pytest.raises(CommitFailed, match="has committed before") as refused:
+                attempt.commit()
+            assert "as attempt 1" in refused.value.next_step
+            assert {path.read_bytes() for path in tmp_path.glob("*-*")} == {b"first"}
+        else:
+            receipts.append(attempt.commit())
+            receipts.append(attempt.commit())  # again, which is no other run
+    job.commit([receipts[-1]])
+    assert {path.read_bytes() for path in tmp_path.glob("*-*")} == {b"third"}

@@ -47,6 +47,8 @@ class InPlaceProtocol(Protocol):
     policies: ClassVar[tuple[str, ...]] = POLICIES
     commits_by_success: ClassVar[bool] = False
     writes_in_destination: ClassVar[bool] = True
+    names_tell: ClassVar[bool] = False
+    """Whether a file is known to be the job's by its name, and not by a manifest alone."""
 
     # A job and its task attempts.
 
@@ -97,7 +99,7 @@ class InPlaceProtocol(Protocol):
             return self.final_path(run, path)
 
         return await task_commit.commit_task(
-            run, attempt, written, counters, final_path, self.committed_files, scan=scan
+            run, attempt, written, counters, final_path, self.committed_files, scan=scan, names_tell=self.names_tell
         )
 
     async def abort_task(

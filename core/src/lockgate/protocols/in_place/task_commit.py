@@ -19,7 +19,7 @@ from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, StoreUnavailable, UsageError
+from lockgate.model.errors import CommitFailed, FileExists, FileMissing, JobNotFound, StoreUnavailable, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
@@ -43,15 +43,18 @@ async def commit_task(
     counted: Counted,
     *,
     scan: bool = False,
+    names_tell: bool = False,
 ) -> Receipt:
     """Save the attempt's manifest, and return the receipt. `final_path` gives the path that a file has by the one that
-    it was opened for. Where the job is over, the attempt's files are taken out, but for those that count.
+    it was opened for; `names_tell`: by its name a file is known to be the job's. Where the job is over, the attempt's
+    files are taken out, but for those that count.
 
     Raises:
         UsageError: files are to be found in a working directory, of which there is none.
         JobNotFound: the job is over.
         CommitFenced: the job is being committed, without this attempt, whose files were taken out.
-        CommitFailed: a file is gone, or the manifest could not be saved.
+        CommitFailed: a file is gone, the manifest could not be saved, or an attempt of this number has committed
+            others.
     """
     if written is None or (scan and not written):
         raise UsageError(
@@ -68,7 +71,7 @@ async def commit_task(
         )
         content = encode_manifest(manifest, run.below)
         try:
-            await _save(run, attempt, content)
+            await _save(run, attempt, content, entries, knows=names_tell)
         except JobNotFound:
             await give_up(run, attempt, entries, counted)
             raise
@@ -108,11 +111,11 @@ async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, entries: Sequen
     raise fenced(run, record)
 
 
-async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
+async def _save(run: JobRun, attempt: TaskAttempt, content: bytes, entries: Sequence[Entry], *, knows: bool) -> None:
     wait = RETRY_SECONDS
     for left in reversed(range(run.options.manifest_save_attempts)):
         try:
-            await run.store.write_file(run.layout.manifest_temporary(attempt.task_attempt_id), content)
+            await _save_own(run, attempt, content, entries, knows=knows)
             await run.store.write_file(run.layout.manifest(attempt.task_id), content)
             return
         except FileMissing as error:
@@ -128,6 +131,34 @@ async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
             run.log.info("manifest is saved again", error=str(error))
         await asyncio.sleep(wait * (0.5 + run.runtime.random.random()))
         wait = min(2 * wait, 5.0)
+
+
+async def _save_own(
+    run: JobRun, attempt: TaskAttempt, content: bytes, entries: Sequence[Entry], *, knows: bool
+) -> None:
+    """Save the manifest at the attempt's own path. Where only manifests tell whose a file is (not `knows`), none takes
+    the place of another that names files which this one does not: nobody would know of them any more.
+
+    Raises:
+        CommitFailed: so it would be: an attempt of this number has run before, and committed.
+    """
+    own = run.layout.manifest_temporary(attempt.task_attempt_id)
+    try:
+        await run.store.create_file(own, content)
+    except FileExists:
+        if not knows:
+            written = {(entry.target, entry.identity) for entry in entries}
+            before = [e for e in await _saved_by(run, attempt) if (e.target, e.identity) not in written]
+            if before:
+                await take_out(run, entries)
+                raise CommitFailed(
+                    f"{attempt.task_attempt_id} has committed before, with other files: a task was run again under the "
+                    "number that its first run has",
+                    where="\n".join(run.url(entry.target) for entry in before[:5]),
+                    next_step="what this run has written was taken out; let the task be tried again as attempt "
+                    f"{attempt.attempt + 1}, or a later one: the receipts say which of them counts",
+                ) from None
+        await run.store.write_file(own, content)
 
 
 async def abort_task(

@@ -40,6 +40,7 @@ class StocatorProtocol(InPlaceProtocol):
         "who lists the destination sees files of task attempts that have not committed, and never may, until the job "
         "ends; a task attempt that is cut off may add files after that: lockgate.files(url) leaves them out"
     )
+    names_tell: ClassVar[bool] = True
     own_options: ClassVar[frozenset[str]] = frozenset({"delete_losers"})
     attributes: ClassVar[Attributes] = Attributes(
         task_commit_atomic=True,
