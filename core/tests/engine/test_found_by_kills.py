@@ -55,7 +55,12 @@ def test_gc_deletes_what_a_killed_process_left_aside_anywhere(table) -> None:
     """It looked in `_temporary` only: trees that were being deleted, and half-written files, stayed in `_lockgate`."""
     table.write({"old": b"1"}, txn_id="once", file_list_inline_max=0)
     kept = table.everything().keys()
-    for path in (".aside-0123abcd/0123/_0", "txn/.lockgate-0456.tmp", "commits/.lockgate-0123.tmp"):
+    for path in (
+        ".aside-0123abcd/0123/_0",
+        ".lockgate-0789.tmp",
+        "txn/.lockgate-0456.tmp",
+        "commits/.lockgate-0123.tmp",
+    ):
         (table.root / "_lockgate" / path).parent.mkdir(parents=True, exist_ok=True)
         (table.root / "_lockgate" / path).write_bytes(b"left")
     asyncio.run(collect_garbage(table.job(alive_seconds=0.0)._run()))

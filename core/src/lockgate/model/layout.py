@@ -529,6 +529,8 @@ def is_aside(path: str) -> bool:
     if path.startswith((f"{FILE_LISTS}/", f"{TRANSACTIONS}/", f"{WINNERS}/")):
         return is_unfinished(path)
     above = "|".join(map(re.escape, (TEMPORARY, BOOKKEEPING, MARKERS)))
+    if (name := re.match(rf"(?:{above})/([^/]+)$", path)) is not None and is_unfinished(name[1]):
+        return True  # what a store tried a rename with
     return re.match(rf"(?:{above})/(?:\.aside-|probe-)[0-9a-f]+(?:/|$)", path) is not None
 
 
