@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
@@ -288,3 +289,16 @@ def test_who_reads_while_jobs_end_all_the_time_is_told_so(tmp_path: Path) -> Non
     ends()
     assert list_files.JOBS_HAVE_ENDED in read_while(tmp_path, *[ends] * list_files.LOOKS_MAX).doubts
     assert list_files.JOBS_HAVE_ENDED not in read_while(tmp_path, *[ends] * (list_files.LOOKS_MAX - 1)).doubts
+
+
+def test_a_file_that_is_listed_without_an_identity_is_known_by_its_length(tmp_path: Path) -> None:
+    """As `deferred` and `emrfs` list files on Azure, which tells no identity when an upload is completed."""
+    committed(tmp_path, "manifest", {"same": b"1", "longer": b"2"})
+    success = tmp_path / "_SUCCESS"
+    summary = json.loads(success.read_bytes())
+    summary["lockgate"]["files"]["inline"] = [[path, 1, ""] for path in ("same", "longer")]
+    success.write_text(json.dumps(summary))
+    (tmp_path / "longer").write_bytes(b"22")
+    found = lockgate.files(tmp_path)
+    assert {file.path: file.listed for file in found.files} == {"same": True, "longer": False}
+    assert len(found.doubts) == 1

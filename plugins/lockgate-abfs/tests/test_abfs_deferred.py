@@ -71,6 +71,9 @@ def test_a_job_is_committed_with_every_name_and_length(table: RemoteTable) -> No
     assert table.left_over() == []
     assert summary.files == len(files)
     assert lockgate.verify(table.url, table.job_options()).findings == []
+    found = lockgate.files(table.url, table.job_options())
+    assert found.doubts == []
+    assert all(file.listed for file in found.files)
 
 
 @pytest.mark.parametrize("policy", ["replace", "replace-partitions"])
