@@ -46,3 +46,16 @@ def test_a_driver_that_waits_for_its_store_says_so_while_it_waits(java: str, bus
     )
     assert "failed:" in done.stdout, done.stderr
     assert re.search(r"^lockgate: .*is asked again.*seconds_left=\d", done.stderr, re.MULTILINE), done.stderr
+
+
+def test_what_a_commit_of_the_python_source_warns_of_is_on_the_drivers_standard_error(
+    java: str, tmp_path: Path
+) -> None:
+    """Rows that are left out by their transaction id, above all. Spark starts the process, and nobody its logging."""
+    program = Path(__file__).with_name("warned_session.py")
+    done = subprocess.run(
+        [sys.executable, str(program), str(tmp_path / "t")], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.stdout.split() == ["2"], done.stderr
+    assert len(re.findall(r"^lockgate: .*these rows are left out.*rows=3", done.stderr, re.MULTILINE)) == 1, done.stderr
+    assert re.search(r"^lockgate: .*has no effect.*hive_buckets", done.stderr, re.MULTILINE), done.stderr

@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.mapreduce.JobContext;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
 import org.apache.spark.internal.io.FileCommitProtocol;
 import org.apache.spark.internal.io.FileNameSpec;
@@ -57,6 +58,11 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
 
     /** Not in the constructor: Spark calls that by reflection, and what it throws then reaches nobody. */
     private void refuseWhatCannotBe() {
+        String spark = SparkContext.getOrCreate().version();
+        if (spark.startsWith("3.")) {
+            throw new LockgateException("Spark's own writers commit through Lockgate from Spark 4.0 on, not in Spark "
+                    + spark + "\n  Next: leave spark.sql.sources.commitProtocolClass at its default, or use Spark 4");
+        }
         if (sparkJobId == null || !sparkJobId.matches(UUID_FORM)) {
             // A streaming sink gives the number of a batch, which other queries give as well.
             throw new LockgateException(
