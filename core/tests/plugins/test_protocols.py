@@ -253,3 +253,23 @@ def test_a_resolution_of_duplicates_that_nobody_knows_is_refused_by_every_protoc
         with pytest.raises(OptionError, match="no resolution of duplicates 'bigest'"):
             Job(tmp_path, protocol=protocol, duplicates="bigest")
     assert list(tmp_path.iterdir()) == []
+
+
+class Appends(ManifestProtocol):
+    """Says that it keeps two policies, and refuses none itself."""
+
+    name = "appends"
+    description = "for a test"
+    policies = ("append", "fail")
+
+
+@pytest.mark.parametrize("options", [{"conflict": "replace"}, {"delete_target_files": True}])
+def test_a_policy_that_a_protocol_does_not_declare_to_keep_is_refused_for_it(table, options: dict) -> None:
+    registry, plugin = registry_of(JobOptions()), offers(Appends())
+    registry.register(plugin, "appends")
+    try:
+        with pytest.raises(OptionError, match="is none that the protocol appends keeps"):
+            Job(table.root, protocol="appends", **options).setup()
+        table.job(protocol="appends", conflict="append").abort()
+    finally:
+        registry.unregister(plugin)

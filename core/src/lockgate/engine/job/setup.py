@@ -30,6 +30,7 @@ from lockgate.model.errors import (
     FileMissing,
     JobNotFound,
     LockgateError,
+    OptionError,
     StoreError,
     UsageError,
 )
@@ -109,6 +110,8 @@ async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
     the job's having ended is the better reason."""
     try:
         await run.protocol.set_up_job(run)
+        if (refusal := _refused_policy(run)) is not None:
+            return False, refusal
         marker = JobMarker(
             run.layout.job_id,
             run.marker,
@@ -134,6 +137,19 @@ async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
         f"another job has the id {run.layout.job_id}",
         where=run.url(run.layout.job_marker),
         next_step="give every job an id of its own: leave job_id out and one is made",
+    )
+
+
+def _refused_policy(run: JobRun) -> OptionError | None:
+    """What the protocol declares to keep, and nothing else, also where it does not say so itself."""
+    options, kept = run.options, run.protocol.policies
+    if kept is None or (options.conflict in kept and not options.delete_target_files):
+        return None
+    named = "delete_target_files" if options.conflict in kept else f"the conflict policy {options.conflict!r}"
+    return OptionError(
+        f"{named} is none that the protocol {run.protocol.name} keeps",
+        where=run.url(""),
+        next_step=f"choose {' or '.join(kept)}, without delete_target_files; or another protocol",
     )
 
 

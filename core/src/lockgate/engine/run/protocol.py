@@ -108,8 +108,8 @@ class Protocol(ABC):
     `conclude` leaves the `_SUCCESS`."""
 
     policies: ClassVar[tuple[str, ...] | None] = None
-    """The conflict policies that can be kept by it, where it refuses all others, and `delete_target_files`, at setup;
-    None: it keeps any, a plugin's too."""
+    """The conflict policies that can be kept by it: all others, and `delete_target_files`, are refused at setup. None:
+    it keeps any, a plugin's too."""
 
     leaves_found: ClassVar[bool] = False
     """Whether what another program has left is never garbage before somebody has begun to commit it here."""

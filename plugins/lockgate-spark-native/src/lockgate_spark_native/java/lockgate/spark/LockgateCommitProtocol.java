@@ -44,6 +44,7 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
     private String marker;
     private String declarations;
     private String partMarker;
+    private String driverNames = LocalNames.encoding();
     private ArrayList<String> schemes;
     private transient List<Path> overwritten = new ArrayList<>();
     private transient DriverJob job;
@@ -95,7 +96,8 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
             FileSystem fs = given.getFileSystem(conf);
             Path root = qualified(fs, given);
             refuseHiveStaging(root, conf);
-            String refusal = LocalNames.refusal(root, "");
+            driverNames = LocalNames.encoding();
+            String refusal = LocalNames.refusal(root, "", driverNames);
             if (refusal != null) {
                 throw new LockgateException(refusal);
             }
@@ -205,7 +207,8 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
         for (int again = 1; files.has(target); again++) {
             target = prefix + name + "-" + again + spec.suffix();
         }
-        String refusal = LocalNames.refusal(place, target);
+        // The driver's too: once the job has committed, its catalog looks for what is there.
+        String refusal = LocalNames.refusal(place, target, LocalNames.encoding(), driverNames);
         if (refusal != null) {
             throw new IllegalStateException(refusal);
         }
