@@ -134,6 +134,7 @@ class Job:
         _refuse_reserved(self.url)
         self.layout = JobLayout(str(uuid.uuid4()) if job_id is None or job_id == "" else job_id, job_attempt)
         self._marker = nonce or uuid.uuid4().hex
+        self._is_told = nonce is not None
         self._driver_process = driver_process
         self._store: Store | None = None
         self._store_told: dict[str, int] = {}
@@ -373,6 +374,7 @@ class Job:
 
     def _run(self, task_attempt_id: str = "") -> JobRun:
         run = job_run(self._open(), self.options, self.layout, marker=self._marker, task_attempt_id=task_attempt_id)
+        run.is_own = self._is_set_up or self._is_told
         run.part_of, run.locations = self._part_of, self._locations or ()
         run.may_have_locations = self._locations is not None
         run.marker_server = self._timeline.client(run)

@@ -11,7 +11,7 @@ from lockgate.engine.job.reports import report_abort, tell_undone
 from lockgate.engine.job.set_aside_by_others import refuse_if_set_aside_by_others
 from lockgate.engine.job.undo import undo_parts
 from lockgate.engine.record.lost_versions import refuse_if_moved
-from lockgate.engine.record.marker import readable_marker
+from lockgate.engine.record.marker import is_anothers, readable_marker
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import RecordLog, fenced, is_begun_anew, look_at_job, refuse_superseded
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
@@ -114,12 +114,12 @@ async def _refuse_if_run_again(run: JobRun) -> None:
 async def _is_of_another_driver(run: JobRun, record: CommitRecord | None) -> bool:
     """Whether what is there is not the job that this driver has set up: that one was ended by somebody else, and
     another has been set up by its id since."""
-    if not run.marker:
+    if not run.is_own:
         return False
     if record is not None and record.marker:
-        return record.marker != run.marker
+        return is_anothers(run, record.marker)
     marker = await readable_marker(run, run.layout)
-    return marker is not None and marker.nonce != run.marker
+    return marker is not None and is_anothers(run, marker.nonce)
 
 
 async def _is_there(run: JobRun) -> bool:

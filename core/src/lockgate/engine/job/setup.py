@@ -126,7 +126,7 @@ async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
         if await _created(run, marker):
             return True, None
         found = await read_marker(run)
-        if found is not None:
+        if found is not None and found.nonce == run.marker:
             if bool(found.part_of) != bool(run.part_of):
                 return False, _one_place(run, found)
             await _correct(run, found)

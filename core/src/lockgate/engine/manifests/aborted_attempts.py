@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, says_committed
-from lockgate.engine.record.marker import read_marker, read_marker_of
+from lockgate.engine.record.marker import is_anothers, read_marker, read_marker_of
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
@@ -30,7 +30,7 @@ async def bury(run: JobRun, attempt: TaskAttempt) -> bool:
     """
     tombstone = run.layout.aborted(attempt.task_attempt_id)
     marker = await read_marker_of(run, run.layout)
-    if marker is not None and run.marker not in ("", marker.nonce):
+    if marker is not None and is_anothers(run, marker.nonce):
         return False
     await _refuse_if_pinned(run, attempt)
     if marker is None:

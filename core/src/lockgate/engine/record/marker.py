@@ -34,10 +34,15 @@ class JobMarker(Struct, frozen=True):
 
 
 async def read_marker(run: JobRun) -> JobMarker | None:
-    """The job's marker; None where there is none. For its own driver and task attempts, which know it by its nonce,
-    also where another job of that id has been set up since: their own is over."""
+    """The job's marker; None where there is none. For its own driver and task attempts, which know it by its
+    nonce, also where another job of that id has been set up since: their own is over."""
     found = await read_marker_of(run, run.layout)
-    return found if found is not None and run.marker in ("", found.nonce) else None
+    return found if found is not None and not is_anothers(run, found.nonce) else None
+
+
+def is_anothers(run: JobRun, nonce: str) -> bool:
+    """Whether the job of this nonce is another than the run's own, which had its id before."""
+    return run.is_own and run.marker not in ("", nonce)
 
 
 async def read_marker_of(run: JobRun, layout: JobLayout) -> JobMarker | None:
@@ -87,7 +92,8 @@ async def check_marker(run: JobRun) -> None:
     """
     if not run.marker:
         return
-    if await read_marker(run) is None:
+    found = await read_marker(run)
+    if found is None or found.nonce != run.marker:
         raise JobNotFound(
             f"job {run.layout.job_id} is not at work any more",
             where=run.url(run.layout.attempt_directory),

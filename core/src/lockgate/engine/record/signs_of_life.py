@@ -34,7 +34,8 @@ SILENCE = 96
 
 async def show_life(run: JobRun, who: str) -> bool:
     """Renew the sign of a driver or a task attempt; False: the job is over, and nothing was written."""
-    if await read_marker(run) is None:
+    marker = await read_marker(run)
+    if marker is None or marker.nonce != run.marker:
         return False
     try:
         await run.store.write_file(run.layout.sign_of_life(who), b"{}")

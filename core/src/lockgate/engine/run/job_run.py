@@ -66,6 +66,9 @@ class JobRun:
     open_store: OpenStore
     marker: str = ""
     """The nonce in this job's marker; empty when the job was set up by another program (Hadoop, another shell)."""
+    is_own: bool = False
+    """Whether `marker` is surely the job's that is meant: of a driver that has set it up, or was told its nonce, and of
+    its task attempts. Another job that has its id since is not theirs. Else the job is meant that has the id now."""
     task_attempt_id: str = ""
     counters: dict[str, int] = field(default_factory=dict)
     stage_seconds: dict[str, float] = field(default_factory=dict)
