@@ -99,7 +99,7 @@ def test_sparks_own_modes_work_through_the_data_source(spark, destination) -> No
         ({"conflictt": "append"}, "did you mean conflict"),
         ({"header": "true"}, "belongs to csv"),
         ({"format": "csv", "sep": "||"}, "one character"),
-        ({"format": "csv", "header": "yes"}, "true or false"),
+        ({"format": "csv", "header": "maybe"}, "true or false"),
         ({"maxRecordPerFile": "5"}, "did you mean maxRecordsPerFile"),
     ],
 )
