@@ -257,7 +257,7 @@ def test_a_mutant_is_found(name: str) -> None:
             if violations := play(protocol, seed, scenario).violations:
                 print(f"{name}: seed {seed}: {violations[0]}")
                 return
-    raise AssertionError(f"no history of 1,500 shows what is wrong with {name}")
+    raise AssertionError(f"no history of 300 shows what is wrong with {name}")
 
 
 def deaths(protocol: Protocol, policy: str = "append") -> Iterator[History]:
