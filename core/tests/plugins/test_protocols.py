@@ -268,7 +268,7 @@ def test_a_policy_that_a_protocol_does_not_declare_to_keep_is_refused_for_it(tab
     registry, plugin = registry_of(JobOptions()), offers(Appends())
     registry.register(plugin, "appends")
     try:
-        with pytest.raises(OptionError, match="is none that the protocol appends keeps"):
+        with pytest.raises(OptionError, match="cannot be kept by the protocol appends"):
             Job(table.root, protocol="appends", **options).setup()
         table.job(protocol="appends", conflict="append").abort()
     finally:

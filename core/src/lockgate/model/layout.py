@@ -92,6 +92,7 @@ PENDING_SET_SUFFIX = ".pendingset"
 MANIFEST_SUFFIX = "-manifest.json"
 KEPT = "~"
 KEPT_DIGITS = 16
+"""What parts a task's name from so many digits of its digest, in the name of a manifest that a driver has made."""
 TEMPORARY_SUFFIX = ".tmp"
 MANIFEST_TEMPORARY_SUFFIX = MANIFEST_SUFFIX + TEMPORARY_SUFFIX
 ABORTED_SUFFIX = ".aborted"

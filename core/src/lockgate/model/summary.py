@@ -58,11 +58,10 @@ class LockgateSummary(Struct, frozen=True, omit_defaults=True):
 
     `attempts` is how many task attempts the commit is made of; `weaker` names capabilities that weaken a
     guarantee and that the commit relied on; `unsafe` says what the protocol does not promise, where it calls itself
-    unsafe; `extra` holds each value that a task's manifest had under a name of its own
-    (Hadoop's `extraData`), at most a hundred a name; `left_out` names the tasks, at most a hundred,
-    that had begun and not committed when somebody from outside committed the job without them; `error` is set in the
-    report of a failed job; `locations` are
-    those beside the destination, whose files are not among `files`.
+    unsafe; `extra` holds each value that a task's manifest had under a name of its own (Hadoop's `extraData`), at most
+    a hundred a name; `left_out` names the tasks, at most a hundred, that had begun and not committed when somebody from
+    outside committed the job without them; `error` is set in the report of a failed job; `locations` are those beside
+    the destination, whose files are not among `files`.
     """
 
     version: str = ""

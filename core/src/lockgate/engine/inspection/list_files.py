@@ -150,7 +150,7 @@ async def _list_once(run: JobRun) -> tuple[TableFiles, frozenset[tuple[JobLayout
     await ask_for_unseen(run, found, listed)
     if missing := sum(path not in found for path in by_last):
         doubts.append(
-            f"{counted(missing, 'file', 'files')} of the last job's list, `_SUCCESS`, cannot be found: "
+            f"{counted(missing, 'file')} of the last job's list, `_SUCCESS`, cannot be found: "
             "`lockgate verify` names what is missing"
         )
     left_out: dict[str, str] = {}

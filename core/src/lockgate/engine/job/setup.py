@@ -109,9 +109,9 @@ async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
     """Make the directories and the marker: whether this call surely created the marker, and what went wrong, for which
     the job's having ended is the better reason."""
     try:
-        await run.protocol.set_up_job(run)
         if (refusal := _refused_policy(run)) is not None:
             return False, refusal
+        await run.protocol.set_up_job(run)
         marker = JobMarker(
             run.layout.job_id,
             run.marker,
@@ -141,15 +141,19 @@ async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
 
 
 def _refused_policy(run: JobRun) -> OptionError | None:
-    """What the protocol declares to keep, and nothing else, also where it does not say so itself."""
-    options, kept = run.options, run.protocol.policies
+    """Why the job's policy is none that the protocol declares to keep; None: it is one."""
+    options, kept, why = run.options, run.protocol.policies, run.protocol.policies_why
     if kept is None or (options.conflict in kept and not options.delete_target_files):
         return None
-    named = "delete_target_files" if options.conflict in kept else f"the conflict policy {options.conflict!r}"
+    named, instead = f"the conflict policy {options.conflict!r}", f"choose {' or '.join(kept)}"
+    if options.conflict in kept:
+        named, instead = "delete_target_files", "leave it out"
+    elif not options.conflict.startswith("replace"):
+        why = "it says what may be there when the job commits, and by then its files are in place"
     return OptionError(
-        f"{named} is none that the protocol {run.protocol.name} keeps",
+        f"{named} cannot be kept by the protocol {run.protocol.name}: {why}",
         where=run.url(""),
-        next_step=f"choose {' or '.join(kept)}, without delete_target_files; or another protocol",
+        next_step=f"{instead}; or choose another protocol",
     )
 
 

@@ -110,6 +110,8 @@ class Protocol(ABC):
     policies: ClassVar[tuple[str, ...] | None] = None
     """The conflict policies that can be kept by it: all others, and `delete_target_files`, are refused at setup. None:
     it keeps any, a plugin's too."""
+    policies_why: ClassVar[str] = "it says of itself that it keeps no other"
+    """Why it cannot keep one that replaces data, for the error."""
 
     leaves_found: ClassVar[bool] = False
     """Whether what another program has left is never garbage before somebody has begun to commit it here."""

@@ -94,7 +94,7 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
     """
     with run.stage("abort_task"):
         own_job = await bury(run, attempt)
-        if staging.is_staging(run):
+        if own_job and staging.is_staging(run):
             staging.clear(run)
         sent = {target: status for target, status in (written or {}).items() if status.upload}
         uploads = [upload_of(entry_of(target, status)) for target, status in sent.items()]

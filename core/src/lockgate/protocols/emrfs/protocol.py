@@ -20,7 +20,7 @@ from lockgate.model.undone import Undone
 from lockgate.protocols.deferred import DeferredProtocol, job_commit, staging, undo
 from lockgate.protocols.deferred.same_names import Beneath
 from lockgate.protocols.emrfs import task_commit
-from lockgate.protocols.in_place.policies import POLICIES, refuse_policies
+from lockgate.protocols.in_place.policies import POLICIES, WHY
 
 
 class EmrfsProtocol(DeferredProtocol):
@@ -32,6 +32,7 @@ class EmrfsProtocol(DeferredProtocol):
         "choose protocol=deferred, which needs no more of a store; on one with renames manifest"
     )
     policies: ClassVar[tuple[str, ...]] = POLICIES
+    policies_why: ClassVar[str] = WHY
     unsafe: ClassVar[str] = (
         "readers see a task's files as soon as it commits, and some of them while it does; a task commit that is "
         "interrupted leaves some until somebody aborts that attempt, or the job"
@@ -44,11 +45,6 @@ class EmrfsProtocol(DeferredProtocol):
         recoverable=True,
         holds_through_partition=True,
     )
-
-    async def set_up_job(self, run: JobRun) -> None:
-        """Refused with a policy that would have to be kept before there is a job commit to keep it."""
-        refuse_policies(run)
-        await super().set_up_job(run)
 
     async def commit_task(
         self,

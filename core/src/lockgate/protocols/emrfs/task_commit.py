@@ -179,8 +179,8 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
         StoreError: a file could not be taken out.
     """
     with run.stage("abort_task"):
-        await bury(run, attempt)  # where another job has the id, the marker is none for this one
-        if staging.is_staging(run):
+        own_job = await bury(run, attempt)  # where another job has the id, the marker is none for this one
+        if own_job and staging.is_staging(run):
             staging.clear(run)
         own = run.layout.manifest_temporary(attempt.task_attempt_id)
         place = run.layout.manifest(attempt.task_id)

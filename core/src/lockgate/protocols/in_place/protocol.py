@@ -31,7 +31,7 @@ from lockgate.model.summary import Summary
 from lockgate.model.undone import Undone
 from lockgate.protocols.deferred.job_commit import conclude
 from lockgate.protocols.in_place import task_commit
-from lockgate.protocols.in_place.policies import POLICIES, refuse_policies
+from lockgate.protocols.in_place.policies import POLICIES, WHY
 from lockgate.protocols.in_place.visible import TAKES_OUT, not_taken_out, take_out_of
 from lockgate.protocols.manifest import publish, staging
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
@@ -45,6 +45,7 @@ class InPlaceProtocol(Protocol):
     )
     needs_one_of: ClassVar[tuple[frozenset[Capability], ...]] = TAKES_OUT
     policies: ClassVar[tuple[str, ...]] = POLICIES
+    policies_why: ClassVar[str] = WHY
     commits_by_success: ClassVar[bool] = False
     writes_in_destination: ClassVar[bool] = True
     names_tell: ClassVar[bool] = False
@@ -53,8 +54,7 @@ class InPlaceProtocol(Protocol):
     # A job and its task attempts.
 
     async def set_up_job(self, run: JobRun) -> None:
-        """Refused with a policy that cannot be kept to; then the job's directories."""
-        refuse_policies(run)
+        """The job's directories."""
         await staging.set_up_job(run)
 
     async def set_up_task(self, run: JobRun) -> None:

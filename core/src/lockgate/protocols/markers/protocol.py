@@ -26,7 +26,7 @@ from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary
 from lockgate.model.undone import Undone
 from lockgate.protocols.deferred import DeferredProtocol, job_commit
-from lockgate.protocols.in_place.policies import POLICIES, refuse_policies
+from lockgate.protocols.in_place.policies import POLICIES, WHY_TASKS
 from lockgate.protocols.manifest import publish
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 from lockgate.protocols.markers import announce, take_out, task_commit
@@ -46,6 +46,7 @@ class MarkersProtocol(DeferredProtocol):
     )
     alternative: ClassVar[str] = "leave protocol out: where manifest or deferred can be had, they show nothing early"
     policies: ClassVar[tuple[str, ...]] = POLICIES
+    policies_why: ClassVar[str] = WHY_TASKS
     unsafe: ClassVar[str] = (
         "readers see a file as soon as it is written, of attempts too that are not committed; a task attempt that is "
         "cut off may add files after its job has ended"
@@ -75,9 +76,7 @@ class MarkersProtocol(DeferredProtocol):
     # A job and its task attempts.
 
     async def set_up_job(self, run: JobRun) -> None:
-        """Dead writers are rolled back first. Refused with a policy that would have to be kept before there is a job
-        commit to keep it."""
-        refuse_policies(run, "its tasks would replace data that nobody could bring back if the job fails")
+        """Dead writers are rolled back first."""
         if await read_marker(run) is None:
             await roll_back_dead(run)
         await super().set_up_job(run)

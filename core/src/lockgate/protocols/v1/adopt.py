@@ -138,7 +138,8 @@ async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:
             and (entry.length != status.length or entry.identity not in ("", status.identity))
         ]
         if run.layout.prefix != OURS:
-            wrong += sorted(path for path in found if not is_checksum(path, {entry.source for entry in batch}))
+            sources = {entry.source for entry in batch}
+            wrong += sorted(path for path in found if not is_checksum(path, sources))
         if wrong:
             raise FileChanged(
                 f"{len(wrong)} files of committed tasks, or more, are not those that their attempts have committed",

@@ -19,7 +19,7 @@ from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
 from lockgate.protocols.file_output import job_directories
 from lockgate.protocols.file_output.protocol import FileOutputProtocol
-from lockgate.protocols.in_place.policies import POLICIES, refuse_policies
+from lockgate.protocols.in_place.policies import POLICIES, WHY_TASKS
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 from lockgate.protocols.v2 import task_commit
 from lockgate.protocols.v2.visible import forestall, keep_unmoved, take_out_all
@@ -33,6 +33,7 @@ class V2Protocol(FileOutputProtocol):
     alternative = "leave protocol out: manifest needs no more of a store, and shows nothing before the job commits"
     works_in_temporary: ClassVar[bool] = True
     policies: ClassVar[tuple[str, ...]] = POLICIES
+    policies_why: ClassVar[str] = WHY_TASKS
     unsafe: ClassVar[str] = (
         "readers see a task's files as soon as it commits, and some of them while it does; a task attempt that is cut "
         "off may add files after its job has committed"
@@ -47,11 +48,6 @@ class V2Protocol(FileOutputProtocol):
     )
 
     # A job and its task attempts.
-
-    async def set_up_job(self, run: JobRun) -> None:
-        """Refused with a policy that would have to be kept before there is a job commit to keep it."""
-        refuse_policies(run, "its tasks would replace data that nobody could bring back if the job fails")
-        await super().set_up_job(run)
 
     async def commit_task(
         self,
