@@ -228,6 +228,8 @@ def spark_versions(session: nox.Session, pyspark: str) -> None:
     session.install("-q", "-e", "core", *native, f"pyspark=={pyspark}.*", *tools)
     own_writers = ["tests/spark/test_spark_native.py"] if pyspark == PYSPARKS[0] else []
     _pytest(session, "tests/spark/test_spark_smoke.py", *own_writers, workers=1 + len(own_writers))
+    if os.environ.get("CI"):
+        shutil.rmtree(session.virtualenv.location)  # the next version needs the room
 
 
 @nox.session
