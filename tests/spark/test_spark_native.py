@@ -503,6 +503,25 @@ def test_without_a_python_the_write_fails_in_words_and_nothing_is_visible(native
     assert layout_of(Path(destination)) == before
 
 
+def test_a_program_that_is_no_python_of_ours_and_never_answers_is_ended(
+    native: Any, destination: str, tmp_path: Path
+) -> None:
+    """Without a limit the write would wait for ever, and nobody would know for what."""
+    silent = tmp_path / "silent"
+    silent.write_text(f"#!/bin/sh\necho $$ > {tmp_path / 'pid'}\nexec sleep 100000\n")
+    silent.chmod(0o755)
+    native.conf.set(PYTHON_SETTING, str(silent))
+    native._jvm.java.lang.System.setProperty("lockgate.python.silent.seconds", "3")
+    try:
+        with pytest.raises(Exception, match=r"has said nothing for 3 seconds(?s:.)*set spark\.lockgate\.python"):
+            rows_of(native).write.parquet(destination)
+    finally:
+        native._jvm.java.lang.System.clearProperty("lockgate.python.silent.seconds")
+    assert not Path(destination).exists()
+    ended = subprocess.run(["ps", "-p", (tmp_path / "pid").read_text()], capture_output=True, check=False)
+    assert ended.returncode != 0
+
+
 def test_a_python_that_dies_is_started_anew(native: Any, destination: str) -> None:
     rows_of(native).write.parquet(destination)
     found = subprocess.run(
@@ -515,6 +534,18 @@ def test_a_python_that_dies_is_started_anew(native: Any, destination: str) -> No
         os.kill(int(pid), signal.SIGKILL)
     rows_of(native).write.mode("append").parquet(destination)
     assert native.read.parquet(destination).count() == 120
+
+
+@pytest.mark.parametrize("function", [lockgate.spark.enable, lockgate.spark.disable, lockgate.spark.distribute])
+def test_a_session_that_was_stopped_is_refused(function: Any) -> None:
+    class Stopped:
+        """What is left of a session whose context was stopped: the tests' own must go on."""
+
+        conf = createDataFrame = _jsparkSession = object()
+        sparkContext = type("Context", (), {"_jsc": None})
+
+    with pytest.raises(UsageError, match="this one was stopped"):
+        function(Stopped())
 
 
 @pytest.mark.parametrize("function", [lockgate.spark.enable, lockgate.spark.disable, lockgate.spark.distribute])

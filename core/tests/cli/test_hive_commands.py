@@ -70,7 +70,7 @@ def test_a_task_that_is_left_out_is_named_before_and_after(tmp_path: Path) -> No
     status, out, err = run("plan", *chosen)
     assert status == 0
     assert "task_000007\thas begun, and not committed" in out
-    assert "1 task left out: commit asks for --force" in err
+    assert "1 task left out: commit takes --force for that" in err
     status, found = run_json("plan", *chosen)
     assert (status, found["left_out"]) == (0, ["task_000007"])
     status, out, _ = run("commit", *chosen, "--force")
@@ -86,7 +86,7 @@ def test_what_to_do_next_with_a_job_of_hives_can_be_given_as_it_is_printed(tmp_p
     for command in (["plan"], ["commit", "--force"]):
         status, _, err = run(*command, str(tmp_path), JOB, "--protocol", "hive")
         assert status == 1
-        assert f"lockgate abort {tmp_path.as_uri()} {JOB} --protocol hive deletes the job" in err
+        assert f"lockgate abort {tmp_path.as_uri()} {JOB} --protocol hive --force deletes the job" in err
         assert "job.commit" not in err
     status, out, _ = run("recover", str(tmp_path), JOB, "-o", "protocol=hive")
     assert f"{JOB} --protocol hive --force" in out

@@ -82,6 +82,20 @@ def test_no_table_is_wider_than_a_terminal_of_80_columns(command: list[str], tmp
     assert max(len(line.rstrip()) for line in lines[: ends[-1]]) <= 80
 
 
+def test_jobs_and_files_fit_a_terminal_of_80_columns(table) -> None:
+    """With ids as Spark's writers give them. What does not fit stands below, with the name of its column."""
+    table.write({"p=1/old": b"1"})
+    job = Job(str(table.root), job_id="0f6c8e1e-4a8c-4ad1-9d7e-0d4d8a1f7b11")
+    job.setup()
+    lines = as_on_terminal("jobs", str(table.root))
+    assert max(map(len, lines)) <= 80
+    (below,) = [line for line in lines if "driver: " in line]
+    assert below.startswith("    ")
+    lines = as_on_terminal("files", str(table.root), columns=30)
+    assert any(line.strip() == "counts: yes" for line in lines)
+    job.abort()
+
+
 def test_ids_and_paths_are_whole_on_a_narrow_terminal(table) -> None:
     deep = "year=2024/month=01/day=01/hour=00/" + "part-00000-of-the-longest-name-that-anybody-gives.snappy.parquet"
     table.write({"p=1/old": b"1"})

@@ -27,9 +27,11 @@ from lockgate.errors import (
     LockgateError,
     ManifestInvalid,
     OptionError,
+    PluginError,
 )
+from lockgate.model import hive_output
 from lockgate.model.capabilities import Capability
-from lockgate.plugin import Choice, hookimpl
+from lockgate.plugin import Asked, Choice, hookimpl
 from lockgate.plugins.registry import registry_for
 from lockgate.protocols.hive import adopt, protocol
 from lockgate.stores.local import LocalStore
@@ -850,3 +852,60 @@ def test_complete_hive_gets_its_files_back_where_a_task_has_made_the_directory_a
     assert (seen(table), everything(tmp_path / directory)) == ({}, left)
     commit(table, job_id, options=options, force=True)
     assert seen(table) == left
+
+
+# Found by a newcomer.
+
+
+@pytest.mark.parametrize("name", ["hive_2024-11-21_10-13-59_124_8643", "hive_2024-11-21_dump", ".hive-staging_hive_1"])
+def test_a_querys_own_directory_is_no_jobs(tmp_path: Path, name: str) -> None:
+    """It holds what several jobs have left, each of which an abort would delete."""
+    scratch = tmp_path / "scratch" / name
+    leave(scratch, TWO_TASKS, "_tmp.-ext-10000")
+    leave(scratch, TWO_TASKS, "_tmp.-ext-10002")
+    before = everything(tmp_path)
+    with pytest.raises(OptionError, match="none that a Hive job writes to"):
+        jobs(tmp_path / "t", by(hive_directory=str(scratch)))
+    job = hive_output.job_id_of(str(scratch))
+    with pytest.raises(LockgateError):
+        abort(tmp_path / "t", job, by(hive_directory=str(scratch)), force=True)
+    assert everything(tmp_path) == before
+
+
+def test_an_abort_of_what_no_task_has_written_deletes_nothing(tmp_path: Path) -> None:
+    leave(tmp_path, TWO_TASKS | {"README": b"mine"})
+    with pytest.raises(ManifestInvalid, match="1 name in what Hive has left is not of a task's output") as caught:
+        abort(tmp_path, JOB, HIVE, force=True)
+    assert "who wrote it, and move it away" in caught.value.next_step
+    assert everything(tmp_path / OUTPUT) == TWO_TASKS | {"README": b"mine"}
+
+
+class Wrong:
+    """Resolutions that a plugin gives wrongly, by their names."""
+
+    @hookimpl
+    def lockgate_resolve_duplicates(self, duplicates, options):
+        answers = {"text": "1", "no attempt": Choice(7, "it is not there"), "asks": Asked.CONTENTS}
+        if options.duplicates == "raises":
+            raise ValueError("a plugin's own")
+        return answers.get(options.duplicates)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("raises", "the plugin 'wrong' is faulty: lockgate_resolve_duplicates fails: ValueError: a plugin's own"),
+        ("text", r"answers '1'(?s:.)*mend the plugin \(wrong\)"),
+        ("no attempt", r"answers Choice(?s:.)*whose attempts are 0, 1(?s:.)*mend the plugin \(wrong\)"),
+        ("asks", r"answers <Asked(?s:.)*mend the plugin \(wrong\)"),
+    ],
+)
+def test_a_resolution_that_is_none_names_its_plugin(tmp_path: Path, name: str, words: str) -> None:
+    plugin = Wrong()
+    registry_for((), ()).register(plugin, "wrong")
+    try:
+        leave(tmp_path, DIFFER)
+        with pytest.raises(PluginError, match=words):
+            plan(tmp_path, JOB, by(duplicates=name))
+    finally:
+        registry_for((), ()).unregister(plugin)

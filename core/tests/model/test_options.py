@@ -250,3 +250,26 @@ def test_a_transaction_id_that_is_given_empty_is_refused(source: str, name: str,
     """A variable that a workflow has not set made a write that takes effect each time it is run."""
     with pytest.raises(OptionError, match="txn_id is given, and is empty"):
         JobOptions.resolve(**{source: {name: given}})
+
+
+@pytest.mark.parametrize("name", ["maxRecordsPerFile", "replaceWhere", "dateFormat", "bucketBy"])
+def test_an_option_of_sparks_is_not_taken_for_a_misspelled_one(name: str) -> None:
+    """One that the write itself takes: another name would lead astray."""
+    with pytest.raises(OptionError) as caught:
+        JobOptions.resolve(spark_conf={f"spark.lockgate.{name}": "1"})
+    assert "did you mean" not in caught.value.next_step
+    assert "given with the write itself" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("inflight", "requests_in_flight"),
+        ("timeout", "timeout_seconds"),
+        ("requests_per_second", "requests_per_second_max"),
+    ],
+)
+def test_a_part_of_a_name_suggests_the_whole(name: str, meant: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        JobOptions.resolve({name: "1"})
+    assert caught.value.next_step == f"did you mean {meant}?"

@@ -32,6 +32,8 @@ class Driver:
             stdout=subprocess.PIPE,
             text=True,
         )
+        assert self.process.stdout is not None
+        assert json.loads(self.process.stdout.readline()) == {"progress": "", "number": 0}
 
     def ask(self, what: str, *messages: str) -> Any:
         assert self.process.stdin is not None

@@ -350,11 +350,11 @@ async def _committed_tasks(run: JobRun) -> set[str]:
     committed = {pin.task_id for pin in await run.protocol.find_pins(run)}
     if committed:
         return committed
-    empty = "; an empty output is committed by its driver, with no receipts: job.commit([])"
+    empty = "; an output without files is committed by the job's own driver, never from here"
     raise CommitRefused(
         f"no task of job {run.layout.job_id} has committed",
         where=run.url(run.layout.manifests if run.layout.prefix == OURS else ""),
-        next_step=f"{job_command('abort', run.store.url, run.layout)} deletes the job"
+        next_step=f"{job_command('abort', run.store.url, run.layout, '--force')} deletes the job, if it is surely over"
         + (empty if run.layout.prefix == OURS else ""),
     )
 

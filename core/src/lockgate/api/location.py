@@ -36,7 +36,8 @@ def absolute(location: Location) -> str:
         raise PathError(
             "~ is not taken for a home directory",
             where=text,
-            next_step=f"give os.path.expanduser({text!r}), or './{text}' if the directory is named so",
+            next_step=f"give the whole path: in Python os.path.expanduser({text!r}), in a shell the ~ without quotes; "
+            f"or './{text}' if the directory is named so",
         )
     absolute_path = os.path.abspath(text)
     # Behind a symbolic link, `..` is another directory for the system than for who reads the text.

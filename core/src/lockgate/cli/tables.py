@@ -269,7 +269,7 @@ def summary_answer(summary: Summary, url: str) -> Answer:
         tables.append(Rows(f"Attempts chosen{at_most}", ("task", "choice"), [_choice(str(each)) for each in chosen]))
     if ours and ours.left_out:
         at_most = f" (at most {EXTRA_VALUES_MAX} named)" if len(ours.left_out) == EXTRA_VALUES_MAX else ""
-        tables.append(Rows(f"Tasks left out{at_most}", ("task", ""), [(task, _LEFT_OUT) for task in ours.left_out]))
+        tables.append(Rows(f"Tasks left out{at_most}", ("task", "why"), [(task, _LEFT_OUT) for task in ours.left_out]))
     if ours and ours.stage_seconds:
         rows = [(name, f"{seconds:.3f}") for name, seconds in ours.stage_seconds.items()]
         tables.append(Rows("Stages", ("stage", "seconds"), rows))
@@ -394,7 +394,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         tables.insert(1, Rows("Attempts chosen", ("task", "choice"), [_choice(each) for each in plan.choices]))
     if plan.left_out:
         left_out = [(task, _LEFT_OUT) for task in plan.left_out[:LISTED_MAX]]
-        tables.insert(1, Rows("Tasks left out", ("task", ""), left_out))
+        tables.insert(1, Rows("Tasks left out", ("task", "why"), left_out))
     if plan.replaced:
         asides = (
             (aside.path, str(aside.length), "a file of its name, above it" if aside.version else "")
@@ -404,7 +404,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         tables.insert(-1, Rows("Files to replace", ("file", "length", "by"), list(islice(asides, LISTED_MAX))))
     sentences = [f"At least {duration(seconds)} {basis}. Nothing was touched."]
     if plan.left_out:
-        sentences.append(f"{counted(len(plan.left_out), 'task')} left out: commit asks for --force.")
+        sentences.append(f"{counted(len(plan.left_out), 'task')} left out: commit takes --force for that.")
     if plan.adopted_directories and moves:
         sentences.append("The sources are not there yet: the commit first moves the tasks' directories to these names.")
     return Answer(document, tables, sentences)

@@ -169,7 +169,7 @@ def _print_table(console: Console, table: Rows) -> None:
     prose = table.prose and shown[-1] == len(table.columns) - 1
     beside = sum(widths[:-1]) + 2 * len(widths) + min(widths[-1], PROSE_CELLS_MIN)
     if prose and beside > console.width and len(shown) > 1:
-        _print_prose_below(console, table, shown[:-1])
+        _print_rest_below(console, table, shown, _how_many_fit(widths[:-1], console.width))
         return
     drawn = Table(title=table.title, title_justify="left", box=None, pad_edge=False, show_header=any(table.columns))
     for number in shown:
@@ -197,15 +197,25 @@ def _print_table(console: Console, table: Rows) -> None:
     wide.print()
 
 
-def _print_prose_below(console: Console, table: Rows, shown: Sequence[int]) -> None:
-    """Each row's prose below the row: a table that is wider than the terminal would be cut at every line's end."""
-    widths = [_width(table, number) for number in shown]
+def _how_many_fit(widths: Sequence[int], room: int) -> int:
+    """How many columns of these widths find room beside each other, at least one."""
+    fit = [number for number in range(1, len(widths) + 1) if sum(widths[:number]) + 2 * (number - 1) <= room]
+    return max(fit, default=1)
+
+
+def _print_rest_below(console: Console, table: Rows, shown: Sequence[int], beside: int) -> None:
+    """The first columns in each row, and what the others say below it, prose on lines of its own: a table that is wider
+    than the terminal would be cut at every line's end."""
+    first, between, prose = shown[:beside], shown[beside:-1], shown[-1]
+    widths = [_width(table, number) for number in first]
     room = max(PROSE_CELLS_MIN, console.width - len(PROSE_INDENT))
     console.print(Text(table.title, style="italic"))
-    console.print(Text(_line([table.columns[number] for number in shown], widths), style="bold"))
+    console.print(Text(_line([table.columns[number] for number in first], widths), style="bold"))
     for row in table.rows:
-        console.print(Text(_line([row[number] for number in shown], widths)))
-        for line in (part for given in row[-1].splitlines() for part in _wrapped(given, room)):
+        console.print(Text(_line([row[number] for number in first], widths)))
+        rest = "; ".join(f"{table.columns[number]}: {row[number]}" for number in between if row[number])
+        told = f"{table.columns[prose]}: {row[prose]}" if row[prose] else ""
+        for line in (part for given in (rest, *told.splitlines()) for part in _wrapped(given, room)):
             console.print(Text(PROSE_INDENT + line))
     console.print()
 

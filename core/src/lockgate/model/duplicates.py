@@ -21,8 +21,9 @@ CHOICE = "duplicates_resolved"
 
 @dataclass(frozen=True, slots=True)
 class AttemptFile:
-    """One file of an attempt: its path below what the job has left, and its `place`, which is that path without what
-    tells attempts apart, and is None else as two attempts' files are of one part of the task's output."""
+    """One file of an attempt: its path below what the job has left; its `place`, which is that path without what tells
+    attempts apart, so that files of one place are one part of the task's output, written by several attempts; its
+    length in bytes; and when it was last changed, in seconds since 1970."""
 
     path: str
     place: str

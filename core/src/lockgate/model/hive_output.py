@@ -145,11 +145,12 @@ def task_at_work(name: str) -> HiveName | None:
 
 def may_be_left_by_hive(directory: str) -> bool:
     """Whether a directory's path is as Hive names what it writes to: its name is `_tmp.X`, or as of an output, or it is
-    in a staging directory or in a query's scratch directory (`Context.getExternalScratchDir`)."""
+    in a staging directory or in a query's scratch directory (`Context.getExternalScratchDir`). Those themselves hold
+    the output of several jobs, and are none's."""
     *above, name = ["", *directory.strip("/").split("/")]
     if name.startswith(OUTPUT_PREFIX) or _OUTPUT.fullmatch(name):
         return True
-    return any(each.startswith(STAGING) or _QUERY.match(each) for each in [*above, name])
+    return any(each.startswith(STAGING) or _QUERY.match(each) for each in above)
 
 
 def job_id_of(directory: str) -> str:
@@ -183,6 +184,17 @@ def is_note(name: str, choice: str = "") -> bool:
 def left_alone(layout: JobLayout) -> str:
     """Says that the job was undone before its directory was taken, which nobody does any more."""
     return f"{layout.attempt_directory}/left-alone"
+
+
+def given_back(layout: JobLayout) -> str:
+    """Says that the job is being undone, and nothing of its directory was moved: Hive gets it back."""
+    return f"{layout.attempt_directory}/given-back"
+
+
+def was_taken(layout: JobLayout) -> str:
+    """Says that the job is being undone, and files of its directory were moved: once that is deleted, nothing else
+    tells this from a job whose directory was never taken."""
+    return f"{layout.attempt_directory}/was-taken"
 
 
 def own_name(task: int, attempt: int, name: str, copy: int = 0) -> HiveName:

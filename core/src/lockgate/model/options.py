@@ -556,6 +556,10 @@ def names_given(values: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
+ALIKE = 0.78
+"""How much two names have in common, from 0 to 1, that one may be a misspelling of the other: a Spark option such as
+`replaceWhere` is none of `replace_order` (0.75)."""
+
 _NO_JOB_OPTIONS = {"jobid": "job_id", "jobattempt": "job_attempt"}
 
 
@@ -567,14 +571,21 @@ def _meant(name: str) -> str:
     if name.lower().startswith("fs."):
         return f"what a store takes is given with {STORE_PREFIX} before it: {STORE_PREFIX}{name}"
     within = name.lower().removeprefix(SPARK_PREFIX)
-    near = difflib.get_close_matches(_plain(within), _BY_PLAIN, n=1, cutoff=0.6)
+    near = _near(_plain(within))
     if near:
-        return f"did you mean {_BY_PLAIN[near[0]]}?"
+        return f"did you mean {_BY_PLAIN[near]}?"
     return (
         "help(lockgate.JobOptions) lists every name, and the page `Options` of the documentation; what concerns the "
         "files of a Spark write (partitionBy, compression, …) is no option of a job: it is given with the write "
         "itself, without a prefix"
     )
+
+
+def _near(plain: str) -> str | None:
+    """The option that is spelled almost so, or of whose name this is the beginning or the end."""
+    near = difflib.get_close_matches(plain, _BY_PLAIN, n=1, cutoff=ALIKE)
+    part = [name for name in _BY_PLAIN if len(plain) > 3 and (name.startswith(plain) or name.endswith(plain))]
+    return next(iter(near or part), None)
 
 
 def _put(found: dict[str, Any], name: str, value: Any, source: str, raw: str) -> None:

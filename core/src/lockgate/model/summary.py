@@ -108,6 +108,11 @@ class Summary(Struct, frozen=True, omit_defaults=True):
         return self.jobId
 
     @property
+    def protocol(self) -> str:
+        """The commit protocol; empty where Hadoop wrote the summary."""
+        return self.lockgate.protocol if self.lockgate else ""
+
+    @property
     def files(self) -> int:
         """How many files the commit holds; for a summary of Hadoop's, how many names it lists."""
         return self.lockgate.files.count if self.lockgate else len(self.filenames)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.metadata
+import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,8 +20,8 @@ from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.runtime import Event
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import WEAKENING, Capability, require
-from lockgate.model.duplicates import RESOLUTIONS, Answer, Duplicates
-from lockgate.model.errors import CapabilityMissing, OptionError, PluginError
+from lockgate.model.duplicates import RESOLUTIONS, Answer, Asked, Choice, Duplicates
+from lockgate.model.errors import CapabilityMissing, LockgateError, OptionError, PluginError
 from lockgate.model.files import FileStatus, Mismatch, Rename, RenameOutcome, Unknown
 from lockgate.model.options import AUTO_PROTOCOL, JobOptions
 from lockgate.model.plan import CommitPlan, Survey
@@ -240,7 +241,11 @@ class PluginRegistry:
             "Lockgate has no store of its own for it: install another's plugin, or write one (docs/writing-a-plugin.md)"
         )
         if distribution:
-            next_step = f'pip install "{_EXTRAS.get(distribution, distribution)}"'
+            place = "contrib" if distribution == "lockgate-sftp" else "plugins"
+            next_step = (
+                f'pip install "{_EXTRAS.get(distribution, distribution)}"; or, in a clone of Lockgate, '
+                f"pip install ./{place}/{distribution}"
+            )
         if self._chosen and scheme == "file":
             next_step = "its plugin, local, comes with lockgate: leave it out of plugins_block"
         elif self._chosen:
@@ -349,6 +354,31 @@ class PluginRegistry:
             )
         return store
 
+    def _ask(self, hook: str, **arguments: Any) -> Any:
+        """The first plugin's answer to a hook.
+
+        Raises:
+            PluginError: a plugin failed, with an error that is none of Lockgate's; it names the plugin.
+            LockgateError: a plugin's own word.
+        """
+        try:
+            return getattr(self._pluggy.hook, hook)(**arguments)
+        except LockgateError:
+            raise
+        except Exception as error:  # a plugin may fail in any way at all
+            asked = getattr(self._pluggy.hook, hook).get_hookimpls()
+            codes = {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
+            failed = [each.plugin_name for each in asked if getattr(each.function, "__code__", None) in codes]
+            name = failed[0] if failed else asked[-1].plugin_name
+            raise _broken(name, f"{hook} fails: {type(error).__name__}: {error}") from error
+
+    def _who_answers(self, hook: str) -> str:
+        """What to do where the answer to a hook is none: the plugins that may have given it."""
+        own = {module.rpartition(".")[2] for module in BUILT_IN}
+        names = [each.plugin_name for each in getattr(self._pluggy.hook, hook).get_hookimpls()]
+        others = " or ".join(sorted(name for name in names if name not in own)) or "one of those installed"
+        return f"mend the plugin ({others}), or leave it out with plugins_block"
+
     # The engine's `Hooks`:
 
     def recover_rename(
@@ -360,14 +390,14 @@ class PluginRegistry:
         target: FileStatus | None,
     ) -> RenameOutcome:
         """The first plugin's answer; `Unknown` if the built-in rule was blocked and nobody has another."""
-        answer: RenameOutcome | None = self._pluggy.hook.lockgate_recover_rename(
-            store=store, rename=rename, outcome=outcome, source=source, target=target
+        answer: RenameOutcome | None = self._ask(
+            "lockgate_recover_rename", store=store, rename=rename, outcome=outcome, source=source, target=target
         )
         return Unknown("no plugin can tell") if answer is None else answer
 
     def validate_file(self, store: Store, expected: FileStatus, found: FileStatus | None) -> Mismatch | None:
         """The first plugin's answer."""
-        answer = self._pluggy.hook.lockgate_validate_file(store=store, expected=expected, found=found)
+        answer = self._ask("lockgate_validate_file", store=store, expected=expected, found=found)
         return answer if isinstance(answer, Mismatch) else None
 
     def resolve_conflicts(
@@ -378,14 +408,14 @@ class PluginRegistry:
         Raises:
             OptionError: nobody knows the policy.
         """
-        answer = self._pluggy.hook.lockgate_resolve_conflicts(plan=plan, options=options, existing=existing)
+        answer = self._ask("lockgate_resolve_conflicts", plan=plan, options=options, existing=existing)
         if isinstance(answer, CommitPlan | Survey):
             return answer
         if answer is not None:
             raise PluginError(
                 f"a plugin's lockgate_resolve_conflicts answers {answer!r}, which is neither a plan nor a survey",
                 where=f"conflict={options.conflict}",
-                next_step="leave plugins out with plugins_block until it is found, and mend it",
+                next_step=self._who_answers("lockgate_resolve_conflicts"),
             )
         self.check_policy(options)
         raise PluginError(
@@ -408,14 +438,24 @@ class PluginRegistry:
             )
 
     def resolve_duplicates(self, duplicates: Duplicates, options: JobOptions) -> Answer:
-        """The first plugin's answer.
+        """The first plugin's answer; a `Choice` where the contents are known.
 
         Raises:
             OptionError: nobody knows the resolution.
+            PluginError: a plugin answers otherwise, or chooses an attempt that there is not.
         """
-        answer: Answer | None = self._pluggy.hook.lockgate_resolve_duplicates(duplicates=duplicates, options=options)
+        answer: Answer | None = self._ask("lockgate_resolve_duplicates", duplicates=duplicates, options=options)
         if answer is None:
             raise _no_resolution(options)
+        numbers = [each.attempt for each in duplicates.attempts]
+        asks = answer is Asked.CONTENTS and duplicates.contents is None
+        if not asks and not (isinstance(answer, Choice) and answer.attempt in numbers):
+            raise PluginError(
+                f"a plugin's lockgate_resolve_duplicates answers {answer!r} for {duplicates.task_id}, whose attempts "
+                f"are {', '.join(map(str, numbers))}",
+                where=f"duplicates={options.duplicates}",
+                next_step=self._who_answers("lockgate_resolve_duplicates"),
+            )
         return answer
 
     def _check_resolution(self, options: JobOptions) -> None:
@@ -431,7 +471,7 @@ class PluginRegistry:
 
     def cleanup(self, store: Store, options: JobOptions) -> CleanupPlan:
         """The first plugin's answer, where the options leave it open."""
-        answer: CleanupPlan = self._pluggy.hook.lockgate_cleanup(store=store, options=options) or CleanupPlan()
+        answer: CleanupPlan = self._ask("lockgate_cleanup", store=store, options=options) or CleanupPlan()
         base_first, parallel = options.cleanup_base_first, options.cleanup_parallel_delete
         return CleanupPlan(
             answer.base_first if base_first is None else base_first,

@@ -99,6 +99,8 @@ class BatchWriter(DataSourceArrowWriter):
             self._job(conf).abort()
         except CommitFenced as error:
             log.info("the job is not aborted: its commit has begun", job=self._job_id, error=str(error))
+        except (CapabilityMissing, OptionError) as error:
+            log.info("there is no job to abort: its options are refused", job=self._job_id, error=str(error))
         except LockgateError as error:
             log.warning("the job could not be aborted", job=self._job_id, error=str(error))
 

@@ -2,9 +2,10 @@
 
 Requests come as lines of JSON on standard input, answers go as lines to standard output, each with the number of its
 request; every request has a thread of its own. A line with `progress` answers nothing: it is what the JVM is to write
-to its terminal. A request holds all that is to be known of its job, since the job's
-state is on the store: a process that was started anew goes on with it. Signals are ignored: the JVM says what is to be
-done, and when the input ends, so does the process, once the commits that are under way have ended.
+to its terminal. The first, which is empty, says that this program is there. A request holds all that is to be known of
+its job, since the job's state is on the store: a process that was started anew goes on with it. Signals are ignored:
+the JVM says what is to be done, and when the input ends, so does the process, once the commits that are under way have
+ended.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ class NativeDriver:
         self._answers = answers
         self._lock = threading.Lock()
         self._jobs: dict[tuple[str, str], Job] = {}
+
+    def greet(self) -> None:
+        """Say that this is no other program, which would never answer."""
+        self._send({"progress": "", "number": 0})
 
     def answer(self, line: str) -> None:
         """Do what one line asks, and answer it, whatever comes of it."""
@@ -93,6 +98,7 @@ def main() -> None:
     warnings.setFormatter(logging.Formatter("lockgate: %(message)s"))
     logging.getLogger("lockgate").addHandler(warnings)
     driver = NativeDriver(answers)
+    driver.greet()
     answering: list[threading.Thread] = []
     for line in sys.stdin.buffer:
         thread = threading.Thread(target=driver.answer, args=(line.decode(),))

@@ -201,6 +201,8 @@ def abort(job: Job) -> dict[str, Any]:
         job.abort()
     except CommitFenced as error:
         log.info("the job is not aborted: its commit has begun", job=job.job_id, error=str(error))
+    except (CapabilityMissing, OptionError) as error:
+        log.info("there is no job to abort: its options are refused", job=job.job_id, error=str(error))
     except LockgateError as error:
         log.warning("the job could not be aborted", job=job.job_id, error=str(error))
     return {}

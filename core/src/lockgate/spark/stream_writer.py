@@ -171,6 +171,8 @@ class StreamWriter(StreamArrowWriter):
             self._job(first.query, batchId, first.run, first.spark_conf).abort()
         except CommitFenced as error:
             log.info("the batch is not aborted: its commit has begun", batch=batchId, error=str(error))
+        except (CapabilityMissing, OptionError) as error:
+            log.info("there is no batch to abort: its options are refused", batch=batchId, error=str(error))
         except LockgateError as error:
             log.warning("the batch could not be aborted", batch=batchId, error=str(error))
 

@@ -16,7 +16,7 @@ from lockgate.api.job_runs import registry_of
 from lockgate.api.location import absolute
 from lockgate.model.errors import OptionError
 from lockgate.model.layout import check_id
-from lockgate.model.options import JobOptions, option_table
+from lockgate.model.options import ALIKE, JobOptions, option_table
 from lockgate.model.urls import parse_url
 from lockgate.spark.driver_terminal import following_spark
 from lockgate.spark.error_answer import ANSWER_OPTION
@@ -258,7 +258,7 @@ def _with_more_names(error: OptionError, given: Mapping[str, str], file_format: 
     jobs = {_plain(row.name) for row in option_table()}
     for name in given:
         if repr(name) in error.what and _plain(name) not in jobs:
-            near = difflib.get_close_matches(_plain(name), [*known, *jobs], n=1, cutoff=0.6)
+            near = difflib.get_close_matches(_plain(name), [*known, *jobs], n=1, cutoff=ALIKE)
             if near and near[0] in known:
                 return OptionError(error.what, where=error.where, next_step=f"did you mean {known[near[0]]}?")
             other = [each.name for each in FORMATS.values() if _plain(name) in map(_plain, each.settings)]

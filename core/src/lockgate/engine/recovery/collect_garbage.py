@@ -117,7 +117,8 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         # Below `_temporary`, where nothing is ours to delete but directories that are empty.
         return Garbage(state.directory, "kept", "another committer's: its own driver ends it")
     keep = {
-        JobStatus.RUNNING: "its tasks may be at work",
+        JobStatus.RUNNING: "its tasks may be at work; if it is surely over: "
+        + job_command("abort", run.store.url, state.layout, "--force"),
         JobStatus.COMMITTING: "its driver may be alive",
         JobStatus.CRASHED: f"it died in job commit: {command('recover', run.store.url, state.job_id)}",
         JobStatus.RECORD_LOST: f"its commit record is lost: {command('recover', run.store.url, state.job_id)} with "

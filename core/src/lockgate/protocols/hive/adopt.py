@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from lockgate.engine.renames.roll_back import undo_moves
+from lockgate.engine.renames.roll_back import is_ours, undo_moves
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -17,13 +17,13 @@ from lockgate.model.commands import command
 from lockgate.model.counted import counted
 from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown
 from lockgate.model.files import FileStatus, NotRenamed, Rename, Renamed
-from lockgate.model.hive_output import STAGING, adopted, at_work_beside, left_alone
+from lockgate.model.hive_output import STAGING, adopted, at_work_beside, given_back, left_alone, was_taken
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
 from lockgate.model.urls import parent_of
-from lockgate.protocols.hive.look import look
+from lockgate.protocols.hive.look import look, refuse_strange
 from lockgate.protocols.hive.place import Place, is_adopted, needed_place, place_of, read_note
 
 TRIES = 3
@@ -64,17 +64,20 @@ async def adopt(run: JobRun) -> None:
                 )
 
 
-async def give_back(run: JobRun) -> None:
-    """Put the directory back where Hive has left it, of which nothing was moved yet. Where a task has made it again,
-    each file is put back into it by itself; one whose name is there again was written anew, and goes with the job."""
+async def _give_back(run: JobRun) -> None:
+    """Put the directory back where Hive has left it, and an empty one in its place, as above. Where a task has made it
+    again, each file is put back into it by itself; one whose name is there again was written anew, and goes with the
+    job."""
     end = adopted(run.layout)
-    async with place_of(run) as place:
-        if place is None:
-            return
+    files = [each async for page in run.store.list_tree(end) for each in page if not each.is_directory]
+    if not files:
+        return
+    async with place_of(run) as found:
+        place = await needed_place(found, run)
         (outcome,) = await place.store.rename_directories([Rename(place.at_destination(end), place.path)])
         if isinstance(outcome, Renamed) or not await is_adopted(run):
+            await run.store.make_directories([end], within=run.layout.tasks)
             return
-        files = [each async for page in run.store.list_tree(end) for each in page if not each.is_directory]
         ends = {each.path: f"{place.path}/{each.path[len(end) + 1 :]}" for each in files}
         await place.store.make_directories(sorted({parent_of(path) for path in ends.values()}))
         await place.store.rename_files(
@@ -87,10 +90,13 @@ async def take_to_delete(run: JobRun) -> None:
     staging directory above goes, if it is below the destination, and nothing else is in it.
 
     Raises:
-        as `adopt`.
+        ManifestInvalid: something in the directory is no task's, and would be deleted with it.
+        StoreError: it cannot be listed.
+        and as `adopt`.
     """
     async with place_of(run) as found:
         place = await needed_place(found, run)
+        refuse_strange(place, await look(run, place))
         above, _, name = place.path.rpartition("/")
         beside = at_work_beside(name)
         if beside is not None:
@@ -148,17 +154,35 @@ def _is_as_chosen(entry: Entry, status: FileStatus) -> bool:
 
 async def undo(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
     """Undo what a driver did. Where it died before it took the directory, that stays Hive's, as it is: an empty one in
-    its place keeps a driver that still lives from taking it, and until it is taken nothing else is touched."""
+    its place keeps a driver that still lives from taking it, and until it is taken nothing else is touched. Where it
+    has taken it, and moved nothing out of it, as where it has found it changed, Hive gets it back; else it goes with
+    the job. Which of them it is, is written down before anything is done: afterwards the directory is missing in each.
+
+    Raises:
+        OptionError: the directory is to be given back, is outside of the destination, and `hive_directory` does not
+            name it.
+    """
     layout = run.layout
-    (alone,) = await run.store.stat_files([left_alone(layout)])
-    if alone is None:
+    marks = left_alone(layout), given_back(layout), was_taken(layout)
+    said = [mark for mark, found in zip(marks, await run.store.stat_files(marks), strict=True) if found is not None]
+    if not said:
         await run.store.make_directories([layout.tasks], within=layout.attempt_directory)
         (made,) = await run.store.make_directories([adopted(layout)], within=layout.tasks)
-        if made.state == "created":
-            await run.store.write_file(left_alone(layout), b"")
-            alone = FileStatus(left_alone(layout))
+        never, back, taken = marks
+        said = [never if made.state == "created" else back if await _nothing_moved(run, plan) else taken]
+        await run.store.write_file(said[0], b"")
+    if said[0] == given_back(layout):
+        await _give_back(run)
     untouched = dataclasses.replace(plan, entries=[], pins=(), files=0, bytes=0)
-    return await undo_moves(run, plan if alone is None else untouched, record)
+    return await undo_moves(run, untouched if said[0] == left_alone(layout) else plan, record)
+
+
+async def _nothing_moved(run: JobRun, plan: CommitPlan) -> bool:
+    for batch in plan.batches(1_000):
+        found = await run.store.stat_files([entry.target for entry in batch])
+        if any(is_ours(run, entry, status) for entry, status in zip(batch, found, strict=True)):
+            return False
+    return True
 
 
 async def release(run: JobRun) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.duplicates import CHOICE, Asked, AttemptFile, Choice, Duplicates, FoundAttempt
-from lockgate.model.errors import CommitRefused, PluginError
+from lockgate.model.errors import CommitRefused
 from lockgate.model.hive_output import HiveTask, adopted
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
 from lockgate.protocols.hive.empty_buckets import make_empty, manifest_of_empty, missing_buckets
@@ -164,13 +164,7 @@ async def _choice(
         }
         seen = Duplicates(duplicates.task_id, duplicates.attempts, contents, receipts)
         answer = run.hooks.resolve_duplicates(seen, run.options)
-    if not isinstance(answer, Choice) or answer.attempt not in attempts:
-        raise PluginError(
-            f"a plugin's lockgate_resolve_duplicates answers {answer!r} for {task.task_id}, whose attempts are "
-            f"{', '.join(str(number) for number in sorted(attempts))}",
-            where=f"duplicates={run.options.duplicates}",
-            next_step="leave plugins out with plugins_block until it is found, and mend it",
-        )
+    assert isinstance(answer, Choice)
     return answer
 
 

@@ -70,9 +70,11 @@ class Left:
             task = HiveTask(name.number, name.prefix, branch)
             self.unfinished.setdefault(task, {}).setdefault(name.attempt, []).append(status.path)
 
-    def add_strange(self, path: str, status: FileStatus) -> None:
-        """Something that no task has written."""
-        self.strange[path] = "a directory" if status.is_directory else "a link" if status.is_link else "a file"
+    def add_strange(self, path: str, status: FileStatus, what: str = "") -> None:
+        """Something that no task has written, as far as is known."""
+        self.strange[path] = what or (
+            "a directory" if status.is_directory else "a link" if status.is_link else "a file"
+        )
 
     def files(self) -> list[FoundFile]:
         """Every finished file, in order."""
@@ -125,7 +127,8 @@ async def look_strictly(run: JobRun, place: Place) -> Left:
         StoreError: it cannot be listed.
     """
     left = await look(run, place)
-    _refuse_strange(place, left)
+    refuse_strange(place, left)
+    _refuse_twins(place, left)
     await _identify(place.store, left)
     return left
 
@@ -157,7 +160,8 @@ def _sort_in(
         if own_branch is not None:
             further.append((name, own_branch, own_branch))
         elif is_partial(name) and status.is_directory and is_partition(name):
-            left.add_strange(_join(above, name), status)  # a column may be called `_task_id`: it is no partial file
+            # Hive's columns may be called `_task_id`: nobody can tell this from a partial file.
+            left.add_strange(_join(above, name), status, "a directory of a partition, or one of a task at work")
         elif is_partial(name):
             left.add_unfinished(status, branch or base)
         elif not status.is_directory and _is_checksum(name, names):
@@ -186,17 +190,26 @@ def _is_checksum(name: str, beside: set[str]) -> bool:
     return name.startswith(".") and name.endswith(".crc") and name[1 : -len(".crc")] in beside
 
 
-def _refuse_strange(place: Place, left: Left) -> None:
+def refuse_strange(place: Place, left: Left) -> None:
+    """Make sure that tasks have written all that is there.
+
+    Raises:
+        ManifestInvalid: something is no task's.
+    """
     if left.strange:
         found = counted(len(left.strange), "name in what Hive has left is", "names in what Hive has left are")
+        them = "it" if len(left.strange) == 1 else "them"
         raise ManifestInvalid(
             f"{found} not of a task's output",
             where="\n".join(
                 f"{place.url.child(path)} ({left.strange[path]})" for path in sorted(left.strange)[:SHOWN_MAX]
             ),
-            next_step="nothing was moved: find out who wrote them, and move them away; Hive's files are named as "
+            next_step=f"nothing was moved: find out who wrote {them}, and move {them} away; Hive's files are named as "
             "000005_1, in directories key=value, and tables with transactions of Hive's own are not committed here",
         )
+
+
+def _refuse_twins(place: Place, left: Left) -> None:
     for attempts in left.tasks.values():
         for files in attempts.values():
             seen: dict[str, FoundFile] = {}

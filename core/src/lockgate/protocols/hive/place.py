@@ -222,8 +222,8 @@ async def named_job(run: JobRun, begun: Collection[str]) -> str | None:
             raise OptionError(
                 "hive_directory is none that a Hive job writes to, by its name",
                 where=f"hive_directory={run.options.hive_directory}\nlooked at      {place.url}",
-                next_step="name the directory that Hive has left: …/_tmp.-ext-10000, or …/-ext-10000; an abort would "
-                "delete it, whatever is in it",
+                next_step="name the directory that one job of Hive's has left: …/_tmp.-ext-10000, or …/-ext-10000; an "
+                "abort would delete it",
             )
         return job_id
     if found is None and await has_ended(dataclasses.replace(run, layout=found_layout(PROTOCOL, job_id))):

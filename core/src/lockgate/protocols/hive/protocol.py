@@ -19,7 +19,7 @@ from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CommitRefused, FileChanged, LockgateError, OptionError
+from lockgate.model.errors import LockgateError, OptionError
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL, adopted, job_id_of
 from lockgate.model.layout import (
@@ -227,18 +227,13 @@ class HiveProtocol(ManifestProtocol):
         """Of a job of Hive's the directory is adopted, and looked at once more; then it is `manifest`'s."""
         if run.layout.prefix != OURS:
             await adopt.adopt(run)
-            try:
-                await adopt.refuse_if_changed(run, plan)
-                if not again:
-                    await refuse_unless_staged(run, plan)
-            except (CommitRefused, FileChanged):
-                if not again:
-                    await adopt.give_back(run)
-                raise
+            await adopt.refuse_if_changed(run, plan)
+            if not again:
+                await refuse_unless_staged(run, plan)
         await super().perform(run, plan, aside, again=again)
 
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
-        """As `manifest`; a directory that nobody has taken yet stays Hive's."""
+        """As `manifest`; a directory of which nothing was moved yet is Hive's."""
         if run.layout.prefix == OURS:
             return await super().undo(run, plan, record)
         return await adopt.undo(run, plan, record)

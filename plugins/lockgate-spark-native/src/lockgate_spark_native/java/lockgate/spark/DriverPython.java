@@ -28,6 +28,11 @@ final class DriverPython {
     private static final String OTHER_PYTHON =
             "  Next: set spark.lockgate.python to a Python that has lockgate and the store's plugin";
     private static final int TOLD_MAX = 4000;
+    /**
+     * So long a Python that has just been started may say nothing: another program, which never answers, would keep the
+     * write waiting for ever. The property `lockgate.python.silent.seconds` says another limit.
+     */
+    private static final int SILENT_SECONDS = 300;
     private static final int DRAWN_MS = 200;
 
     private final List<String> command;
@@ -37,6 +42,7 @@ final class DriverPython {
     private final Thread listening;
     private final AtomicLong numbers = new AtomicLong();
     private final Map<Long, CompletableFuture<Map<String, Object>>> waiting = new ConcurrentHashMap<>();
+    private final CompletableFuture<Void> heard = new CompletableFuture<>();
     private CompletableFuture<Void> drawing;
     private volatile boolean ended;
 
@@ -86,12 +92,30 @@ final class DriverPython {
         if (ended) {
             answer.completeExceptionally(new LockgateException(failure(end())));
         }
+        endIfSilent();
         Map<String, Object> told = wait(answer, request);
         waiting.remove(number);
         if (told.get("error") != null) {
             throw new LockgateException((String) told.get("error"));
         }
         return told;
+    }
+
+    /** End a process that has not said a word yet. It has done nothing for a job: it says one before it reads a request. */
+    private void endIfSilent() {
+        int limit = Integer.getInteger("lockgate.python.silent.seconds", SILENT_SECONDS);
+        try {
+            heard.get(limit, TimeUnit.SECONDS);
+        } catch (TimeoutException error) {
+            process.destroyForcibly();
+            throw new LockgateException(
+                    failure("has said nothing for " + limit + " seconds, and was ended") + OTHER_PYTHON);
+        } catch (ExecutionException error) {
+            throw new IllegalStateException(error);
+        } catch (InterruptedException error) {
+            // Asked once more by the next request; this one waits for its answer.
+            Thread.currentThread().interrupt();
+        }
     }
 
     private static Map<String, Object> wait(CompletableFuture<Map<String, Object>> answer, Map<String, Object> request) {
@@ -117,6 +141,7 @@ final class DriverPython {
         try (BufferedReader lines = reader(process.getInputStream())) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 Map<String, Object> answer = JSON.readValue(line, OBJECT);
+                heard.complete(null);
                 if (answer.get("progress") instanceof String text) {
                     draw(text);
                     continue;
@@ -131,6 +156,7 @@ final class DriverPython {
         }
         joinQuietly(listening);
         ended = true;
+        heard.complete(null);
         for (CompletableFuture<Map<String, Object>> each : waiting.values()) {
             each.completeExceptionally(new LockgateException(failure(end())));
         }
