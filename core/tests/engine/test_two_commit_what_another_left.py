@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hive_left import JOB, leave, seen
 from lockgate import JobOptions
-from lockgate.api.jobs import commit, recover
+from lockgate.api.jobs import collect_garbage, commit, recover
 from lockgate.errors import CommitFenced, CommitRefused, JobNotFound, UsageError
 from lockgate.stores.local import LocalStore
 
@@ -130,3 +130,38 @@ def test_resumable_whatever_another_driver_saves_meanwhile(
         assert sum(ends.values()) == number * (1 + (of == "hadoop")), (number, done[number - 1], now)
     assert number > 15
     assert min(ends.values()) > 5
+
+
+@pytest.mark.parametrize("order", ["old-first", "new-first"])
+@pytest.mark.parametrize("of", ["hive", "hadoop"])
+def test_undoable_gc_takes_nothing_of_what_such_a_job_replaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: str, order: str
+) -> None:
+    """Its record is not where a job of ours has one: gc took what was set aside, or the list of it, for that of a job
+    that had committed. The driver dies there, and its job is undone."""
+    number, restored = 0, 0
+    while True:
+        number += 1
+        root = tmp_path / f"{of}-{number}"
+        {"hive": hive, "hadoop": hadoop}[of](root)
+        job = JOB if of == "hive" else "job_20260101_0001"
+        chosen = JobOptions(protocol="hive" if of == "hive" else "v1", durable=False, alive_seconds=0)
+        replacing = chosen.replace(conflict="replace", replace_order=order, duplicates="largest")
+
+        def collects(root=root) -> None:
+            monkeypatch.undo()
+            collect_garbage(root)
+            raise Died
+
+        done = meets(monkeypatch, number, collects)
+        try:
+            by(replacing, root, job)
+        except Died:
+            if not (root / "_SUCCESS").exists():
+                with contextlib.suppress(JobNotFound):
+                    restored += recover(root, job, undo=True, force=True, options=chosen)[job].outcome == "undone"
+                assert seen(root) == OLD, (number, done[number - 1])
+            continue
+        monkeypatch.undo()
+        break
+    assert restored > 2

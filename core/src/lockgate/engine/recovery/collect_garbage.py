@@ -217,10 +217,14 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     """What committed jobs had replaced, where their cleanup was cut short after it had deleted the list of it; and
     lists of drivers that woke up when their job was over."""
     found: list[Garbage] = []
-    for job_id in await jobs_with_replaced_files(run):
+    kept = await jobs_with_replaced_files(run)
+    # Looked for after these, since a job has its record before it sets anything aside. Those that other programs have
+    # set up have theirs elsewhere than ours.
+    held = {state.job_id for state in await list_jobs(run) if state.record or state.problem} if kept else set()
+    for job_id in kept:
         layout = JobLayout(job_id)
         try:
-            if await kept_lists(run, job_id) or await read_record(run, layout) is not None:
+            if job_id in held or await kept_lists(run, job_id) or await read_record(run, layout) is not None:
                 continue
             if await _driver_may_wake(run, job_id) or not await _is_there(run, layout.replaced):
                 continue
