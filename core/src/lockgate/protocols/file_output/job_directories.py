@@ -12,6 +12,7 @@ from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.store import list_all
+from lockgate.engine.run.tries import TRIES
 from lockgate.model.counted import counted
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.file_output import FileOutputLayout, parse_job_attempt, parse_task, parse_task_attempt
@@ -49,6 +50,12 @@ async def directories_of(run: JobRun, job_attempt: int, *, strictly: bool = Fals
     """
     found = JobDirectories(places_of(run, job_attempt))
     strange: list[str] = []
+    # First those at work: one that commits meanwhile is then seen here, there, or in both.
+    async for page in run.store.list_directory(found.places.pending):
+        for status in page:
+            attempt = parse_task_attempt(status.path.rpartition("/")[2])
+            if attempt is not None and attempt.job == found.places.job:
+                found.attempts.append((attempt.task, status))
     async for page in run.store.list_directory(found.places.attempt_directory):
         for status in page:
             name = status.path.rpartition("/")[2]
@@ -64,11 +71,6 @@ async def directories_of(run: JobRun, job_attempt: int, *, strictly: bool = Fals
             where="\n".join(run.url(path) for path in sorted(strange)[:5]),
             next_step="nothing was moved: find out who wrote them, and move them away; Hadoop would commit them",
         )
-    async for page in run.store.list_directory(found.places.pending):
-        for status in page:
-            attempt = parse_task_attempt(status.path.rpartition("/")[2])
-            if attempt is not None and attempt.job == found.places.job:
-                found.attempts.append((attempt.task, status))
     return found
 
 
@@ -98,6 +100,12 @@ async def delete_of_job(run: JobRun) -> None:
         StoreError: one cannot be deleted.
     """
     every = await all_directories_of(run)
+    for _ in range(TRIES):
+        if not any(found.attempts for found in every):
+            break
+        # First what can still be renamed to a committed task's; then what was, until that was gone.
+        await delete_trees(run, [status.path for found in every for _, status in found.attempts])
+        every = await all_directories_of(run)
     await delete_trees(run, [path for found in every for path in found.paths()])
     above = [path for found in every for path in (found.places.pending, found.places.attempt_directory)]
     # Also where none is there any more: whoever was at this before may have died between the last two.

@@ -27,9 +27,10 @@ from lockgate.model.file_output import displaced_attempt_id
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
+from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
-from lockgate.protocols.file_output.attempts import over, places_of, written_by
-from lockgate.protocols.v1.match import owner_of_task, stands_at
+from lockgate.protocols.file_output.attempts import output_in, over, places_of, written_by
+from lockgate.protocols.v1.match import is_of, owner_of_task, stands_at
 
 TRIES = 6
 RETRY_SECONDS = 0.1
@@ -77,6 +78,7 @@ async def commit_task(
         except FileMissing as error:
             raise over(run) from error
         await _rename(run, attempt, working, content)
+        await _take_back_if_over(run, manifest)
         return manifest.receipt(content)
 
 
@@ -112,6 +114,26 @@ async def _rename(run: JobRun, attempt: TaskAttempt, working: str, content: byte
         where=f"{run.url(working)}\n{run.url(target)}",
         next_step="let the task be tried again; nothing of this attempt is committed",
     )
+
+
+async def _take_back_if_over(run: JobRun, manifest: TaskManifest) -> None:
+    """Look at the job once more: one that ended while the directory was renamed has deleted what was there before, and
+    any job of Hadoop's would commit what came after.
+
+    Raises:
+        JobNotFound: it has ended; the directory is gone.
+    """
+    record = await read_record(run)
+    attempts = {pin.task_attempt_id for pin in record.pins} if record is not None else set()
+    pinned = manifest.task_attempt_id in attempts
+    if pinned or (record is not None and record.phase is Phase.REFUSED):
+        return
+    if record is None and await read_marker(run) is not None:  # after the record, which goes later
+        return
+    task = places_of(run).task(manifest.task_id)
+    if is_of(run, manifest, list((await output_in(run, task)).items())):
+        await delete_trees(run, [task])
+    raise over(run)
 
 
 async def _displace_rival(run: JobRun, attempt: TaskAttempt, committed: str) -> None:

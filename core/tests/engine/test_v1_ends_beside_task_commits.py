@@ -1,0 +1,108 @@
+"""A v1 job ends while a task attempt of it commits: whichever of them stands still, wherever, nothing of the attempt
+stays in `_temporary`, where the next job of Hadoop's would commit it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from lockgate import Job, Receipt, TaskAttempt
+from lockgate.errors import LockgateError
+from lockgate.stores.local import LocalStore
+
+ACTS = (
+    "create_file",
+    "delete_directories",
+    "delete_empty_directories",
+    "delete_files",
+    "list_directory",
+    "make_directories",
+    "read_files",
+    "rename_directories",
+    "rename_files",
+    "stat_files",
+    "write_file",
+)
+
+
+def meets(monkeypatch: pytest.MonkeyPatch, number: int, other: Callable[[], None]) -> list[str]:
+    """Right before its `number`-th act somebody stands still until `other` has come to its end."""
+    done: list[str] = []
+
+    async def meet(name: str) -> None:
+        done.append(name)
+        if len(done) == number:
+            monkeypatch.undo()
+            await asyncio.to_thread(other)
+
+    def met(name: str):
+        original = getattr(LocalStore, name)
+
+        async def act(store, *arguments, **named):
+            await meet(name)
+            return await original(store, *arguments, **named)
+
+        async def pages(store, *arguments, **named):
+            await meet(name)
+            async for page in original(store, *arguments, **named):
+                yield page
+
+        return pages if name == "list_directory" else act
+
+    for name in ACTS:
+        monkeypatch.setattr(LocalStore, name, met(name))
+    return done
+
+
+def written(job: Job, task: int, number: int = 0) -> TaskAttempt:
+    attempt = job.task_attempt(task, number)
+    attempt.setup()
+    with attempt.open(f"p=1/part-{task}-{number}") as file:
+        file.write(b"1")
+    return attempt
+
+
+@pytest.mark.parametrize("stands_still", ["the job", "the attempt"])
+@pytest.mark.parametrize("late", [(0, 1), (1, 0)], ids=["a rival", "another task"])
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_continuity_nothing_of_an_attempt_stays_that_commits_while_its_job_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, late: tuple[int, int], stands_still: str
+) -> None:
+    number, refused = 0, 0
+    while True:
+        number += 1
+        root = tmp_path / str(number)
+        job = Job(str(root), protocol="v1", alive_seconds=0, durable=False)
+        job.setup()
+        receipt = written(job, 0).commit()
+        attempt = written(job, *late)
+        outcomes: list[Receipt | LockgateError] = []
+
+        def commits(attempt=attempt, outcomes=outcomes) -> None:
+            try:
+                outcomes.append(attempt.commit())
+            except LockgateError as error:
+                outcomes.append(error)
+
+        def ends(job=job, receipt=receipt) -> None:
+            job.commit([receipt]) if end == "commit" else job.abort()
+
+        first, second = (ends, commits) if stands_still == "the job" else (commits, ends)
+        done = meets(monkeypatch, number, second)
+        first()
+        monkeypatch.undo()
+        if len(done) < number:
+            break
+        refused += isinstance(outcomes[0], LockgateError)
+        there = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+        left = {path for path in there if path.startswith("_temporary")}
+        assert not left, (number, done[number - 1], outcomes)
+        seen = {path for path in there if not path.startswith("_")}
+        assert seen == ({"p=1/part-0-0"} if end == "commit" else set()), (number, done[number - 1])
+    assert number > 5
+    assert refused > 3
+    with contextlib.suppress(LockgateError):
+        job.abort()
