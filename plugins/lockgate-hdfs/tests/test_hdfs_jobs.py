@@ -5,10 +5,10 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from hdfs_places import client_of, files_below
+from hdfs_places import USER, client_of, files_below, new_root
 from hdfs_tables import HdfsTable
-from lockgate import recover
-from lockgate.api.jobs import doctor, jobs, verify
+from lockgate import Job, JobOptions, recover
+from lockgate.api.jobs import abort, commit, doctor, jobs, verify
 from lockgate.model.errors import CommitFailed, CommitFenced, DestinationConflict, FileExists, JobNotFound
 from lockgate_lab.servers import MiniHdfs
 
@@ -149,3 +149,34 @@ def test_markers_are_direct_on_hdfs_whatever_is_asked_for(table: HdfsTable) -> N
     job.commit([attempt.commit()])
     assert list(table.read().values()) == [b"1"]
     assert not files_below(table.port, f"{table.root}/.hoodie")
+
+
+@pytest.mark.parametrize("begun_by", ["hdfs", "webhdfs"])
+@pytest.mark.parametrize("protocol", ["manifest", "v1", "v2", "direct", "stocator", "markers"])
+def test_a_job_that_was_begun_by_one_scheme_is_ended_by_the_other(hdfs: MiniHdfs, begun_by: str, protocol: str) -> None:
+    """A file has an id by webhdfs alone. What the other scheme did not know again, an abort left visible for good."""
+    web = hdfs.webhdfs_url.replace("http://", "webhdfs://")
+    one, other = (hdfs.url, web) if begun_by == "hdfs" else (web, hdfs.url)
+    below = new_root()
+    options = JobOptions(protocol=protocol, accept_unsafe=True, alive_seconds=0, store=USER)
+
+    def begin(job_id: str) -> Job:
+        job = Job(f"{one}{below}", job_id=job_id, options=options)
+        job.setup()
+        for task in range(2):
+            attempt = job.task_attempt(task)
+            attempt.setup()
+            with attempt.open(f"part-{task}-{attempt.tag}.bin") as file:
+                file.write(b"x" * 10)
+            attempt.commit()
+        return job
+
+    begin("aborted")
+    abort(f"{other}{below}", "aborted", options, force=True)
+    place = HdfsTable(hdfs.url, hdfs.namenode_port, below)
+    assert place.read() == {}
+    begin("committed")
+    assert commit(f"{other}{below}", "committed", options=options, force=True).files == 2
+    assert len(place.read()) == 2
+    for url in (one, other):
+        assert verify(f"{url}{below}", options).findings == []

@@ -23,6 +23,7 @@ from lockgate.stores.http.exchange import Repeat
 from lockgate.stores.real_directories import RealDirectoryStore
 
 from lockgate_hdfs.hadoop_conf import one_name_of
+from lockgate_hdfs.identity import identity_of, is_same
 from lockgate_hdfs.native_errors import translate
 from lockgate_hdfs.settings import HdfsSettings
 
@@ -66,6 +67,10 @@ class HdfsStore(RealDirectoryStore):
     def place(self) -> StoreUrl:
         """By the name service, where the configuration says that a NameNode is of one, and without the usual port."""
         return StoreUrl("hdfs", self._named, self.url.path)
+
+    def same_identity(self, one: str, other: str) -> bool:
+        """Also of a file that is named by the other scheme."""
+        return is_same(one, other)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -247,4 +252,4 @@ def status_of(path: str, found: Any) -> FileStatus:
     modified = found.modification_time / 1000
     if found.isdir:
         return FileStatus(path, is_directory=True, modified=modified)
-    return FileStatus(path, found.length, f"{found.length:x}-{found.modification_time:x}", modified=modified)
+    return FileStatus(path, found.length, identity_of(found.length, found.modification_time), modified=modified)

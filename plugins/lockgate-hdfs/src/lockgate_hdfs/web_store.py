@@ -26,6 +26,7 @@ from lockgate.stores.http.client import StoreClient
 from lockgate.stores.http.exchange import Answer, Call, Repeat
 from lockgate.stores.real_directories import RealDirectoryStore
 
+from lockgate_hdfs.identity import identity_of, is_same
 from lockgate_hdfs.native_errors import remote_error
 from lockgate_hdfs.native_store import CAPABILITIES
 from lockgate_hdfs.settings import HdfsSettings
@@ -52,6 +53,10 @@ class WebHdfsStore(RealDirectoryStore):
         own = options.replace(patience_seconds=min(1.0, self._patience_s)) if self._endpoints.has_choice else options
         self.client = StoreClient(self._endpoints.account, self._endpoints, own)
         self._settings = settings
+
+    def same_identity(self, one: str, other: str) -> bool:
+        """Also of a file that is named by the other scheme."""
+        return is_same(one, other)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -290,7 +295,7 @@ def status_of(path: str, found: Mapping[str, Any]) -> FileStatus:
     if found["type"] == "DIRECTORY":
         return FileStatus(path, is_directory=True, modified=modified_ms / 1000)
     length = int(found["length"])
-    identity = f"{int(found.get('fileId', 0)):x}-{length:x}-{modified_ms:x}"
+    identity = identity_of(length, modified_ms, int(found.get("fileId", 0)))
     return FileStatus(path, length, identity, modified=modified_ms / 1000)
 
 

@@ -124,7 +124,7 @@ async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:
     for batch in plan.batches():
         pairs = [(entry, there.pop(entry.source, None)) for entry in batch]
         if known:
-            wrong += [e.source for e, status in pairs if status is not None and not _is_as_chosen(e, status)]
+            wrong += [e.source for e, status in pairs if status is not None and not _is_as_chosen(run, e, status)]
     attempts = {pin.task_attempt_id for pin in plan.pins}
     tasks = {pin.task_id for pin in plan.pins}
     wrong += [
@@ -148,8 +148,9 @@ def _name(directory: str) -> str:
     return directory.rstrip("/").rpartition("/")[2]
 
 
-def _is_as_chosen(entry: Entry, status: FileStatus) -> bool:
-    return entry.length == status.length and (not status.identity or entry.identity in ("", status.identity))
+def _is_as_chosen(run: JobRun, entry: Entry, status: FileStatus) -> bool:
+    known = bool(entry.identity and status.identity)
+    return entry.length == status.length and (not known or run.store.same_identity(entry.identity, status.identity))
 
 
 async def undo(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:

@@ -331,7 +331,8 @@ async def _refuse_if_changing(run: JobRun, plan: CommitPlan) -> None:
             if not is_empty_bucket(run, entry.source)
             and (
                 (status := there.get(entry.source)) is None
-                or (status.length, status.identity) != (entry.length, entry.identity)
+                or status.length != entry.length
+                or not (status.identity == entry.identity or run.store.same_identity(status.identity, entry.identity))
             )
         ]
         chosen = {pin.task_id for pin in plan.pins}

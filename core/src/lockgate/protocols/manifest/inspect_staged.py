@@ -68,7 +68,9 @@ async def refuse_if_staged_changed(run: JobRun, plan: CommitPlan) -> None:
     job = run.layout.job_id
     for batch in plan.batches(1_000):
         staged = await run.store.stat_files([entry.source for entry in batch])
-        changed = [entry for entry, status in zip(batch, staged, strict=True) if not _is_as_committed(entry, status)]
+        changed = [
+            entry for entry, status in zip(batch, staged, strict=True) if not _is_as_committed(run, entry, status)
+        ]
         if changed:
             raise FileChanged(
                 f"job {job} cannot be finished: {len(changed)} staged files, or more, were changed after their tasks "
@@ -79,9 +81,12 @@ async def refuse_if_staged_changed(run: JobRun, plan: CommitPlan) -> None:
             )
 
 
-def _is_as_committed(entry: Entry, staged: FileStatus | None) -> bool:
+def _is_as_committed(run: JobRun, entry: Entry, staged: FileStatus | None) -> bool:
     """Of a file that is not staged any more, the rename tells."""
-    return staged is None or (entry.length in (-1, staged.length) and entry.identity in ("", staged.identity))
+    if staged is None:
+        return True
+    same = not entry.identity or run.store.same_identity(entry.identity, staged.identity)
+    return same and entry.length in (-1, staged.length)
 
 
 async def refuse_if_taken_away(run: JobRun, plan: CommitPlan) -> None:
