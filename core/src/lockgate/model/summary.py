@@ -61,7 +61,8 @@ class LockgateSummary(Struct, frozen=True, omit_defaults=True):
     unsafe; `extra` holds each value that a task's manifest had under a name of its own (Hadoop's `extraData`), at most
     a hundred a name; `left_out` names the tasks, at most a hundred, that had begun and not committed when somebody from
     outside committed the job without them; `error` is set in the report of a failed job; `locations` are those beside
-    the destination, whose files are not among `files`.
+    the destination, whose files are not among `files`; `marker` is the nonce of the job's marker, which tells it from
+    another that was given its id.
     """
 
     version: str = ""
@@ -82,6 +83,7 @@ class LockgateSummary(Struct, frozen=True, omit_defaults=True):
     left_out: Sequence[str] = ()
     error: str = ""
     locations: Sequence[LocationSummary] = ()
+    marker: str = ""
 
 
 class Summary(Struct, frozen=True, omit_defaults=True):

@@ -32,7 +32,7 @@ from lockgate.engine.record.ended_jobs import (
     remember_last,
     why_over,
 )
-from lockgate.engine.record.marker import check_marker
+from lockgate.engine.record.marker import check_marker, is_anothers
 from lockgate.engine.record.neighbours import ground_of, looks_alone
 from lockgate.engine.record.record_log import RecordLog, has_predecessor, look_at_job, read_record, refuse_superseded
 from lockgate.engine.record.recorded_options import options_for_record
@@ -109,6 +109,8 @@ async def _taken_over(run: JobRun, error: LockgateError) -> Summary:
         OutcomeUnknown: the other is still at work, or has left nothing to tell by.
     """
     record = await read_record(run)
+    if record is not None and is_anothers(run, record.marker):
+        record = None  # another job has the id by now
     published = await committed_summary(run)
     if published is not None:
         run.log.info("committed by somebody else who took the job over")

@@ -33,7 +33,7 @@ import dataclasses
 import msgspec
 from msgspec import Struct
 
-from lockgate.engine.record.marker import readable_marker
+from lockgate.engine.record.marker import is_anothers, readable_marker
 from lockgate.engine.record.record_log import has_predecessor, read_record
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
 from lockgate.engine.record.summaries import (
@@ -61,13 +61,14 @@ NOTHING_ASIDE = frozenset({Phase.CLAIMED, Phase.REFUSED, Phase.ROLLED_BACK})
 
 class Ended(Struct, frozen=True, omit_defaults=True):
     """The content of that file: which attempt at the job committed, and when, in seconds since 1970; and the summary of
-    a job that leaves no `_SUCCESS`, which nothing else would hold; and its transaction id."""
+    a job that leaves no `_SUCCESS`, which nothing else would hold; its transaction id; and the nonce of its marker."""
 
     job_id: str
     job_attempt: int
     ended: float
     summary: Summary | None = None
     txn_id: str = ""
+    marker: str = ""
 
     def as_summary(self) -> Summary:
         """The job's summary; of a few words, where it was not kept."""
@@ -83,7 +84,8 @@ async def note_end(run: JobRun, summary: Summary | None = None) -> None:
     """Leave the note that the job has committed. Called after the commit point, before the record goes; repeating it
     is no failure."""
     kept = None if run.options.mark_success else summary
-    ended = Ended(run.layout.job_id, run.layout.job_attempt, run.runtime.wall(), kept, run.options.txn_id)
+    marker = run.marker or run.marker_for_parts
+    ended = Ended(run.layout.job_id, run.layout.job_attempt, run.runtime.wall(), kept, run.options.txn_id, marker)
     content = msgspec.json.encode(ended)
     with contextlib.suppress(FileExists):
         try:
@@ -105,7 +107,9 @@ async def remember_last(run: JobRun) -> None:
         if last is None or last.lockgate is None or last.job_id == run.layout.job_id:
             return
         options = run.options.replace(txn_id=last.lockgate.txn_id)
-        theirs = dataclasses.replace(run, layout=JobLayout(last.job_id), options=options)
+        theirs = dataclasses.replace(
+            run, layout=JobLayout(last.job_id), options=options, marker=last.lockgate.marker, marker_for_parts=""
+        )
     except LockgateError:  # another committer's
         return
     await (both(remember_outcome(theirs), _note_once(theirs)) if options.txn_id else _note_once(theirs))
@@ -132,9 +136,9 @@ async def read_end(run: JobRun, path: str) -> Ended | None:
 
 
 async def noted_summary(run: JobRun) -> Summary | None:
-    """The summary of this job as its note has it, None where there is no note."""
+    """The summary of this job as its note has it, None where there is no note, or another job's that had this id."""
     ended = await read_end(run, run.layout.ended)
-    return None if ended is None else ended.as_summary()
+    return None if ended is None or is_anothers(run, ended.marker) else ended.as_summary()
 
 
 async def committed_summary(run: JobRun) -> Summary | None:
@@ -142,7 +146,9 @@ async def committed_summary(run: JobRun) -> Summary | None:
     committed. Another job's `_SUCCESS` may have taken its place, or it leaves none: the note, or the outcome, stays."""
     published = await published_summary(run)
     if published is not None:
-        return published
+        # One of the same transaction id, where there is one, whoever has committed that.
+        told = "" if run.options.txn_id or published.lockgate is None else published.lockgate.marker
+        return None if is_anothers(run, told) else published
     return await known_outcome(run) if run.options.txn_id else await noted_summary(run)
 
 

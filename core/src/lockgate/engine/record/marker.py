@@ -41,8 +41,9 @@ async def read_marker(run: JobRun) -> JobMarker | None:
 
 
 def is_anothers(run: JobRun, nonce: str) -> bool:
-    """Whether the job of this nonce is another than the run's own, which had its id before."""
-    return run.is_own and run.marker not in ("", nonce)
+    """Whether the job of this nonce is another than the run's own, which had its id before. Of an empty one nobody
+    knows: an earlier version, or another program, has written it."""
+    return run.is_own and bool(nonce) and run.marker not in ("", nonce)
 
 
 async def read_marker_of(run: JobRun, layout: JobLayout) -> JobMarker | None:

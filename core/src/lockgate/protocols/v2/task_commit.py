@@ -99,6 +99,10 @@ async def commit_task(
             raise over(run) from error
         except FileExists as error:
             raise _interrupted(run, intent) from error
+        if await read_marker(run) is None:
+            # Nothing was moved by it; another job that was given the id since would take it for its own attempt's.
+            await run.store.delete_files([intent])
+            raise over(run)
         try:
             await _move(run, working, files)
             end = Rename(intent, layout.manifest(attempt.task_id), len(content), saved.identity)
