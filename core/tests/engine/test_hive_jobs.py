@@ -909,3 +909,13 @@ def test_a_resolution_that_is_none_names_its_plugin(tmp_path: Path, name: str, w
             plan(tmp_path, JOB, by(duplicates=name))
     finally:
         registry_for((), ()).unregister(plugin)
+
+
+def test_an_abort_after_a_refused_commit_deletes_what_hive_has_left(tmp_path: Path) -> None:
+    leave(tmp_path, TWO_TASKS)
+    leave(tmp_path, {"ds=9/000000_0": b"data"}, ".")
+    with pytest.raises(DestinationConflict):
+        commit(tmp_path, JOB, options=by(conflict="fail"), force=True)
+    assert everything(tmp_path / OUTPUT) == TWO_TASKS
+    abort(tmp_path, JOB, HIVE, force=True)
+    assert everything(tmp_path) == {"ds=9/000000_0": b"data"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,3 +107,15 @@ def test_continuity_nothing_of_an_attempt_stays_that_commits_while_its_job_ends(
     assert refused > 3
     with contextlib.suppress(LockgateError):
         job.abort()
+
+
+def test_abortable_by_its_driver_though_somebody_has_deleted_the_jobs_directory(tmp_path: Path) -> None:
+    """Whose tasks' directories these are, only the driver can tell then: the next job of Hadoop's commits them."""
+    job = Job(str(tmp_path), protocol="v1")
+    job.setup()
+    receipt = written(job, 0).commit()
+    shutil.rmtree(tmp_path / "_lockgate")
+    with pytest.raises(LockgateError):
+        job.commit([receipt])
+    job.abort()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -51,6 +51,7 @@ async def abort_job(run: JobRun) -> None:
             await refuse_if_moved(run, record)
         if record is None and not await _is_there(run):
             await _refuse_if_run_again(run)
+            await _delete_in_temporary(run)
             return
         log = RecordLog(run)
         if record is None or record.phase is Phase.REFUSED:
@@ -61,6 +62,7 @@ async def abort_job(run: JobRun) -> None:
                 claimed = await log.claim(Phase.ROLLING_BACK, record, reason="aborted", ground=Ground())
             except JobNotFound:
                 await _refuse_if_run_again(run)
+                await _delete_in_temporary(run)
                 return
             undone = await run.protocol.discard(run, claimed) + await undo_parts(run, claimed)
             await refuse_if_set_aside_by_others(run, taken_out=True)
@@ -109,6 +111,13 @@ async def _refuse_if_run_again(run: JobRun) -> None:
     refuse_superseded(run, newest_attempt)
     if is_begun_anew(record):
         raise fenced(run, record)
+
+
+async def _delete_in_temporary(run: JobRun) -> None:
+    """Delete what a job of this driver's has left in `_temporary`, though somebody has deleted its own directory: the
+    next job of Hadoop's would commit it."""
+    if run.is_own and run.protocol.works_in_temporary:
+        await run.protocol.release(run)
 
 
 async def _is_of_another_driver(run: JobRun, record: CommitRecord | None) -> bool:

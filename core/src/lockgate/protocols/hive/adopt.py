@@ -193,9 +193,9 @@ async def release(run: JobRun) -> None:
     Raises:
         StoreError: it cannot be deleted.
     """
-    (alone,) = await run.store.stat_files([left_alone(run.layout)])
+    hives = await run.store.stat_files([left_alone(run.layout), given_back(run.layout)])
     note = await read_note(run)
-    if alone is not None or note is None or "://" in note.directory or not await is_adopted(run):
+    if any(hives) or note is None or "://" in note.directory or not await is_adopted(run):
         return
     above, _, name = note.directory.rpartition("/")
     beside = at_work_beside(name)
