@@ -10,7 +10,7 @@ import pytest
 from lockgate import Job, Receipt
 from lockgate.api.jobs import abort, recover
 from lockgate.engine.job import job_commit
-from lockgate.errors import JobNotFound, LockgateError, OutcomeUnknown
+from lockgate.errors import JobNotFound, LockgateError, ManifestInvalid, OutcomeUnknown
 from lockgate.protocols.v2 import task_commit
 
 PROTOCOLS = ["manifest", "v1", "v2", "direct", "stocator", "markers", "hive"]
@@ -91,3 +91,39 @@ def test_v2_an_attempt_that_slept_into_another_job_of_its_id_commits_nothing_the
         file.write(b"second")
     assert second.commit([attempt.commit()]).files == 1
     assert (tmp_path / "part-0").read_bytes() == b"second"
+
+
+@pytest.mark.parametrize("by_receipts", [True, False])
+@pytest.mark.parametrize("late_is", ["before", "after", "alone"])
+@pytest.mark.parametrize("protocol", ["manifest", "hive"])
+def test_a_late_attempt_of_the_first_job_takes_no_task_of_the_second(
+    tmp_path: Path, protocol: str, late_is: str, by_receipts: bool
+) -> None:
+    """Nothing keeps it from writing into the second job's directory: its manifest says of which job it is."""
+    first = begun(tmp_path, protocol)
+    late = first.task_attempt(0)
+    late.setup()
+    abort(tmp_path, "A", force=True)
+    second = begun(tmp_path, protocol)
+
+    def commits_late() -> None:
+        with late.open("late.bin") as file:
+            file.write(b"late")
+        late.commit()
+
+    receipts = []
+    if late_is != "after":
+        second.task_attempt(0).setup()
+        commits_late()
+    if late_is != "alone":
+        receipts.append(written(second, "second"))
+    if late_is == "after":
+        with pytest.raises(JobNotFound, match="is over, and another has its id"):
+            commits_late()
+    if late_is == "alone" and not by_receipts:
+        with pytest.raises(ManifestInvalid, match="of another job, which had the id A before"):
+            second.commit()
+        return
+    assert second.commit(receipts if by_receipts else None).files == len(receipts)
+    data = [path for path in tmp_path.iterdir() if path.name[0] != "_"]
+    assert [path.read_bytes() for path in data] == [b"second"] * len(receipts)

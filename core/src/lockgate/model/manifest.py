@@ -27,6 +27,9 @@ MANIFEST_VERSION = 1
 
 LENGTH_MAX = 2**63 - 1
 
+MARKER = "lockgate.marker"
+"""Where the nonce of the job's marker is, in `extraData`."""
+
 
 class Entry(Struct, frozen=True, gc=False, array_like=True):
     """One file of a task: where it is staged, where it goes, its length in bytes and its identity. Of a deferred upload
@@ -45,7 +48,8 @@ class TaskManifest(Struct, frozen=True):
     `directories` are the directories that must exist before the files are renamed; those that follow from the
     files' own paths need not be among them. `counters` are the attempt's statistics (rows and bytes written,
     and Hadoop's counters where Hadoop wrote the manifest), `statistics` its gauges, minimums, maximums and means, and
-    `extra` what another committer has added.
+    `extra` what another committer has added. `marker` is the nonce of the marker of the job that the attempt was of,
+    which tells it from another job that was given the same id since; empty where nobody knows.
     """
 
     job_id: str
@@ -57,6 +61,7 @@ class TaskManifest(Struct, frozen=True):
     counters: Mapping[str, int] = field(default_factory=dict)
     statistics: Statistics = Statistics()
     extra: Mapping[str, Any] = field(default_factory=dict)
+    marker: str = ""
 
     @property
     def bytes_total(self) -> int:
@@ -142,7 +147,7 @@ def encode_manifest(manifest: TaskManifest, below: Below) -> bytes:
             if directory not in implied
         ],
         iostatistics=Statistics(counters) if counters else None,
-        extraData=dict(manifest.extra) or None,
+        extraData={**manifest.extra, **({MARKER: manifest.marker} if manifest.marker else {})} or None,
     )
     return _encoder.encode(wire)
 
@@ -199,7 +204,8 @@ def decode_manifest(
         directories=_directories(wire, below, name),
         counters=wire.iostatistics.counters if wire.iostatistics else {},
         statistics=_measured(wire.iostatistics) if wire.iostatistics else Statistics(),
-        extra=wire.extraData or {},
+        extra={name: value for name, value in (wire.extraData or {}).items() if name != MARKER},
+        marker=str((wire.extraData or {}).get(MARKER, "")),
     )
 
 

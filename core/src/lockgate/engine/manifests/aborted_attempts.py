@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, says_committed
@@ -11,6 +13,7 @@ from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import CommitFenced, FileMissing
 from lockgate.model.layout import TaskAttempt
+from lockgate.model.manifest import MARKER
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord
 from lockgate.model.undecodable import UNDECODABLE
@@ -80,6 +83,7 @@ async def may_count(run: JobRun, attempt: TaskAttempt) -> bool:
 
 class _Owner(msgspec.Struct):
     taskAttemptID: str = ""
+    extraData: dict[str, Any] | None = None
 
 
 def owner_of(content: bytes) -> str | None:
@@ -88,3 +92,11 @@ def owner_of(content: bytes) -> str | None:
         return msgspec.json.decode(content, type=_Owner).taskAttemptID or None
     except UNDECODABLE:
         return None
+
+
+def marker_in(content: bytes) -> str:
+    """The nonce of the job that a manifest is of, empty where nothing says it."""
+    try:
+        return str((msgspec.json.decode(content, type=_Owner).extraData or {}).get(MARKER, ""))
+    except UNDECODABLE:
+        return ""

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from lockgate.engine.manifests.aborted_attempts import owner_of
-from lockgate.engine.record.marker import read_marker_of
+from lockgate.engine.record.marker import read_marker_of, readable_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.model.errors import ManifestInvalid, ReceiptUnmatched
@@ -114,6 +114,7 @@ async def load_plan(run: JobRun, pins: Sequence[Pin], *, deferred: bool = False)
         attempt: await below_root_of(run, run.layout.at_attempt(attempt))
         for attempt in sorted({pin.job_attempt for pin in pins})
     }
+    markers = {attempt: await _marker_of(run, attempt) for attempt in {p.job_attempt for p in pins if not p.digest}}
     progress = run.progress(len(pins))
     window, start, longest = run.options.files_read_at_once, 0, 0
     while start < len(pins):
@@ -125,9 +126,27 @@ async def load_plan(run: JobRun, pins: Sequence[Pin], *, deferred: bool = False)
         run.statistics.took("op_load_manifest", run.runtime.tick() - began, len(some))
         for pin, path, content in found:
             where, pinned = await _pinned(run, pin, path, content)
-            add_manifest(run, builder, pin, below[pin.job_attempt], deferred=deferred, path=where, content=pinned)
+            add_manifest(
+                run,
+                builder,
+                pin,
+                below[pin.job_attempt],
+                deferred=deferred,
+                path=where,
+                content=pinned,
+                marker="" if pin.digest else markers[pin.job_attempt],
+            )
         progress(len(some))
     return builder.plan()
+
+
+async def _marker_of(run: JobRun, job_attempt: int) -> str:
+    """The nonce of the job's marker at an attempt at it; empty where nothing says it."""
+    layout = run.layout.at_attempt(job_attempt)
+    if run.is_own and run.marker and layout == run.layout:
+        return run.marker
+    marker = await readable_marker(run, layout)
+    return "" if marker is None else marker.nonce
 
 
 async def pinned_manifests(run: JobRun, pins: Sequence[Pin], below: Mapping[int, Below]) -> list[TaskManifest]:
@@ -159,14 +178,30 @@ async def below_root_of(run: JobRun, layout: JobLayout) -> Below:
 
 
 def add_manifest(
-    run: JobRun, builder: PlanBuilder, pin: Pin, below: Below, *, deferred: bool, path: str, content: bytes
+    run: JobRun,
+    builder: PlanBuilder,
+    pin: Pin,
+    below: Below,
+    *,
+    deferred: bool,
+    path: str,
+    content: bytes,
+    marker: str = "",
 ) -> None:
-    """Add a pinned manifest, read at `path`, to a plan.
+    """Add a pinned manifest, read at `path`, to a plan. `marker` is the nonce of the job's, where no receipt says that
+    the manifest is of this job, and not of one that had its id before.
 
     Raises:
         ManifestInvalid: it is not acceptable.
     """
     manifest = _checked(run, pin, below, deferred, path, content)
+    if marker and manifest.marker not in ("", marker):
+        raise ManifestInvalid(
+            f"a manifest is of another job, which had the id {run.layout.job_id} before",
+            where=run.url(path),
+            next_step=f"an attempt of that job has committed {manifest.task_id} late: run the task again; or abort the "
+            "job, and give the next an id of its own",
+        )
     run.count("manifests_loaded")
     run.count("manifest_bytes", len(content))
     builder.add(manifest, Pin(manifest.task_id, manifest.task_attempt_id, digest_of(content), pin.job_attempt))

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import bury
+from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import CommitFailed, JobNotFound, StoreUnavailable, UsageError
 from lockgate.model.files import FileStatus
@@ -51,7 +52,13 @@ async def commit_task(
         layout = run.layout
         entries = [entry_of(target, status) for target, status in written.items()]
         manifest = TaskManifest(
-            layout.job_id, layout.job_attempt, attempt.task_id, attempt.task_attempt_id, entries, counters=counters
+            layout.job_id,
+            layout.job_attempt,
+            attempt.task_id,
+            attempt.task_attempt_id,
+            entries,
+            counters=counters,
+            marker=run.marker,
         )
         refuse_names(run, entries)
         content = encode_manifest(manifest, run.below)
@@ -63,7 +70,7 @@ async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
     wait = RETRY_SECONDS
     for left in reversed(range(run.options.manifest_save_attempts)):
         try:
-            if (await run.store.stat_files([run.layout.job_marker]))[0] is None:
+            if await read_marker(run) is None:
                 raise JobNotFound(
                     f"job {run.layout.job_id} is not at work: it is not set up, or over",
                     where=run.url(run.layout.job_marker),

@@ -22,7 +22,8 @@ import asyncio
 from collections.abc import Mapping
 
 from lockgate.engine.job.target_names import refuse_names
-from lockgate.engine.manifests.aborted_attempts import bury, owner_of
+from lockgate.engine.manifests.aborted_attempts import bury, marker_in, owner_of
+from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
@@ -78,6 +79,7 @@ async def commit_task(
             attempt.task_attempt_id,
             entries,
             counters=counters,
+            marker=run.marker,
         )
         refuse_names(run, entries)
         content = encode_manifest(manifest, run.below)
@@ -206,6 +208,12 @@ async def _take_the_place(run: JobRun, rename: Rename, content: bytes) -> None:
 
 
 async def _displace_rival(run: JobRun, rename: Rename, found: bytes, content: bytes) -> None:
+    if marker_in(found) not in ("", run.marker) and await read_marker(run) is None:
+        raise JobNotFound(
+            f"job {run.layout.job_id} is over, and another has its id",
+            where=run.url(rename.target),
+            next_step="nothing of this attempt is committed",
+        )
     rival = owner_of(found)
     run.count("rival_manifests_displaced")
     run.log.info("a rival attempt committed earlier", rival=rival)
