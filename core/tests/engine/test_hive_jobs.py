@@ -919,3 +919,34 @@ def test_an_abort_after_a_refused_commit_deletes_what_hive_has_left(tmp_path: Pa
     assert everything(tmp_path / OUTPUT) == TWO_TASKS
     abort(tmp_path, JOB, HIVE, force=True)
     assert everything(tmp_path) == {"ds=9/000000_0": b"data"}
+
+
+@pytest.mark.parametrize("policy", ["fail", "replace", "replace-partitions"])
+def test_a_directory_that_readers_see_is_not_taken_for_the_destinations_data(tmp_path: Path, policy: str) -> None:
+    leave(tmp_path, TWO_TASKS, "sub/-ext-10000")
+    leave(tmp_path, {"ds=1/000009_0": b"old"}, ".")
+    before = everything(tmp_path)
+    with pytest.raises(OptionError, match="where readers of the destination look"):
+        commit(tmp_path, "sub.-ext-10000", options=by(hive_directory="sub/-ext-10000", conflict=policy), force=True)
+    assert everything(tmp_path) == before
+    commit(tmp_path, "sub.-ext-10000", options=by(hive_directory="sub/-ext-10000"), force=True)
+    assert seen(tmp_path) == TWO_TASKS | {"ds=1/000009_0": b"old"}
+
+
+def test_an_attempt_that_was_cut_short_counts_as_little_after_an_abort_that_was_killed(
+    tmp_path: Path, monkeypatch
+) -> None:
+    """The abort had taken what says so, where tasks were at work, before it took the rest."""
+
+    async def dies(run) -> None:
+        raise KeyboardInterrupt
+
+    leave(tmp_path, TWO_TASKS)
+    leave(tmp_path, {"ds=2/_tmp.000000_0": b"half"}, f"{STAGING}/_task_tmp.-ext-10000")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(adopt, "adopt", dies)
+        abort(tmp_path, JOB, HIVE, force=True)
+    with pytest.raises(CommitRefused, match="was cut short"):
+        commit(tmp_path, JOB, options=HIVE, force=True)
+    abort(tmp_path, JOB, HIVE, force=True)
+    assert everything(tmp_path) == {}

@@ -170,6 +170,11 @@ def adopted(layout: JobLayout) -> str:
     return layout.task_directory("left")
 
 
+def taken_at_work(layout: JobLayout) -> str:
+    """Where an abort takes the directory beside it, in which tasks were at work."""
+    return layout.task_directory("at-work")
+
+
 def note_of(layout: JobLayout, choice: str, digest: str) -> str:
     """What says of one choice what was chosen, and in which directory. `choice` is a digest of what it was made by, and
     `digest` one of what the note says: two drivers may come to another by the same options."""

@@ -17,7 +17,15 @@ from lockgate.model.commands import command
 from lockgate.model.counted import counted
 from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown
 from lockgate.model.files import FileStatus, NotRenamed, Rename, Renamed
-from lockgate.model.hive_output import STAGING, adopted, at_work_beside, given_back, left_alone, was_taken
+from lockgate.model.hive_output import (
+    STAGING,
+    adopted,
+    at_work_beside,
+    given_back,
+    left_alone,
+    taken_at_work,
+    was_taken,
+)
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
@@ -101,7 +109,7 @@ async def take_to_delete(run: JobRun) -> None:
         beside = at_work_beside(name)
         if beside is not None:
             at_work = f"{above}/{beside}" if above else beside
-            end = place.at_destination(run.layout.task_directory("at-work"))
+            end = place.at_destination(taken_at_work(run.layout))
             await place.store.rename_directories([Rename(at_work, end)])
         await adopt(run)
         if not place.destination:

@@ -7,10 +7,11 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lockgate.engine.job.conflicts import is_hidden
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.duplicates import CHOICE, Asked, AttemptFile, Choice, Duplicates, FoundAttempt
-from lockgate.model.errors import CommitRefused
+from lockgate.model.errors import CommitRefused, OptionError
 from lockgate.model.hive_output import HiveTask, adopted
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
 from lockgate.protocols.hive.empty_buckets import make_empty, manifest_of_empty, missing_buckets
@@ -34,10 +35,12 @@ async def choose(run: JobRun, place: Place) -> Chosen:
     """Choose an attempt for every task in the directory, without touching anything.
 
     Raises:
+        OptionError: the directory is one of those whose files the conflict policy looks at.
         ManifestInvalid: what is there is not only tasks' output.
         CommitRefused: of a task with several attempts none can be chosen; a bucket that is missing cannot be made; or a
             file was changed while it was read.
     """
+    _refuse_among_data(run, place)
     with run.stage("choose_attempts"):
         left = await look_strictly(run, place)
         receipts = _receipts(run, left)
@@ -166,6 +169,19 @@ async def _choice(
         answer = run.hooks.resolve_duplicates(seen, run.options)
     assert isinstance(answer, Choice)
     return answer
+
+
+def _refuse_among_data(run: JobRun, place: Place) -> None:
+    """Make sure that a policy which looks at the destination's files does not take Hive's own for such."""
+    if run.options.conflict == "append" or place.destination or is_hidden(f"{place.path}/file"):
+        return
+    raise OptionError(
+        f"hive_directory is where readers of the destination look, so that its files are among those that the conflict "
+        f"policy {run.options.conflict} is asked of",
+        where=str(place.url),
+        next_step="nothing was moved: move it out of the destination, or below a directory whose name begins with `_` "
+        "or `.`, and name it there; or choose the policy append",
+    )
 
 
 def _receipts(run: JobRun, left: Left) -> frozenset[str]:

@@ -21,6 +21,7 @@ from lockgate.model.hive_output import (
     is_partial,
     is_partition,
     parse_name,
+    taken_at_work,
     task_at_work,
 )
 from lockgate.model.layout import is_reserved
@@ -102,6 +103,8 @@ async def look(run: JobRun, place: Place) -> Left:
     beside = at_work_beside(place.name)
     if beside is not None:
         await _add_tree(left, place, _join(parent_of(place.path), beside), base)
+        # An abort that was killed may have taken it already.
+        await _add_tree(left, Place(run.store, ""), taken_at_work(run.layout), base)
     directories = [("", "", "")]
     while directories:
         window, directories = (

@@ -40,7 +40,7 @@ from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.model.urls import parent_of
 from lockgate.protocols.file_output.attempts import over, places_of, written_by
-from lockgate.protocols.v2.visible import keep_unmoved, take_out
+from lockgate.protocols.v2.visible import forget_taken_out, keep_unmoved, take_out
 
 WHERE_TAKEN = "give the files other names: v2 writes over none"
 
@@ -91,6 +91,9 @@ async def commit_task(
         )
         refuse_names(run, manifest.files)
         await _refuse_taken(run, files)
+        if Capability.UNIQUE_IDENTITY not in run.store.capabilities:
+            # Of an earlier run of this attempt, which was killed before it had deleted this.
+            await forget_taken_out(run, [manifest])
         content = encode_manifest(manifest, run.below)
         intent = layout.manifest_temporary(attempt.task_attempt_id)
         try:
@@ -156,6 +159,7 @@ async def _give_back(
         await take_out(run, own, never_moved=never_moved, refuse_if_taken_over=lambda: _refuse_if_ended(run, attempt))
         await _refuse_if_ended(run, attempt)
         await run.store.delete_files([intent])
+        await forget_taken_out(run, [manifest])
     except JobNotFound:
         return  # who ends the job, or has aborted the attempt, goes by the intent
     except LockgateError as second:
@@ -251,6 +255,7 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
             )
             await _refuse_if_ended(run)
             await run.store.delete_files([path for path, _ in own])
+            await forget_taken_out(run, [each.manifest for _, each in own])
         except JobNotFound:
             await delete_trees(run, [working])  # who ends the job goes by what the attempt has saved
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 from lockgate.engine.manifests.saved_manifests import Attempt, Saved, attempt_of, saved
+from lockgate.engine.record.summaries import files_of, success_content
 from lockgate.engine.renames.roll_back import refuse_if_taken_over, return_what_is_not_ours, withdraw
 from lockgate.engine.renames.staged_files import is_unique
 from lockgate.engine.run.concurrency import together
@@ -14,12 +15,13 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CommitFailed, FileExists, FileMissing
+from lockgate.model.errors import CommitFailed, FileExists, FileMissing, LockgateError, StoreError
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Unknown
-from lockgate.model.layout import JobLayout, ordinal_in
-from lockgate.model.manifest import TaskManifest, encode_manifest
+from lockgate.model.layout import SUCCESS, JobLayout, ordinal_in
+from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
 from lockgate.model.record import CommitRecord
 from lockgate.model.spooled import windows
+from lockgate.model.summary import decode_summary
 from lockgate.protocols.file_output.attempts import places_of
 from lockgate.protocols.file_output.job_directories import all_directories_of
 from lockgate.protocols.in_place.visible import not_provably_ours
@@ -117,7 +119,9 @@ async def take_out(
 ) -> list[str]:
     """Take the files of these attempts out of the destination, each only if it is the one that was moved there; the
     answer: where something else stands. They are renamed into the job's own directory first, so that a file which
-    somebody has put there since is found out and brought back.
+    somebody has put there since is found out and brought back. There they stay until what the attempt has saved is gone
+    (`forget_taken_out`): whoever comes to it again, since this one was killed, knows by them that what stands at their
+    targets by then is another's, and be it equal.
 
     `kept`: those of which `keep_unmoved` was asked before their working directories were deleted. Of an attempt that
     was cut off, and has saved what it would move only after that, nobody knows what it has moved: its files stay where
@@ -133,7 +137,7 @@ async def take_out(
     await keep_unmoved(run, attempts)
     for each in attempts:
         manifest = each.manifest
-        place = f"{run.layout.at_attempt(manifest.job_attempt).withdrawn}/{manifest.task_attempt_id}"
+        place = _withdrawn(run, manifest)
         # Also of one that has committed: where another's equal file stood at a target, it took its own, which was
         # kept from it, for moved.
         unmoved = (
@@ -141,8 +145,9 @@ async def take_out(
             if Capability.UNIQUE_IDENTITY in run.store.capabilities
             else await _unmoved_of(run, manifest, (never_moved or {}).get(attempt_of(manifest), ()))
         )
-        unproved = set(await not_provably_ours(run, manifest.files))
+        unproved = set(await not_provably_ours(run, manifest.files)) | await _listed_by_another(run, manifest.files)
         left += sorted(unproved)
+        out = await _numbers_at(run, place)
         knows = each.committed or kept is None or each in kept
         files = [
             (entry, f"{place}/_{number}")
@@ -152,10 +157,52 @@ async def take_out(
         if not files or not await _make(run, manifest, place):
             continue
         for start in range(0, len(files), BATCH):
-            left += await withdraw(run, files[start : start + BATCH], refuse_if_taken_over)
-            left += await return_what_is_not_ours(run, files[start : start + BATCH])
-        await delete_trees(run, [place])
+            some = files[start : start + BATCH]
+            pending = [each for each in some if ordinal_in(each[1]) not in out]
+            left += await withdraw(run, pending, refuse_if_taken_over)
+            left += await return_what_is_not_ours(run, some)
     return left
+
+
+async def forget_taken_out(run: JobRun, attempts: Iterable[TaskManifest]) -> None:
+    """Delete what was taken out of the destination, of attempts that have nothing saved any more."""
+    await delete_trees(run, [_withdrawn(run, manifest) for manifest in attempts])
+
+
+def _withdrawn(run: JobRun, manifest: TaskManifest) -> str:
+    return f"{run.layout.at_attempt(manifest.job_attempt).withdrawn}/{manifest.task_attempt_id}"
+
+
+async def _numbers_at(run: JobRun, place: str) -> set[int]:
+    """The numbers of the files that an earlier try has moved there. Not asked where no file can be taken for
+    another."""
+    if Capability.UNIQUE_IDENTITY in run.store.capabilities:
+        return set()
+    found = await list_all(run.store, place)
+    return {number for status in found if (number := ordinal_in(status.path)) is not None}
+
+
+async def _listed_by_another(run: JobRun, entries: Sequence[Entry]) -> set[str]:
+    """The targets that the destination's last commit lists, another job's, if it is younger than this job: it has put
+    files of its own where this job's were that it has replaced, and equal ones cannot be told apart. Not asked where no
+    file can be taken for another."""
+    if Capability.UNIQUE_IDENTITY in run.store.capabilities:
+        return set()
+    success, marker = await run.store.stat_files([SUCCESS, run.layout.job_marker])
+    if success is None or (marker is not None and success.modified < marker.modified):
+        return set()
+    try:
+        content = await success_content(run)
+        last = None if content is None else decode_summary(content, name=run.url(SUCCESS))
+        if last is None or last.lockgate is None or last.job_id == run.layout.job_id:
+            return set()
+        listed = await files_of(run, last.lockgate.files)
+        own = {entry.target for entry in entries}
+        return {file.path for file in listed or () if file.path in own}
+    except StoreError:
+        raise
+    except LockgateError:  # another committer's, or damaged
+        return set()
 
 
 async def _unmoved_of(run: JobRun, manifest: TaskManifest, seen: Collection[int]) -> set[int]:
