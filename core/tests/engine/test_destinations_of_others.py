@@ -107,6 +107,17 @@ def test_a_table_with_a_log_is_not_replaced(table, policy: str, log: str, table_
     assert table.everything().keys() == {log, "part-0.parquet"}
 
 
+def test_a_log_of_a_file_sink_that_is_empty_hides_every_file_beside_it(table) -> None:
+    """Spark makes its directory before it asks the sink's committer, which refuses; rows were written that no reader of
+    Spark's saw."""
+    (table.root / "_spark_metadata").mkdir(parents=True)
+    with pytest.raises(DestinationConflict, match="the table of a Spark file sink") as caught:
+        table.job()
+    assert "if nothing is in that directory" in caught.value.next_step
+    (table.root / "_spark_metadata").rmdir()
+    table.write({"a": b"1"})
+
+
 @pytest.mark.parametrize(
     ("policy", "log"),
     [

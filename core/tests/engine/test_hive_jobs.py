@@ -16,6 +16,7 @@ import pytest
 from hive_left import HIVE, JOB, OUTPUT, STAGING, everything, leave, seen
 from lockgate import Job, JobOptions
 from lockgate.api.jobs import abort, collect_garbage, commit, jobs, plan, recover
+from lockgate.engine.job import job_commit
 from lockgate.errors import (
     CapabilityMissing,
     CommitFailed,
@@ -790,6 +791,47 @@ def test_recovery_of_a_job_whose_directory_is_elsewhere_asks_for_its_name(
     recover(table, job, force=True, options=named)
     assert seen(table) == TWO_TASKS
     assert not left.exists()
+
+
+def test_recovery_that_lacks_the_directory_of_a_claimed_job_leaves_it_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was written down as refused, and nothing was left to recover once the name was given."""
+    table, scratch = tmp_path / "t", tmp_path / "hive_1"
+    table.mkdir()
+    left = leave(scratch, TWO_TASKS, "_tmp.-ext-10000")
+    named, job = by(hive_directory=str(left)), "hive_1.-ext-10000"
+
+    async def dies(*arguments, **options):
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(job_commit, "plan_claimed", dies)
+        with pytest.raises(Died):
+            commit(table, job, options=named, force=True)
+    with pytest.raises(OptionError, match="only the one who gives the command"):
+        recover(table, job, force=True, options=JobOptions())
+    assert recover(table, job, force=True, options=named)[job].outcome == "finished"
+    assert seen(table) == TWO_TASKS
+
+
+def test_the_tasks_that_were_left_out_are_named_where_recovery_finishes_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave(tmp_path, TWO_TASKS)
+    leave(tmp_path, {"_tmp.000005_0": b"half"}, f"{STAGING}/_task_tmp.-ext-10000")
+
+    async def dies(store, renames):
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStore, "rename_directories", dies)
+        with pytest.raises(Died):
+            commit(tmp_path, JOB, options=HIVE, force=True)
+    summary = recover(tmp_path, JOB, force=True, options=HIVE)[JOB].summary
+    assert summary is not None
+    assert summary.lockgate is not None
+    assert list(summary.lockgate.left_out) == ["task_000005"]
 
 
 def test_undoing_a_job_whose_directory_nobody_has_taken_leaves_it_to_hive(

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 from faulty_store import Stop, make_faulty
+from hive_left import JOB, OUTPUT, leave
 from lockgate import Job, JobOptions, recover
+from lockgate.api.jobs import commit
 from lockgate.engine.commit_once import commit_once
 from lockgate.errors import CommitFailed, DestinationConflict
 from lockgate.model.files import FileStatus
+from lockgate.stores.local import LocalStore
 
 
 def _job(url: Path, files: dict[str, bytes], **options: object) -> tuple[Job, object]:
@@ -196,3 +199,35 @@ def test_concurrent_a_job_above_the_link_that_leads_to_a_destination_is_seen(tab
     with pytest.raises(DestinationConflict, match=f"{outer.job_id} replaces a destination"):
         inner.commit([inner_receipt])
     assert (real / "old").read_bytes() == b"old"
+
+
+class Died(BaseException):
+    """What is left of a process that was killed."""
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["inside", "above"])
+@pytest.mark.parametrize("protocol", ["hive", "v1"])
+def test_concurrent_a_job_that_another_program_has_left_is_seen_as_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, inside: bool
+) -> None:
+    """Its record is not where a job of ours has one. It has moved one of two files; the other job set that aside."""
+    table, other = (tmp_path / "t/ds=1", tmp_path / "t") if inside else (tmp_path / "t", tmp_path / "t/ds=1")
+    files = {"000000_0": b"a", "000001_0": b"b"} if inside else {"ds=1/000000_0": b"a", "ds=1/000001_0": b"b"}
+    leave(tmp_path, {"t/ds=1/old": b"old"}, ".")
+    leave(table, files, OUTPUT if protocol == "hive" else "_temporary/0/task_202411211721_0003_m_000000")
+    job = JOB if protocol == "hive" else "job_202411211721_0003"
+    options = JobOptions(protocol=protocol, alive_seconds=0)
+    rename = LocalStore.rename_files
+
+    async def moves_one(store, renames, *others):
+        await rename(store, renames[:1], *others)
+        raise Died
+
+    with monkeypatch.context() as patch, pytest.raises(Died):
+        patch.setattr(LocalStore, "rename_files", moves_one)
+        commit(table, job, options=options, force=True)
+    second, receipt = _job(other, {"new": b"new"}, conflict="replace")
+    with pytest.raises(DestinationConflict):
+        second.commit([receipt])
+    assert recover(str(table), job, force=True, options=options)[job].outcome == "finished"
+    assert {path: (table / path).read_bytes() for path in files} == files

@@ -160,3 +160,11 @@ def test_reports_beside_the_data_or_where_no_reader_looks_are_kept(table, place:
     )
     assert (reports / f"summary-{job.job_id}.json").exists()
     assert (reports / job.job_id / "task_000000-manifest.json").exists()
+
+
+@pytest.mark.parametrize("option", ["summary_report_directory", "diagnostics_manifest_directory"])
+@pytest.mark.parametrize("place", ["_lockgate", "_lockgate/jobs/x", "_temporary/0", "_SUCCESS"])
+def test_reports_are_not_put_where_committers_keep_their_own_files(table, option: str, place: str) -> None:
+    """`jobs` took them for a job, and `gc` deleted them."""
+    with pytest.raises(OptionError, match=f"{option} is where committers keep their own files"):
+        table.job(**{option: str(table.root / place)})

@@ -153,10 +153,11 @@ def abort(
     *,
     force: bool = False,
     told: Collection[str] | None = None,
-) -> None:
+) -> list[str]:
     """Delete everything that a job left, before its job commit. It must show no sign of life, or `force` must say that
     it is to end whatever it shows: what is at work of it then ends with an error. A job's own driver calls `Job.abort`,
-    which asks nothing. A `protocol` that was given must not be another than the job's; `told` as for `commit`.
+    which asks nothing. A `protocol` that was given must not be another than the job's; `told` as for `commit`. The
+    answer: the paths where the job had put a file that somebody may have changed since, and that stay.
 
     Raises:
         JobNotFound: there is no such job.
@@ -164,7 +165,7 @@ def abort(
         CommitFenced: the job may be at work; or its job commit has begun, which is recovery's business.
     """
 
-    async def work() -> None:
+    async def work() -> list[str]:
         job = await _at(await _run(url, options), job_id)
         if "protocol" in _told(options, told):
             await _refuse_other_protocol(job)
@@ -176,11 +177,12 @@ def abort(
         if job.layout.prefix != OURS and (record is None or record.phase is Phase.REFUSED):
             await by_protocol(job, job.layout.found_protocol).protocol.take_over(job, to_commit=False)
         over = await _is_over_and_committed(job)
-        await abort_job(job)
+        undone = await abort_job(job)
         if over:
             raise _committed_already(job, job_id)
+        return list(undone.left)
 
-    IO_LOOP.run(work())
+    return IO_LOOP.run(work())
 
 
 def recover(
@@ -516,7 +518,10 @@ def _not_begun(run: JobRun, state: JobState) -> Recovery:
         driver = f"; its driver is {state.driver}" if state.driver else ""
         next_step = f"it may be at work{driver}; if it is surely over, with its tasks: {ending}"
     elif state.tasks_committed:
-        next_step = f"{committing} commits what they wrote, {aborting} deletes it"
+        next_step = (
+            f"{committing} commits what they wrote, and nothing of tasks that never began (a Spark driver that dies "
+            f"leaves such tasks, and nobody can tell how many); {aborting} deletes it"
+        )
     else:
         next_step = f"{aborting} deletes it"
     if state.phase:

@@ -29,7 +29,14 @@ from lockgate.cli import tables
 from lockgate.cli.advice_table import advice_answer
 from lockgate.cli.completion import complete_job, complete_option, complete_path
 from lockgate.cli.other_words import Commands
-from lockgate.cli.terminal import Answer, print_answer, print_error, progress_bars
+from lockgate.cli.terminal import (
+    DONE,
+    PROBLEM,
+    Answer,
+    print_answer,
+    print_error,
+    progress_bars,
+)
 from lockgate.model.durations import seconds_of
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import SUCCESS
@@ -37,6 +44,7 @@ from lockgate.model.options import JobOptions, integer_of, names_given
 from lockgate.model.prediction import at_once, predict_operations, predict_seconds, told_at_once
 from lockgate.model.redaction import HIDDEN, names_a_secret, redact
 from lockgate.model.summary import Summary
+from lockgate.model.undone import Undone
 
 INTERRUPTED = 128 + signal.SIGINT
 """The exit status of a command that was ended by Ctrl-C, as of every program that a shell sees end so."""
@@ -337,10 +345,11 @@ def abort(
     option = _with_protocol(option, protocol)
 
     def work(options: JobOptions) -> Answer:
-        api.abort(url, job_id, options, force=force, told=names_given(_chosen(option)))
+        left = api.abort(url, job_id, options, force=force, told=names_given(_chosen(option)))
         return Answer(
-            {"job_id": job_id, "outcome": "aborted"},
-            sentences=[f"{job_id}: aborted; all that is known to be its own is deleted"],
+            {"job_id": job_id, "outcome": "aborted", "left": left},
+            sentences=[f"{job_id}: aborted; all that is known to be its own is deleted{Undone(left=left)}"],
+            status=PROBLEM if left else DONE,
         )
 
     _answer(json, verbose, option, work, url)

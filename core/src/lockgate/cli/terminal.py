@@ -167,8 +167,8 @@ def _print_table(console: Console, table: Rows) -> None:
     shown = [number for number in range(len(table.columns)) if any(row[number] for row in table.rows)]
     widths = [_width(table, number) for number in shown]
     prose = table.prose and shown[-1] == len(table.columns) - 1
-    beside = sum(widths[:-1]) + 2 * len(widths) + min(widths[-1], PROSE_CELLS_MIN)
-    if prose and beside > console.width and len(shown) > 1:
+    beside = sum(widths[:-1]) + 2 * len(widths) + (min(widths[-1], PROSE_CELLS_MIN) if prose else widths[-1])
+    if table.prose and beside > console.width and len(shown) > 1:
         _print_rest_below(console, table, shown, _how_many_fit(widths[:-1], console.width))
         return
     drawn = Table(title=table.title, title_justify="left", box=None, pad_edge=False, show_header=any(table.columns))

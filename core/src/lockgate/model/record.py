@@ -91,6 +91,7 @@ class CommitRecord(Struct, frozen=True):
     rollback could not make as it was, kept for whoever ends the job after one who found it and died; `given_up`: its
     holder does nothing more, though it may live; `locations` are where parts of this job are, named before any of them
     is claimed; `part_of`: the URL of the destination of the job that this one is a part of, which decides its end;
+    `left_out` are the tasks that had begun and not committed when somebody from outside began to commit without them;
     `follows` is None in the first version; `begun_by` is the nonce of the holder that created that, the same in all
     versions of one record."""
 
@@ -121,6 +122,7 @@ class CommitRecord(Struct, frozen=True):
     given_up: bool = False
     locations: Sequence[RecordedLocation] = ()
     part_of: str = ""
+    left_out: Sequence[str] = ()
     follows: Predecessor | None = None
     begun_by: str = ""
     type: str = RECORD_TYPE

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.spark.distributed_commit import commit
 from lockgate.spark.native_session import configure, disable, enable
 from lockgate.spark.offered_movers import distribute
-from lockgate.spark.requirements import require_pyarrow
+from lockgate.spark.requirements import require_pyarrow, require_pyspark
 
 if TYPE_CHECKING:
     from lockgate.spark.save import write
@@ -22,6 +22,7 @@ def __getattr__(name: str) -> Any:
     # pyarrow is imported when it is asked for, and says what is missing.
     if name != "write":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require_pyspark("lockgate.spark.write is there")
     require_pyarrow("the driver")
     from lockgate.spark.save import write
 

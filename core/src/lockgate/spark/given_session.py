@@ -13,7 +13,7 @@ def check_session(given: Any, function: str, otherwise: str = "") -> None:
     Raises:
         UsageError: it is something else, such as None or a builder; or a session that was stopped.
     """
-    if not (hasattr(given, "conf") and hasattr(given, "createDataFrame")):
+    if isinstance(given, type) or not (hasattr(given, "conf") and hasattr(given, "createDataFrame")):
         raise UsageError(
             f"lockgate.spark.{function} takes a session that runs",
             where=f"given: {type(given).__name__}",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.model.errors import UsageError
 from lockgate.model.redaction import redact
 from lockgate.spark.given_session import check_session
+from lockgate.spark.requirements import require_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +18,6 @@ COMMIT_PROTOCOL_SETTING = "spark.sql.sources.commitProtocolClass"
 COMMIT_PROTOCOL = "lockgate.spark.LockgateCommitProtocol"
 PYTHON_SETTING = "spark.lockgate.python"
 JARS_SETTING = "spark.jars"
-OLDEST_SPARK = 4
 SHARED_LOADERS = ("org.apache.spark.util.MutableURLClassLoader", "org.apache.spark.util.ChildFirstURLClassLoader")
 """What SparkSubmit loads an application's classes with."""
 
@@ -126,15 +126,7 @@ def disable(spark: SparkSession) -> None:
 
 
 def _native() -> tuple[str, str]:
-    import pyspark
-
-    version = pyspark.__version__
-    if int(version.partition(".")[0]) < OLDEST_SPARK:
-        raise UsageError(
-            f"Spark's own writers commit through Lockgate from Spark {OLDEST_SPARK}.0 on, not by PySpark {version}",
-            where=sys.executable,
-            next_step=f'pip install "pyspark>={OLDEST_SPARK}"',
-        )
+    require_pyspark("Spark's own writers commit through Lockgate")
     try:
         from lockgate_spark_native import COMMIT_PROTOCOL, jar_path
 

@@ -27,6 +27,7 @@ from lockgate.model.options import JobOptions
 from lockgate.model.shares import Moved, Share
 from lockgate.spark.distributed_commit import DISTRIBUTED_ABOVE, IDLE_SECONDS, SparkGaveUp, SparkMovers
 from lockgate.spark.given_session import check_session
+from lockgate.spark.requirements import require_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +59,7 @@ def distribute(
         UsageError: no session is given, or one of Spark Connect, whose client runs no tasks for a job commit.
         OptionError: `above` is no number of files, `tasks` none of tasks, or `idle_seconds` none of seconds.
     """
+    require_pyspark("lockgate.spark.distribute is there")
     check_session(spark, "distribute")
     if not hasattr(spark, "_jsparkSession"):
         raise UsageError(

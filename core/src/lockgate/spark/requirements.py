@@ -14,6 +14,26 @@ EVERYWHERE = (
 """The one sentence that answers a missing package, wherever that is found out."""
 
 
+OLDEST_SPARK = 4
+
+
+def require_pyspark(what: str) -> None:
+    """Make sure that this Python's PySpark is not too old for `what`, a sentence that ends before its condition.
+
+    Raises:
+        UsageError: it is.
+    """
+    import pyspark
+
+    version = pyspark.__version__
+    if int(version.partition(".")[0]) < OLDEST_SPARK:
+        raise UsageError(
+            f"{what} from Spark {OLDEST_SPARK}.0 on, not by PySpark {version}",
+            where=sys.executable,
+            next_step=f'pip install "pyspark>={OLDEST_SPARK}"',
+        )
+
+
 def require_pyarrow(whose: str) -> None:
     """Make sure that this Python can import pyarrow.
 

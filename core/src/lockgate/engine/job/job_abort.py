@@ -23,8 +23,8 @@ from lockgate.model.record import CommitRecord, Ground
 from lockgate.model.undone import Undone
 
 
-async def abort_job(run: JobRun) -> None:
-    """Abort the job. Aborting one that is gone already is no failure.
+async def abort_job(run: JobRun) -> Undone:
+    """Abort the job. Aborting one that is gone already is no failure. The answer: what could not be made as it was.
 
     Raises:
         CommitFenced: its job commit is under way, or was left for recovery, or another attempt at it has begun; the
@@ -33,6 +33,7 @@ async def abort_job(run: JobRun) -> None:
             some of its files are in place, and nobody can tell whether it has committed; or another program's job
             commit has put files of it in place; or another job's, which is not over, has set files of it aside.
     """
+    undone = Undone()
     with run.stage("abort_job"):
         record, newest_attempt = await look_at_job(run)
         if record is not None and record.phase is Phase.COMMITTED:
@@ -40,7 +41,7 @@ async def abort_job(run: JobRun) -> None:
         refuse_superseded(run, newest_attempt)
         if await _is_of_another_driver(run, record):
             run.log.info("the job is not aborted: it is over, and another of its id is at work")
-            return
+            return undone
         if not run.marker:
             # Somebody else than its own driver.
             await refuse_part(run, record)
@@ -52,7 +53,7 @@ async def abort_job(run: JobRun) -> None:
         if record is None and not await _is_there(run):
             await _refuse_if_run_again(run)
             await _delete_in_temporary(run)
-            return
+            return undone
         log = RecordLog(run)
         if record is None or record.phase is Phase.REFUSED:
             await refuse_if_set_aside_by_others(run)
@@ -63,7 +64,7 @@ async def abort_job(run: JobRun) -> None:
             except JobNotFound:
                 await _refuse_if_run_again(run)
                 await _delete_in_temporary(run)
-                return
+                return undone
             undone = await run.protocol.discard(run, claimed) + await undo_parts(run, claimed)
             await refuse_if_set_aside_by_others(run, taken_out=True)
             await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=[*undone.left, *undone.by_another])
@@ -80,6 +81,7 @@ async def abort_job(run: JobRun) -> None:
     await report_abort(run, "job_stage_abort")
     run.emit("job-aborted")
     run.log.info("job aborted")
+    return undone
 
 
 def _may_have_committed(run: JobRun, undone: Undone) -> OutcomeUnknown:

@@ -57,7 +57,7 @@ from lockgate.model.errors import (
 )
 from lockgate.model.files import FileStatus
 from lockgate.model.phases import Phase
-from lockgate.model.plan import CommitPlan
+from lockgate.model.plan import EXTRA_VALUES_MAX, CommitPlan
 from lockgate.model.receipt import Pin, Receipt, pins_of
 from lockgate.model.record import CommitRecord, Ground
 from lockgate.model.summary import FileList, Summary
@@ -196,6 +196,7 @@ async def _claim(
             marks_success=options.mark_success,
             options=options_for_record(options),
             locations=run.locations,
+            left_out=run.left_out[:EXTRA_VALUES_MAX],
             # A job that has yet to wait for another of its transaction id must not stand in that one's way.
             ground=Ground() if plan is None or options.txn_id else _ground_ahead(run, plan),
         )

@@ -16,6 +16,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import FileExists, OptionError
+from lockgate.model.layout import is_reserved
 from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary, encode_summary
 from lockgate.model.undone import Undone
@@ -25,18 +26,25 @@ async def refuse_reports_among_data(run: JobRun) -> None:
     """Make sure that what is kept of the job is not put where readers of the destination take it for data.
 
     Raises:
-        OptionError: such a directory is the destination, or is in it and not hidden.
+        OptionError: such a directory is the destination, or is in it and not hidden; or it is one of those that
+            committers keep for themselves, whose content is taken for jobs and for garbage.
     """
     own = str(run.store.place).rstrip("/")
     for name in ("summary_report_directory", "diagnostics_manifest_directory"):
         if not (given := getattr(run.options, name)):
             continue
         place = str(await place_of(run, given)).rstrip("/")
-        if f"{place}/".startswith(f"{own}/") and not is_hidden(f"{place[len(own) + 1 :]}/"):
+        if not f"{place}/".startswith(f"{own}/"):
+            continue
+        inside = place[len(own) + 1 :]
+        kept = is_reserved(inside)
+        if kept or not is_hidden(f"{inside}/"):
+            what = "committers keep their own files" if kept else "readers of the destination find its data"
             raise OptionError(
-                f"{name} is where readers of the destination find its data",
+                f"{name} is where {what}",
                 where=f"{name}={given}\n{run.store.url}",
-                next_step="name a directory beside the destination, or one in it whose name begins with `_`",
+                next_step="name a directory beside the destination, or one in it whose name begins with `_`, such as "
+                "_reports",
             )
 
 

@@ -15,21 +15,30 @@ from lockgate.model.urls import StoreUrl
 
 
 class TableLog(NamedTuple):
-    """How a table whose files are those of its log is known: a directory, and what a name in it ends with."""
+    """How a table whose files are those of its log is known: a directory, and what a name in it ends with; or, where
+    directories are real, the directory alone (`be_it_empty`)."""
 
     directory: str
     ends: str
     table: str
     write_with: str
+    be_it_empty: bool = False
 
 
 TABLE_LOGS = (
     TableLog("_delta_log", "", "a Delta table", "with its own format, such as format('delta')"),
     TableLog("metadata", ".metadata.json", "an Iceberg table", "with its own format, such as format('iceberg')"),
     TableLog(".hoodie", "hoodie.properties", "a Hudi table", "with its own format, such as format('hudi')"),
-    TableLog("_spark_metadata", "", "the table of a Spark file sink", "as its own writer does"),
+    TableLog(
+        "_spark_metadata",
+        "",
+        "the table of a Spark file sink",
+        "as its own writer does; if nothing is in that directory, as where a sink was refused, delete it",
+        be_it_empty=True,
+    ),
 )
-"""Spark reads what its file sink has written by the sink's log alone (`FileStreamSink.hasMetadata`)."""
+"""Spark reads what its file sink has written by the sink's log alone, and sees no file where that is empty
+(`FileStreamSink.hasMetadata`)."""
 
 
 async def why_not_a_plain_table(run: JobRun) -> DestinationConflict | None:
@@ -81,6 +90,8 @@ async def _log_of(store: Store) -> TableLog | None:
         # One request, for the many destinations that are no such table.
         there = await store.stat_files([log.directory for log in logs])
         logs = [log for log, status in zip(logs, there, strict=True) if status is not None and status.is_directory]
+        if empty := [log for log in logs if log.be_it_empty]:
+            return empty[0]
     found = await asyncio.gather(*(_holds_name(store, log) for log in logs))
     return next((log for log, holds in zip(logs, found, strict=True) if holds), None)
 

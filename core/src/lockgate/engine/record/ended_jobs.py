@@ -84,7 +84,7 @@ async def note_end(run: JobRun, summary: Summary | None = None) -> None:
     """Leave the note that the job has committed. Called after the commit point, before the record goes; repeating it
     is no failure."""
     kept = None if run.options.mark_success else summary
-    marker = run.marker or run.marker_for_parts
+    marker = run.marker_for_parts or run.marker
     ended = Ended(run.layout.job_id, run.layout.job_attempt, run.runtime.wall(), kept, run.options.txn_id, marker)
     content = msgspec.json.encode(ended)
     with contextlib.suppress(FileExists):

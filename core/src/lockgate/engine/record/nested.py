@@ -5,7 +5,7 @@ both are refused before they have moved anything; they do not wait for one anoth
 
 - The outer job lists what it replaces. Where it meets a job's directory in a destination inside, another job is at work
   there, or has died: its staged files are not data to be replaced. Where it replaces partitions, and lists only those,
-  it looks into the directories above them as well: three listings for each. It does so before it lists the partitions:
+  it looks into the directories above them as well: two listings for each. It does so before it lists the partitions:
   a job inside that begins later finds this one's record, or appends, and then loses nothing.
 - The inner job, if it replaces or insists that there is no data, looks at the records of the destinations above, once
   it has announced its own and listed what it replaces: a file that an outer job has brought since is not on its list,
@@ -26,9 +26,13 @@ from lockgate.engine.run.store import Store, list_all
 from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import BOOKKEEPING, JOBS, REPLACED, TEMPORARY
+from lockgate.model.layout import BOOKKEEPING, FOUND_BY, JOBS, REPLACED, TEMPORARY, found_directory
 from lockgate.model.record import Ground
 from lockgate.model.urls import StoreUrl, ancestors_of
+
+PLACES = (JOBS, TEMPORARY, REPLACED, *(found_directory(name) for name in FOUND_BY))
+"""Where a destination has directories of jobs, and what they have set aside. Jobs that another program has set up have
+theirs by the protocol that commits them."""
 
 AT_ONCE = 64
 """So many directories above those that are replaced are listed at once."""
@@ -67,12 +71,12 @@ async def refuse_jobs_inside(run: JobRun, found: Sequence[FileStatus]) -> None:
 def _of_jobs(status: FileStatus) -> list[tuple[str, str]]:
     """The destination, and the path, of what may be a job's in something that was listed. Hadoop's are in
     `_temporary`; what waits in `_lockgate/replaced` may be of a job whose record somebody has deleted. Of a directory
-    `_lockgate` only these two count: its notes outlive the jobs."""
+    `_lockgate` only those of jobs count: its notes outlive the jobs."""
     path = f"{status.path}/"
     if path.endswith(f"/{BOOKKEEPING}/"):
         inside = path.removesuffix(f"/{BOOKKEEPING}/")
-        return [(inside, f"{inside}/{place}") for place in (JOBS, REPLACED)]
-    for place in (JOBS, TEMPORARY, REPLACED):
+        return [(inside, f"{inside}/{place}") for place in PLACES if place.startswith(f"{BOOKKEEPING}/")]
+    for place in PLACES:
         inside, kept, _ = path.partition(f"/{place}/")
         if kept:
             return [(inside, status.path)]
@@ -86,10 +90,11 @@ async def refuse_jobs_beside(run: JobRun, leaves: Sequence[str]) -> None:
         DestinationConflict: one is, or has died there.
     """
     above = sorted({directory for leaf in leaves for directory in ancestors_of(leaf)} - set(leaves))
-    places = [f"{directory}/{name}" for directory in above for name in (JOBS, TEMPORARY, REPLACED)]
+    # One shows all places of `_lockgate`.
+    places = [f"{directory}/{name}" for directory in above for name in (BOOKKEEPING, TEMPORARY)]
     for start in range(0, len(places), AT_ONCE):
         for found in await together(list_all(run.store, place) for place in places[start : start + AT_ONCE]):
-            await refuse_jobs_inside(run, found)
+            await refuse_jobs_inside(run, sorted(found, key=lambda status: status.path))
 
 
 async def refuse_jobs_above(run: JobRun, ground: Ground) -> None:
@@ -118,15 +123,17 @@ async def destinations_above(run: JobRun) -> list[tuple[StoreUrl, str]]:
         return [
             (url, ours)
             for url, ours in above
-            if any(await together(_has_jobs(run, top, f"{url.path}/{place}".strip("/")) for place in (JOBS, TEMPORARY)))
+            if any(await together(_has_jobs(run, top, url.path, place) for place in (BOOKKEEPING, TEMPORARY)))
         ]
     finally:
         await top.close()
 
 
-async def _has_jobs(run: JobRun, top: Store, place: str) -> bool:
+async def _has_jobs(run: JobRun, top: Store, directory: str, name: str) -> bool:
+    place = f"{directory}/{name}".strip("/")
     try:
-        return any([page async for page in top.list_directory(place)])
+        found = await list_all(top, place)
+        return any(name == TEMPORARY or f"{name}/{each.path.rpartition('/')[2]}" in PLACES for each in found)
     except StoreError as error:  # whoever may not look there has no business there
         run.log.info("a directory above the destination cannot be looked at", path=place, error=str(error))
         return False

@@ -119,7 +119,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
             await recover_job(run, undo=True if recovery.outcome == "undone" else None, force=force)
             return recovery
         wants_undo = _wants_undo(run, record, undo)
-        run = dataclasses.replace(run, options=as_recorded(run.options, record))
+        run = dataclasses.replace(run, options=as_recorded(run.options, record), left_out=record.left_out)
         log = RecordLog(run)
         if record.phase is Phase.REFUSED:
             return await _recover_refused(run, log, record, undo=wants_undo)

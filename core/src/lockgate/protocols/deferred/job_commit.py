@@ -147,8 +147,8 @@ async def refuse_if_taken_away(run: JobRun, plan: CommitPlan) -> None:
                 f"job {job} cannot be finished: somebody has deleted or replaced {len(gone)} files, or more, that were "
                 "in place",
                 where="\n".join(run.url(path) for path in gone[:5]),
-                next_step=f"{command('recover', run.store.url, job, '--undo')} restores the destination; then run the "
-                "job again",
+                next_step=f"{command('recover', run.store.url, job, '--undo')} restores the destination; of a job "
+                f"whose commit has not begun {command('abort', run.store.url, job, '--force')}; then run the job again",
             )
 
 

@@ -226,6 +226,8 @@ class HiveProtocol(ManifestProtocol):
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """Of a job of Hive's the directory is adopted, and looked at once more; then it is `manifest`'s."""
         if run.layout.prefix != OURS:
+            if again and not await is_adopted(run):
+                await _refuse_if_changing(run, plan)
             await adopt.adopt(run)
             await adopt.refuse_if_changed(run, plan)
             if not again:
@@ -240,7 +242,7 @@ class HiveProtocol(ManifestProtocol):
 
     async def may_go_on(self, run: JobRun, plan: CommitPlan, phase: Phase) -> None:
         """As `manifest`; and what is still to be taken must be known."""
-        if run.layout.prefix != OURS and phase is Phase.MOVING and not await is_adopted(run):
+        if run.layout.prefix != OURS and phase in (Phase.CLAIMED, Phase.MOVING) and not await is_adopted(run):
             async with place_of(run) as place:
                 await needed_place(place, run)
         await super().may_go_on(run, plan, phase)

@@ -230,10 +230,16 @@ final class DriverPython {
         if (!"commit".equals(request.get("do"))) {
             return OTHER_PYTHON;
         }
-        String job = request.get("url") + " " + request.get("job_id");
-        return "  Next: do not write again before you know how this job stands: lockgate jobs " + request.get("url")
+        String url = quoted((String) request.get("url"));
+        String job = url + " " + request.get("job_id");
+        return "  Next: do not write again before you know how this job stands: lockgate jobs " + url
                 + " says whether it is committed; if it has crashed, lockgate recover " + job
                 + " finishes it, and with --undo restores the destination";
+    }
+
+    /** For a shell, as Python's shlex.quote has it. */
+    private static String quoted(String word) {
+        return word.matches("[A-Za-z0-9_@%+=:,./-]+") ? word : "'" + word.replace("'", "'\"'\"'") + "'";
     }
 
     private static BufferedReader reader(java.io.InputStream stream) {

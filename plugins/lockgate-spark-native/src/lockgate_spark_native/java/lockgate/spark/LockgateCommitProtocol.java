@@ -67,9 +67,10 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
         if (sparkJobId == null || !sparkJobId.matches(UUID_FORM)) {
             // A streaming sink gives the number of a batch, which other queries give as well.
             throw new LockgateException(
-                    "a file sink of a stream cannot commit through Lockgate's native writers\n  job id " + sparkJobId
+                    "a file sink of a stream cannot commit through Lockgate's native writers\n  " + path + " (batch " + sparkJobId + ")"
                             + "\n  Next: leave spark.sql.streaming.commitProtocolClass at its default; or write the"
-                            + " stream with format(\"lockgate\")");
+                            + " stream with format(\"lockgate\"), once the empty _spark_metadata that Spark has made there"
+                            + " is deleted");
         }
         if (path == null) {
             throw new LockgateException("a write without a path cannot commit through Lockgate\n  Next: give it a path");
@@ -184,7 +185,8 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
                     "a partition in a location of its own cannot be written through Lockgate: no store plugin here serves "
                             + scheme + ":// with renames\n  " + location + "\n  served: " + String.join(", ", schemes)
                             + "\n  Next: install the plugin of that store into the driver's Python; or"
-                            + " lockgate.spark.disable(spark) for this insert");
+                            + " lockgate.spark.disable(spark) for this insert, in SQL SET spark.sql.sources.commitProtocolClass="
+                            + "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol");
         }
         String url = location.toString();
         StagedFiles there =
