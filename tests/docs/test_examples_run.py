@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = {"README.md": "/tmp/flights", "docs/quick-start.md": "/tmp/quick-start"}
 """Where each page writes to."""
-DEVELOPERS = ("python3 noxfile.py", "pip install")
+DEVELOPERS = ("python3 noxfile.py", "python3 -m venv", "pip install")
 """Commands that are tested elsewhere."""
 
 
