@@ -920,6 +920,7 @@ def test_an_abort_of_what_no_task_has_written_deletes_nothing(tmp_path: Path) ->
         abort(tmp_path, JOB, HIVE, force=True)
     assert "who wrote it, and move it away" in caught.value.next_step
     assert everything(tmp_path / OUTPUT) == TWO_TASKS | {"README": b"mine"}
+    assert not (tmp_path / "_lockgate").exists()
 
 
 class Wrong:
@@ -981,11 +982,11 @@ def test_an_attempt_that_was_cut_short_counts_as_little_after_an_abort_that_was_
     """The abort had taken what says so, where tasks were at work, before it took the rest."""
 
     async def dies(run) -> None:
-        raise KeyboardInterrupt
+        raise Died
 
     leave(tmp_path, TWO_TASKS)
     leave(tmp_path, {"ds=2/_tmp.000000_0": b"half"}, f"{STAGING}/_task_tmp.-ext-10000")
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(Died):
         patch.setattr(adopt, "adopt", dies)
         abort(tmp_path, JOB, HIVE, force=True)
     with pytest.raises(CommitRefused, match="was cut short"):

@@ -31,7 +31,7 @@ from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
 from lockgate.model.urls import parent_of
-from lockgate.protocols.hive.look import look, refuse_strange
+from lockgate.protocols.hive.look import look
 from lockgate.protocols.hive.place import Place, is_adopted, needed_place, place_of, read_note
 
 TRIES = 3
@@ -98,13 +98,10 @@ async def take_to_delete(run: JobRun) -> None:
     staging directory above goes, if it is below the destination, and nothing else is in it.
 
     Raises:
-        ManifestInvalid: something in the directory is no task's, and would be deleted with it.
-        StoreError: it cannot be listed.
-        and as `adopt`.
+        as `adopt`.
     """
     async with place_of(run) as found:
         place = await needed_place(found, run)
-        refuse_strange(place, await look(run, place))
         above, _, name = place.path.rpartition("/")
         beside = at_work_beside(name)
         if beside is not None:

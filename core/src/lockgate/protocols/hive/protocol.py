@@ -41,7 +41,7 @@ from lockgate.model.undone import Undone
 from lockgate.protocols.hive import adopt
 from lockgate.protocols.hive.choose import Chosen, changed, choose, digest_of_choice, with_empty_buckets
 from lockgate.protocols.hive.empty_buckets import is_empty_bucket
-from lockgate.protocols.hive.look import look, look_strictly
+from lockgate.protocols.hive.look import look, look_strictly, refuse_strange
 from lockgate.protocols.hive.names import free_names, hives_names
 from lockgate.protocols.hive.place import (
     Place,
@@ -145,6 +145,10 @@ class HiveProtocol(ManifestProtocol):
         if await held_record(run) is not None or await is_adopted(run):
             return
         if not to_commit:
+            async with place_of(run) as found:
+                place = await needed_place(found, run)
+                # What no task has written would be deleted with the rest.
+                refuse_strange(place, await look(run, place))
             await super().set_up_job(run)
             await adopt.take_to_delete(run)
             return
