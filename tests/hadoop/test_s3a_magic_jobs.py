@@ -95,7 +95,8 @@ def test_a_job_of_s3a_is_listed_and_guarded_like_any(s3a: S3aPlace) -> None:
 def test_gc_leaves_what_a_job_of_s3a_may_still_commit(s3a: S3aPlace) -> None:
     s3a.write_job(TASKS)
     (found,) = lockgate.collect_garbage(s3a.url, options=s3a.options(upload_alive_seconds=0))
-    assert (found.action, found.why) == ("kept", "its tasks may be at work")
+    assert found.action == "kept"
+    assert found.why.startswith("its tasks may be at work")
     assert len(s3a.uploads()) == len(FILES)
 
 
