@@ -173,9 +173,10 @@ def abort(
             await _refuse_if_at_work(
                 await by_the_stores_clock(job), harm="what its tasks have written would be deleted"
             )
-        record = await read_record(job) if job.layout.prefix != OURS else None
-        if job.layout.prefix != OURS and (record is None or record.phase is Phase.REFUSED):
-            await by_protocol(job, job.layout.found_protocol).protocol.take_over(job, to_commit=False)
+        if job.layout.prefix != OURS:
+            record = await read_record(job)
+            if record is None or record.phase is Phase.REFUSED:
+                await by_protocol(job, job.layout.found_protocol).protocol.take_over(job, to_commit=False)
         over = await _is_over_and_committed(job)
         undone = await abort_job(job)
         if over:

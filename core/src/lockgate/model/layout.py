@@ -86,9 +86,6 @@ MAGIC_PROTOCOL = "magic"
 FOUND = f"{BOOKKEEPING}/found-"
 """What the directory begins with in which jobs of other programs have their JOB that have no directory themselves."""
 
-FOUND_BY = ("v1", "hive")
-"""The protocols that commit such jobs."""
-
 PENDING_SET_SUFFIX = ".pendingset"
 """What the name of a committed task's file ends with there, in the job attempt directory."""
 

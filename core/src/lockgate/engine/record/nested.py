@@ -16,6 +16,7 @@ both are refused before they have moved anything; they do not wait for one anoth
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 
 from lockgate.engine.record.neighbours import is_at_work, job_layouts
@@ -26,13 +27,14 @@ from lockgate.engine.run.store import Store, list_all
 from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import BOOKKEEPING, FOUND_BY, JOBS, REPLACED, TEMPORARY, found_directory
+from lockgate.model.layout import BOOKKEEPING, FOUND, JOBS, REPLACED, TEMPORARY
 from lockgate.model.record import Ground
 from lockgate.model.urls import StoreUrl, ancestors_of
 
-PLACES = (JOBS, TEMPORARY, REPLACED, *(found_directory(name) for name in FOUND_BY))
-"""Where a destination has directories of jobs, and what they have set aside. Jobs that another program has set up have
-theirs by the protocol that commits them."""
+_PLACE = re.compile(rf"(.*?)/(?:{JOBS}|{TEMPORARY}|{REPLACED}|{FOUND}[a-z0-9-]+)/")
+"""Where a destination has directories of jobs, Hadoop's in `_temporary`, and those of jobs that another program has set
+up by the protocol that commits them. What waits in `_lockgate/replaced` may be of a job whose record somebody has
+deleted."""
 
 AT_ONCE = 64
 """So many directories above those that are replaced are listed at once."""
@@ -45,42 +47,39 @@ async def refuse_jobs_inside(run: JobRun, found: Sequence[FileStatus]) -> None:
         DestinationConflict: one is at work there, or has died.
     """
     for status in found:
-        for inside, path in _of_jobs(status):
-            # Of a directory of jobs the listing does not tell whose they are.
-            within = [path]
-            if status.is_directory:
-                within = [file.path async for page in run.store.list_tree(path) for file in page]
-            if not within:
-                continue
-            other = run.store.url.child(inside)
-            if any(f"/{run.layout.job_id}/" in f"/{each}/" for each in within):
-                # Another part of this very job: to wait for its end would be to wait for ever.
-                raise DestinationConflict(
-                    "a location that this job writes to is in a destination inside another that it replaces",
-                    where=f"{other}\n{run.url('')}",
-                    next_step="nothing was moved: give the partitions directories beside each other "
-                    "(ALTER TABLE … SET LOCATION)",
-                )
+        if status.is_directory and status.path.endswith(f"/{BOOKKEEPING}"):
+            # What is right in it tells which of it is of jobs: its notes outlive them.
+            await refuse_jobs_inside(run, await list_all(run.store, status.path))
+            continue
+        inside = _destination_of_jobs(status.path)
+        if inside is None:
+            continue
+        # Of a directory of jobs the listing does not tell whose they are.
+        within = [status.path]
+        if status.is_directory:
+            within = [file.path async for page in run.store.list_tree(status.path) for file in page]
+        if not within:
+            continue
+        other = run.store.url.child(inside)
+        if any(f"/{run.layout.job_id}/" in f"/{each}/" for each in within):
+            # Another part of this very job: to wait for its end would be to wait for ever.
             raise DestinationConflict(
-                "a job is at work, or has died, in a destination inside the one that this job replaces",
-                where=run.url(path),
-                next_step=f"nothing was moved: {command('jobs', other)} shows it; commit again once it is over",
+                "a location that this job writes to is in a destination inside another that it replaces",
+                where=f"{other}\n{run.url('')}",
+                next_step="nothing was moved: give the partitions directories beside each other "
+                "(ALTER TABLE … SET LOCATION)",
             )
+        raise DestinationConflict(
+            "a job is at work, or has died, in a destination inside the one that this job replaces",
+            where=run.url(status.path),
+            next_step=f"nothing was moved: {command('jobs', other)} shows it; commit again once it is over",
+        )
 
 
-def _of_jobs(status: FileStatus) -> list[tuple[str, str]]:
-    """The destination, and the path, of what may be a job's in something that was listed. Hadoop's are in
-    `_temporary`; what waits in `_lockgate/replaced` may be of a job whose record somebody has deleted. Of a directory
-    `_lockgate` only those of jobs count: its notes outlive the jobs."""
-    path = f"{status.path}/"
-    if path.endswith(f"/{BOOKKEEPING}/"):
-        inside = path.removesuffix(f"/{BOOKKEEPING}/")
-        return [(inside, f"{inside}/{place}") for place in PLACES if place.startswith(f"{BOOKKEEPING}/")]
-    for place in PLACES:
-        inside, kept, _ = path.partition(f"/{place}/")
-        if kept:
-            return [(inside, status.path)]
-    return []
+def _destination_of_jobs(path: str) -> str | None:
+    """The destination inside this one whose jobs' place this path is, or is in; None: it is of no job's."""
+    match = _PLACE.match(f"{path}/")
+    return None if match is None else match[1]
 
 
 async def refuse_jobs_beside(run: JobRun, leaves: Sequence[str]) -> None:
@@ -133,7 +132,7 @@ async def _has_jobs(run: JobRun, top: Store, directory: str, name: str) -> bool:
     place = f"{directory}/{name}".strip("/")
     try:
         found = await list_all(top, place)
-        return any(name == TEMPORARY or f"{name}/{each.path.rpartition('/')[2]}" in PLACES for each in found)
+        return any(_destination_of_jobs(f"/{each.path}") is not None for each in found)
     except StoreError as error:  # whoever may not look there has no business there
         run.log.info("a directory above the destination cannot be looked at", path=place, error=str(error))
         return False

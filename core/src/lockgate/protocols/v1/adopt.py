@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lockgate.engine.renames.roll_back import is_ours
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -111,10 +112,6 @@ async def keep_what_was_never_adopted(run: JobRun, plan: CommitPlan) -> None:
     await run.store.write_file(looked, b"")
 
 
-def _may_be_same(run: JobRun, entry: Entry, status: FileStatus) -> bool:
-    return not entry.identity or run.store.same_identity(entry.identity, status.identity)
-
-
 async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:
     """Make sure that what was adopted is what the pinned attempts have committed: between the look at it and its rename
     another attempt, or another program, may have put its own in the place, or more, which would be deleted with the
@@ -139,7 +136,7 @@ async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:
             for entry in batch
             if (status := found.pop(entry.source, None)) is not None
             and known
-            and (entry.length != status.length or not _may_be_same(run, entry, status))
+            and (entry.length != status.length or not is_ours(run, entry, status))
         ]
         if run.layout.prefix != OURS:
             sources = {entry.source for entry in batch}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Set
 
 from lockgate.engine.manifests.saved_manifests import Attempt, Saved, attempt_of, saved
 from lockgate.engine.record.summaries import files_of, success_content
@@ -18,7 +18,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed, FileExists, FileMissing, LockgateError, StoreError
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Unknown
 from lockgate.model.layout import SUCCESS, JobLayout, ordinal_in
-from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
+from lockgate.model.manifest import TaskManifest, encode_manifest
 from lockgate.model.record import CommitRecord
 from lockgate.model.spooled import windows
 from lockgate.model.summary import decode_summary
@@ -135,6 +135,7 @@ async def take_out(
     """
     left: list[str] = []
     await keep_unmoved(run, attempts)
+    listed = await _listed_by_another(run, {entry.target for each in attempts for entry in each.manifest.files})
     for each in attempts:
         manifest = each.manifest
         place = _withdrawn(run, manifest)
@@ -145,7 +146,8 @@ async def take_out(
             if Capability.UNIQUE_IDENTITY in run.store.capabilities
             else await _unmoved_of(run, manifest, (never_moved or {}).get(attempt_of(manifest), ()))
         )
-        unproved = set(await not_provably_ours(run, manifest.files)) | await _listed_by_another(run, manifest.files)
+        unproved = set(await not_provably_ours(run, manifest.files))
+        unproved |= {entry.target for entry in manifest.files if entry.target in listed}
         left += sorted(unproved)
         out = await _numbers_at(run, place)
         knows = each.committed or kept is None or each in kept
@@ -182,11 +184,11 @@ async def _numbers_at(run: JobRun, place: str) -> set[int]:
     return {number for status in found if (number := ordinal_in(status.path)) is not None}
 
 
-async def _listed_by_another(run: JobRun, entries: Sequence[Entry]) -> set[str]:
-    """The targets that the destination's last commit lists, another job's, if it is younger than this job: it has put
-    files of its own where this job's were that it has replaced, and equal ones cannot be told apart. Not asked where no
-    file can be taken for another."""
-    if Capability.UNIQUE_IDENTITY in run.store.capabilities:
+async def _listed_by_another(run: JobRun, targets: Set[str]) -> set[str]:
+    """Those of the targets that the destination's last commit lists, another job's, if it is younger than this job: it
+    has put files of its own where this job's were that it has replaced, and equal ones cannot be told apart. Not asked
+    where no file can be taken for another."""
+    if not targets or Capability.UNIQUE_IDENTITY in run.store.capabilities:
         return set()
     success, marker = await run.store.stat_files([SUCCESS, run.layout.job_marker])
     if success is None or (marker is not None and success.modified < marker.modified):
@@ -197,8 +199,7 @@ async def _listed_by_another(run: JobRun, entries: Sequence[Entry]) -> set[str]:
         if last is None or last.lockgate is None or last.job_id == run.layout.job_id:
             return set()
         listed = await files_of(run, last.lockgate.files)
-        own = {entry.target for entry in entries}
-        return {file.path for file in listed or () if file.path in own}
+        return {file.path for file in listed or () if file.path in targets}
     except StoreError:
         raise
     except LockgateError:  # another committer's, or damaged

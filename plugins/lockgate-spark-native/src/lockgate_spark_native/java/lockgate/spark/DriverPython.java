@@ -68,6 +68,7 @@ final class DriverPython {
         requests = process.getOutputStream();
         listening = daemon("lockgate-python-errors", this::passErrorsOn);
         daemon("lockgate-python-answers", this::takeAnswers);
+        daemon("lockgate-python-silence", this::endIfSilent);
     }
 
     /** The answer to a request. An interruption of the calling thread does not cut it short: the engine goes on. */
@@ -92,7 +93,6 @@ final class DriverPython {
         if (ended) {
             answer.completeExceptionally(new LockgateException(failure(end())));
         }
-        endIfSilent();
         Map<String, Object> told = wait(answer, request);
         waiting.remove(number);
         if (told.get("error") != null) {
@@ -107,14 +107,19 @@ final class DriverPython {
         try {
             heard.get(limit, TimeUnit.SECONDS);
         } catch (TimeoutException error) {
+            append("it has said nothing for " + limit + " seconds, and was ended");
             process.destroyForcibly();
-            throw new LockgateException(
-                    failure("has said nothing for " + limit + " seconds, and was ended") + OTHER_PYTHON);
-        } catch (ExecutionException error) {
+            failAll();
+        } catch (ExecutionException | InterruptedException error) {
             throw new IllegalStateException(error);
-        } catch (InterruptedException error) {
-            // Asked once more by the next request; this one waits for its answer.
-            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void failAll() {
+        ended = true;
+        heard.complete(null);
+        for (CompletableFuture<Map<String, Object>> each : waiting.values()) {
+            each.completeExceptionally(new LockgateException(failure(end())));
         }
     }
 
@@ -155,11 +160,7 @@ final class DriverPython {
             append("its answer cannot be read: " + error.getMessage());
         }
         joinQuietly(listening);
-        ended = true;
-        heard.complete(null);
-        for (CompletableFuture<Map<String, Object>> each : waiting.values()) {
-            each.completeExceptionally(new LockgateException(failure(end())));
-        }
+        failAll();
     }
 
     /**
