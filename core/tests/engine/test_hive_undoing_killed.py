@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hive_left import HIVE, JOB, OUTPUT, everything, leave, seen
+from local_acts import Died, before_act, dies
 from lockgate.api.jobs import commit, recover
 from lockgate.errors import FileChanged, OutcomeUnknown
 from lockgate.protocols.hive import adopt
@@ -27,30 +28,6 @@ ACTS = (
 LEFT = {"ds=1/000000_0": b"a", "ds=2/000000_0": b"b", "ds=1/000001_0": b"c"}
 OLD = {"ds=1/000007_0": b"old", "ds=9/000000_0": b"kept"}
 ALONE = HIVE.replace(alive_seconds=0)
-
-
-class Died(BaseException):
-    """What is left of a process that was killed."""
-
-
-def dies(monkeypatch: pytest.MonkeyPatch, number: int, acts: tuple[str, ...] = ACTS) -> list[str]:
-    """Before its `number`-th act a process is gone; what it has done so far."""
-    done: list[str] = []
-
-    def counted(name: str):
-        original = getattr(LocalStore, name)
-
-        async def act(store, *arguments, **named):
-            done.append(name)
-            if len(done) == number:
-                raise Died
-            return await original(store, *arguments, **named)
-
-        return act
-
-    for name in acts:
-        monkeypatch.setattr(LocalStore, name, counted(name))
-    return done
 
 
 def moves_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +63,7 @@ def test_recoverable_an_undoing_of_a_hive_job_is_killed_anywhere(
             with pytest.raises(Died):
                 commit(root, JOB, options=ALONE.replace(conflict=policy), force=True)
         with monkeypatch.context() as patch:
-            done = dies(patch, number)
+            done = before_act(patch, number, ACTS, dies)
             with contextlib.suppress(Died):
                 recover(root, JOB, undo=True, force=True, options=ALONE)
         if len(done) >= number:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from faulty_store import Stop, make_faulty
 from hive_left import JOB, OUTPUT, leave
+from local_acts import Died
 from lockgate import Job, JobOptions, recover
 from lockgate.api.jobs import commit
 from lockgate.engine.commit_once import commit_once
@@ -199,10 +200,6 @@ def test_concurrent_a_job_above_the_link_that_leads_to_a_destination_is_seen(tab
     with pytest.raises(DestinationConflict, match=f"{outer.job_id} replaces a destination"):
         inner.commit([inner_receipt])
     assert (real / "old").read_bytes() == b"old"
-
-
-class Died(BaseException):
-    """What is left of a process that was killed."""
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["inside", "above"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hive_left import JOB, leave, seen
+from local_acts import Died, before_act
 from lockgate import JobOptions
 from lockgate.api.jobs import collect_garbage, commit, recover
 from lockgate.errors import CommitFenced, CommitRefused, JobNotFound, UsageError
@@ -29,36 +30,9 @@ NEWEST = {"ds=1/000000_0": b"a", "ds=1/000001_1": b"x", "ds=2/000001_1": b"y"}
 OLD = {"ds=3/000009_0": b"kept"}
 
 
-class Died(BaseException):
-    """What is left of a process that was killed."""
-
-
 def meets(monkeypatch: pytest.MonkeyPatch, number: int, other: Callable[[], None]) -> list[str]:
     """Right before its `number`-th act a driver stands still until `other` has come to its end."""
-    done: list[str] = []
-
-    def met(name: str):
-        original = getattr(LocalStore, name)
-
-        async def meet() -> None:
-            done.append(name)
-            if len(done) == number:
-                await asyncio.to_thread(other)
-
-        async def act(store, *arguments, **named):
-            await meet()
-            return await original(store, *arguments, **named)
-
-        async def pages(store, *arguments, **named):
-            await meet()
-            async for page in original(store, *arguments, **named):
-                yield page
-
-        return pages if name == "list_tree" else act
-
-    for name in ACTS:
-        monkeypatch.setattr(LocalStore, name, met(name))
-    return done
+    return before_act(monkeypatch, number, ACTS, lambda: asyncio.to_thread(other))
 
 
 def dies_in_the_move(monkeypatch: pytest.MonkeyPatch) -> None:

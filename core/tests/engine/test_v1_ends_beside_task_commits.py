@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from local_acts import before_act
 from lockgate import Job, Receipt, TaskAttempt
 from lockgate.errors import LockgateError
-from lockgate.stores.local import LocalStore
 
 ACTS = (
     "create_file",
@@ -31,31 +31,12 @@ ACTS = (
 
 def meets(monkeypatch: pytest.MonkeyPatch, number: int, other: Callable[[], None]) -> list[str]:
     """Right before its `number`-th act somebody stands still until `other` has come to its end."""
-    done: list[str] = []
 
-    async def meet(name: str) -> None:
-        done.append(name)
-        if len(done) == number:
-            monkeypatch.undo()
-            await asyncio.to_thread(other)
+    async def stands_still() -> None:
+        monkeypatch.undo()
+        await asyncio.to_thread(other)
 
-    def met(name: str):
-        original = getattr(LocalStore, name)
-
-        async def act(store, *arguments, **named):
-            await meet(name)
-            return await original(store, *arguments, **named)
-
-        async def pages(store, *arguments, **named):
-            await meet(name)
-            async for page in original(store, *arguments, **named):
-                yield page
-
-        return pages if name == "list_directory" else act
-
-    for name in ACTS:
-        monkeypatch.setattr(LocalStore, name, met(name))
-    return done
+    return before_act(monkeypatch, number, ACTS, stands_still)
 
 
 def written(job: Job, task: int, number: int = 0) -> TaskAttempt:
