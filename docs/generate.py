@@ -256,6 +256,7 @@ PACKAGES = (
     "protocols.file_output",
     "protocols.manifest",
     "protocols.deferred",
+    "engine.outside",
     "engine.recovery",
     "engine.inspection",
     "engine.job",

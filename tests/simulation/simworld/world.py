@@ -120,6 +120,9 @@ class PlainHooks:
     def protocol(self, name: str) -> Protocol:
         return PROTOCOLS[name]
 
+    def check_choices(self, options: JobOptions) -> None:
+        """Here there is whatever a scenario names."""
+
     def recover_rename(
         self, store: Store, rename: Rename, outcome: RenameOutcome, source: FileStatus | None, target: FileStatus | None
     ) -> RenameOutcome:

@@ -43,6 +43,13 @@ class Hooks(typing.Protocol):
             OptionError: there is none.
         """
 
+    def check_choices(self, options: JobOptions) -> None:
+        """Make sure that there is whatever the options name.
+
+        Raises:
+            OptionError: there is no such protocol, policy or resolution.
+        """
+
     def recover_rename(
         self,
         store: Store,

@@ -1,0 +1,41 @@
+"""The abort of a job by somebody else than its driver."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.outside.found_job import committed_already, is_over_and_committed, job_at
+from lockgate.engine.outside.owners_options import refuse_other_protocol
+from lockgate.engine.outside.tasks_of_a_job import refuse_unless_over
+from lockgate.engine.record.own_protocol import by_protocol
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.store_clock import by_the_stores_clock
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.layout import OURS
+from lockgate.model.phases import Phase
+
+
+async def abort_found(run: JobRun, job_id: str, *, force: bool, told: Collection[str]) -> list[str]:
+    """Delete everything that a job left, before its job commit; the paths where the job had put a file that somebody
+    may have changed since, and that stay.
+
+    Raises:
+        JobNotFound: there is no such job, or it is committed.
+        UsageError: the job is another protocol's than `told`.
+        CommitFenced: the job may be at work; or its job commit has begun, which is recovery's business.
+    """
+    job = await job_at(run, job_id)
+    if "protocol" in told:
+        await refuse_other_protocol(job)
+    if not force:
+        await refuse_unless_over(await by_the_stores_clock(job), harm="what its tasks have written would be deleted")
+    if job.layout.prefix != OURS:
+        record = await read_record(job)
+        if record is None or record.phase is Phase.REFUSED:
+            await by_protocol(job, job.layout.found_protocol).protocol.take_over(job, to_commit=False)
+    over = await is_over_and_committed(job)
+    undone = await abort_job(job)
+    if over:
+        raise committed_already(job, job_id)
+    return list(undone.left)

@@ -1,0 +1,87 @@
+"""The commit of a job by somebody else than its driver, and what it would do."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+
+from lockgate.engine.inspection.list_jobs import JobState, JobStatus, job_state
+from lockgate.engine.job.job_commit import plan_job
+from lockgate.engine.outside.found_job import committed_already, has_committed, job_at
+from lockgate.engine.outside.owners_options import as_set_up
+from lockgate.engine.outside.tasks_of_a_job import (
+    committed_tasks_of,
+    refuse_unless_over,
+    unfinished_error,
+    unfinished_tasks,
+)
+from lockgate.engine.record.store_clock import by_the_stores_clock
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.commands import command
+from lockgate.model.errors import CommitFenced, FileMissing
+from lockgate.model.layout import OURS
+from lockgate.model.phases import Phase
+from lockgate.model.plan import CommitPlan
+
+
+async def ready_to_commit(
+    run: JobRun, job_id: str, *, by_what_is_found: bool, force: bool, told: Collection[str]
+) -> tuple[JobRun, set[str]]:
+    """The job, ready for `commit_once`, and the tasks that are known to have committed. `by_what_is_found`: there are
+    no receipts.
+
+    Raises:
+        JobNotFound: there is no such job.
+        UsageError: one of `told` contradicts the options that its owner chose.
+        CommitFenced: the job may be at work, or somebody else commits it.
+        CommitRefused: no task has committed, or some have begun and have not.
+    """
+    job = await as_set_up(await job_at(run, job_id), told)
+    seen: set[str] = set()
+    if by_what_is_found:
+        if not force:
+            job = await by_the_stores_clock(job)
+            await refuse_unless_over(job, harm="what its tasks commit from now on would be left out")
+        seen = await committed_tasks_of(job)
+        job = dataclasses.replace(job, left_out=await unfinished_tasks(job, seen))
+        if job.left_out:
+            if not force:
+                raise unfinished_error(job)
+            job.log.warning("tasks that have begun and not committed are left out", tasks=list(job.left_out[:20]))
+    if job.layout.prefix != OURS:
+        try:
+            await job.protocol.take_over(job, to_commit=True)
+        except FileMissing as error:  # where it is made somebody else's commit has ended it meanwhile
+            if not await has_committed(job, job_id):
+                raise
+            raise committed_already(job, job_id) from error
+    return job, seen
+
+
+async def plan_found(run: JobRun, job_id: str, *, told: Collection[str]) -> CommitPlan:
+    """What the commit would do, by the same options, without touching anything.
+
+    Raises:
+        JobNotFound, UsageError: as `ready_to_commit`.
+        CommitFenced: its commit is past planning.
+        CommitRefused: it would be refused.
+    """
+    run = await job_at(run, job_id)
+    state = await job_state(run, run.layout)
+    if state.phase not in (None, Phase.CLAIMED, Phase.REFUSED):
+        raise _past_planning(run, state)
+    job = await as_set_up(run, told)
+    left_out = await unfinished_tasks(job, await committed_tasks_of(job))
+    return dataclasses.replace(await plan_job(job, None), left_out=left_out)
+
+
+def _past_planning(run: JobRun, state: JobState) -> CommitFenced:
+    assert state.phase is not None
+    return CommitFenced(
+        f"the commit of job {state.job_id} is past planning: it is in phase {state.phase.value}",
+        where=f"{run.url(state.directory)}\nstatus: {state.status.value}; driver: {state.driver}",
+        next_step={
+            JobStatus.CRASHED: command("recover", run.store.url, state.job_id),
+            JobStatus.LEFT_BEHIND: f"{command('gc', run.store.url)} cleans up after it",
+        }.get(state.status, f"its driver may be alive; {command('jobs', run.store.url)}"),
+    )

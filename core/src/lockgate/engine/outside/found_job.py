@@ -1,0 +1,71 @@
+"""A job that is looked for by its id: ours, or another program's."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+
+from lockgate.engine.inspection.list_jobs import find_job
+from lockgate.engine.inspection.other_committers import list_other_jobs
+from lockgate.engine.record.ended_jobs import read_end
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.summaries import read_summary
+from lockgate.engine.run.job_run import JobRun
+from lockgate.model.commands import command
+from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
+from lockgate.model.layout import SUCCESS, JobLayout
+
+
+async def job_at(run: JobRun, job_id: str) -> JobRun:
+    """A run at the job of this id below the run's destination.
+
+    Raises:
+        JobNotFound: there is none, or it is committed.
+        UsageError: it is another committer's, which only its driver ends; or the id is no text.
+    """
+    if not isinstance(job_id, str):
+        raise UsageError(
+            f"a job id is text, not {type(job_id).__name__}",
+            where=repr(job_id),
+            next_step="give the id as it is shown by `lockgate jobs`, and as Job.job_id has it",
+        )
+    try:
+        layout = await find_job(run, job_id)
+    except JobNotFound as error:
+        for other in await list_other_jobs(run):
+            if other.job_id == job_id:
+                raise UsageError(
+                    f"job {job_id} is another committer's",
+                    where=run.url(other.directory),
+                    next_step="its own driver ends it; if it is over, and its tasks committed by the first algorithm "
+                    "of Hadoop's FileOutputCommitter, `lockgate commit` and `abort` do with --protocol v1",
+                ) from error
+        if await has_committed(run, job_id):
+            raise committed_already(run, job_id) from error
+        raise
+    return dataclasses.replace(run, layout=layout, counters={}, stage_seconds={})
+
+
+def committed_already(run: JobRun, job_id: str) -> JobNotFound:
+    """The error where a job that somebody wants to end is committed."""
+    return JobNotFound(
+        f"job {job_id} is committed already", where=run.url(SUCCESS), next_step=command("show", run.store.url)
+    )
+
+
+async def is_over_and_committed(run: JobRun) -> bool:
+    """Whether a job that has committed shows by nothing but directories: what a cleanup that was killed has left."""
+    (marker,) = await run.store.stat_files([run.layout.job_marker])  # a damaged one is there
+    return marker is None and await read_record(run) is None and await has_committed(run, run.layout.job_id)
+
+
+async def has_committed(run: JobRun, job_id: str) -> bool:
+    """Whether a job is known to have committed: by the note of its end, or by `_SUCCESS`."""
+    with contextlib.suppress(OptionError):  # what no job can be named
+        if await read_end(run, JobLayout(job_id).ended) is not None:
+            return True
+    try:
+        summary = await read_summary(run, SUCCESS)
+    except LockgateError:  # an empty `_SUCCESS` of another committer names no job
+        return False
+    return summary is not None and summary.success and summary.job_id == job_id

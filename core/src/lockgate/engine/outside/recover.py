@@ -1,0 +1,114 @@
+"""Recovery of one job, or of every job of a destination whose driver died."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+
+from lockgate.engine.inspection.list_jobs import JobState, JobStatus, job_state, list_jobs
+from lockgate.engine.outside.found_job import has_committed, job_at
+from lockgate.engine.outside.owners_options import owners_options
+from lockgate.engine.record.store_clock import by_the_stores_clock
+from lockgate.engine.recovery.recover import Recovery, recover_job, too_late
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
+from lockgate.model.commands import command, job_command
+from lockgate.model.counted import counted
+from lockgate.model.errors import JobNotFound, LockgateError
+from lockgate.model.layout import JOBS, JobLayout
+from lockgate.model.phases import Phase
+
+
+async def recover_found(
+    run: JobRun, job_id: str | None, *, undo: bool | None, force: bool, told: Collection[str]
+) -> dict[str, Recovery]:
+    """Finish, or undo, the job commit of a driver that died; without a job id, of every job that crashed here.
+
+    Raises:
+        CommitFenced: its driver may be alive, or somebody else recovers it.
+        UsageError: what was asked for is not possible in its phase, or an option contradicts the job's own.
+        LockgateError: the one job that was named could not be recovered.
+    """
+    if not force and await list_all(run.store, JOBS):
+        run = await by_the_stores_clock(run)
+    if job_id is not None:
+        return {job_id: await _recover_one(run, job_id, undo=undo, force=force, told=told)}
+    return await _recover_all(run, undo=undo, force=force, told=told)
+
+
+async def _recover_one(run: JobRun, job_id: str, *, undo: bool | None, force: bool, told: Collection[str]) -> Recovery:
+    try:
+        job = await job_at(run, job_id)
+    except JobNotFound:
+        is_over = await has_committed(run, job_id)
+        if is_over and undo:
+            raise too_late(dataclasses.replace(run, layout=JobLayout(job_id))) from None
+        return Recovery("nothing" if is_over else "no trace", None)
+    await owners_options(job, told)
+    recovery = await recover_job(job, undo=undo, force=force)
+    if recovery.outcome == "nothing" and recovery.phase is None and await has_committed(run, job_id):
+        return recovery  # by somebody else, since it was looked for
+    if recovery.outcome == "nothing" and recovery.phase in (None, Phase.REFUSED):
+        recovery = _not_begun(run, await job_state(job, job.layout))
+    return recovery
+
+
+async def _recover_all(run: JobRun, *, undo: bool | None, force: bool, told: Collection[str]) -> dict[str, Recovery]:
+    found: dict[str, Recovery] = {}
+    for state in sorted(await list_jobs(run), key=_in_turn):
+        if state.status in (JobStatus.ABANDONED, JobStatus.RUNNING):
+            found[state.job_id] = _not_begun(run, state)
+        if state.status is JobStatus.COMMITTING and not force:
+            found[state.job_id] = _may_be_committing(run, state)
+        if state.status is JobStatus.UNREADABLE:
+            found[state.job_id] = Recovery("failed", None, problem=state.problem)
+        crashed = state.status in (JobStatus.CRASHED, JobStatus.RECORD_LOST) or (
+            force and state.status is JobStatus.COMMITTING
+        )
+        if crashed or (state.status is JobStatus.LEFT_BEHIND and not undo):
+            job = dataclasses.replace(run, layout=state.layout, counters={}, stage_seconds={})
+            # Its driver is gone, or silent for `alive_seconds`: that is what crashed means.
+            try:
+                # What protocol is given says here whose jobs are looked for beside those of Lockgate.
+                await owners_options(job, [name for name in told if name != "protocol"])
+                found[state.job_id] = await recover_job(job, undo=undo, force=True)
+            except LockgateError as error:
+                found[state.job_id] = Recovery("failed", state.phase, problem=str(error))
+    return found
+
+
+def _in_turn(state: JobState) -> tuple[bool, float]:
+    """The order in which crashed jobs are recovered: those that have begun to move files first, since others have to
+    yield to them, then the oldest."""
+    record = state.record
+    return (record is None or record.phase is Phase.CLAIMED, record.holder.since if record else 0.0)
+
+
+def _not_begun(run: JobRun, state: JobState) -> Recovery:
+    """The answer about a job that waits for its commit: there is nothing to finish or to undo."""
+    committing = job_command("commit", run.store.url, state.layout)
+    aborting = job_command("abort", run.store.url, state.layout)
+    began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
+    tasks = f"{counted(state.tasks_committed, 'task has', 'tasks have')} committed"
+    if state.status is JobStatus.RUNNING:
+        ending = f"{committing} --force, or {aborting} --force" if state.tasks_committed else f"{aborting} --force"
+        driver = f"; its driver is {state.driver}" if state.driver else ""
+        next_step = f"it may be at work{driver}; if it is surely over, with its tasks: {ending}"
+    elif state.tasks_committed:
+        next_step = (
+            f"{committing} commits what they wrote, and nothing of tasks that never began (a Spark driver that dies "
+            f"leaves such tasks, and nobody can tell how many); {aborting} deletes it"
+        )
+    else:
+        next_step = f"{aborting} deletes it"
+    if state.phase:
+        next_step += "; while its driver may be at work, both ask for --force"
+    return Recovery("not begun", state.phase, problem=f"{began}, and {tasks}: {next_step}")
+
+
+def _may_be_committing(run: JobRun, state: JobState) -> Recovery:
+    """The answer about a job in its commit whose driver is not known to be gone: it was passed over."""
+    driver = f", {state.driver}," if state.driver else ""
+    forcing = command("recover", run.store.url, state.job_id, "--force")
+    problem = f"its driver{driver} may be in its commit, and it was left alone; if that is surely dead: {forcing}"
+    return Recovery("at work", state.phase, problem=problem)

@@ -1,0 +1,67 @@
+"""Before somebody else than its driver ends a job: whether its tasks may be at work, and which have committed."""
+
+from __future__ import annotations
+
+from lockgate.engine.inspection.list_jobs import job_state
+from lockgate.engine.record.signs_of_life import refuse_if_at_work
+from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
+from lockgate.model.commands import job_command
+from lockgate.model.counted import counted
+from lockgate.model.errors import CommitRefused
+from lockgate.model.layout import OURS, task_of
+from lockgate.model.phases import Phase
+
+
+async def refuse_unless_over(run: JobRun, *, harm: str) -> None:
+    """Before somebody else than its driver ends a job. Once its commit has begun, its record says who may go on; and a
+    driver that was refused, and is gone, had done with its tasks.
+
+    Raises:
+        CommitFenced: its driver or its tasks may be at work.
+    """
+    state = await job_state(run, run.layout)
+    if state.phase is Phase.REFUSED and state.record is not None and run.runtime.is_gone(state.record.holder):
+        return
+    if state.phase in (None, Phase.REFUSED):
+        await refuse_if_at_work(run, state.last_seen, state.tasks_seen, harm=harm)
+
+
+async def committed_tasks_of(run: JobRun) -> set[str]:
+    """The tasks that have committed. With the policy `replace` a job without any would delete the table: a driver that
+    means that says so.
+
+    Raises:
+        CommitRefused: there is none.
+    """
+    committed = {pin.task_id for pin in await run.protocol.find_pins(run)}
+    if committed:
+        return committed
+    empty = "; an output without files is committed by the job's own driver, never from here"
+    raise CommitRefused(
+        f"no task of job {run.layout.job_id} has committed",
+        where=run.url(run.layout.manifests if run.layout.prefix == OURS else ""),
+        next_step=f"{job_command('abort', run.store.url, run.layout, '--force')} deletes the job, if it is surely over"
+        + (empty if run.layout.prefix == OURS else ""),
+    )
+
+
+async def unfinished_tasks(run: JobRun, committed: set[str]) -> list[str]:
+    """The tasks that have begun and have not committed: when somebody commits the job by what is found, they are missed
+    by nobody else."""
+    begun = {task for status in await list_all(run.store, run.layout.tasks) if (task := task_of(status.path))}
+    begun |= (await run.protocol.tasks_elsewhere(run)).begun
+    return sorted(begun - committed)
+
+
+def unfinished_error(run: JobRun) -> CommitRefused:
+    """The refusal of a commit that would leave out tasks which have begun, `run.left_out`."""
+    aborting = job_command("abort", run.store.url, run.layout)
+    job, named = f"of job {run.layout.job_id}", ", ".join(run.left_out[:5])
+    tasks = counted(len(run.left_out), f"task {job} has", f"tasks {job} have")
+    return CommitRefused(
+        f"{tasks} begun and not committed: {named}",
+        where=run.url(run.layout.tasks if run.layout.prefix == OURS else ""),
+        next_step=f"run the job again, and {aborting}; or add --force, and what the other tasks wrote is committed "
+        "alone",
+    )
