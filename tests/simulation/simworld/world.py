@@ -25,6 +25,7 @@ from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.runtime import Event, Runtime
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
+from lockgate.model.duplicates import Answer, Duplicates
 from lockgate.model.errors import (
     CommitFailed,
     CommitFenced,
@@ -44,6 +45,7 @@ from lockgate.model.summary import CommittedFile, FileList, LockgateSummary, Sum
 from lockgate.model.uploads import tag_of
 from lockgate.model.urls import StoreUrl, parent_of
 from lockgate.plugins.builtin.conflict_policies import lockgate_resolve_conflicts
+from lockgate.plugins.builtin.duplicate_resolutions import lockgate_resolve_duplicates
 from lockgate.plugins.builtin.file_validation import lockgate_validate_file
 from lockgate.plugins.builtin.job_cleanup import lockgate_cleanup
 from lockgate.plugins.builtin.manifest_protocol import MANIFEST
@@ -140,6 +142,11 @@ class PlainHooks:
         self, plan: CommitPlan, options: JobOptions, existing: Sequence[FileStatus] | None
     ) -> CommitPlan | Survey:
         answer = lockgate_resolve_conflicts(plan, options, existing)
+        assert answer is not None
+        return answer
+
+    def resolve_duplicates(self, duplicates: Duplicates, options: JobOptions) -> Answer:
+        answer = lockgate_resolve_duplicates(duplicates, options)
         assert answer is not None
         return answer
 
@@ -896,7 +903,7 @@ class World:
         if not self.judges.violations:
             self._judge_end()
             self._repeat_transactions("last repetition")
-            window = max(job.options.requests_in_flight for job in self.scenario.jobs)
+            window = max((job.options.requests_in_flight for job in self.scenario.jobs), default=2)
             if self.ether.reads_at_once_max > window:
                 self.judges.accuse("bounded", f"{self.ether.reads_at_once_max} manifests read at once, of {window}")
         return self._ended()

@@ -34,7 +34,14 @@ from lockgate.engine.record.ended_jobs import (
 )
 from lockgate.engine.record.marker import check_marker, is_anothers
 from lockgate.engine.record.neighbours import ground_of, looks_alone
-from lockgate.engine.record.record_log import RecordLog, has_predecessor, look_at_job, read_record, refuse_superseded
+from lockgate.engine.record.record_log import (
+    RecordLog,
+    fenced,
+    has_predecessor,
+    look_at_job,
+    read_record,
+    refuse_superseded,
+)
 from lockgate.engine.record.recorded_options import options_for_record
 from lockgate.engine.record.replaced_lists import delete_lists, still_set_aside
 from lockgate.engine.record.summaries import success_summary, write_file_list
@@ -183,6 +190,8 @@ async def _claim(
     if lost:
         # A record of this driver's would hide that the one that these files are set aside by is gone.
         raise still_set_aside(run)
+    # Before the claim: who recovers a job whose driver dies right after it goes by its pins, and by nothing else.
+    await _refuse_if_tasks_have_gone(run, earlier, set(seen) - {pin.task_id for pin in pins})
     with run.stage("claim"):
         record = await log.claim(
             Phase.CLAIMED,
@@ -203,8 +212,7 @@ async def _claim(
         # All of it looks at what is there once the claim is.
         _, (is_alone, met) = await both(_refuse_if_over(run, pins), _look_around(run, record, plan))
         if receipts is None and not pins:
-            await _refuse_if_tasks_have_committed(run)
-        _refuse_if_tasks_have_gone(run, set(seen) - {pin.task_id for pin in pins})
+            await refuse_if_tasks_have_committed(run)
     return pins, plan, Ahead(record.ground, met) if is_alone else None
 
 
@@ -225,9 +233,10 @@ async def _look_around(run: JobRun, record: CommitRecord, plan: CommitPlan | Non
     return await both(looks_alone(run, record), meet_ahead(run, plan, record.ground))
 
 
-async def _refuse_if_tasks_have_committed(run: JobRun) -> None:
+async def refuse_if_tasks_have_committed(run: JobRun) -> None:
     """A driver without receipts that found no task looks again once the job is its own: the job may have been aborted
-    since, and set up and run anew.
+    since, and set up and run anew. So does who recovers one that has pinned none: its driver may have died before that
+    look.
 
     Raises:
         CommitRefused: so it was, or tasks have only just committed.
@@ -240,14 +249,20 @@ async def _refuse_if_tasks_have_committed(run: JobRun) -> None:
         )
 
 
-def _refuse_if_tasks_have_gone(run: JobRun, gone: Collection[str]) -> None:
-    """Of a job of another program's, that program may be at work after all, and delete or move what its tasks have
-    committed: what is left is not the job.
+async def _refuse_if_tasks_have_gone(run: JobRun, earlier: CommitRecord | None, gone: Collection[str]) -> None:
+    """Somebody may have ended the job since it was looked for its tasks; and of another program's job, that program
+    may be at work after all, and delete or move what its tasks have committed: what is left is not the job.
 
     Raises:
-        CommitRefused: so it is.
+        CommitFenced: somebody else has the job.
+        JobNotFound: it has committed.
+        CommitRefused: its tasks are gone.
     """
     if gone:
+        if earlier is not None and earlier.phase is not Phase.REFUSED:
+            raise fenced(run, earlier)
+        if (over := await why_over(run)) is not None:
+            raise over
         raise CommitRefused(
             f"{counted(len(gone), 'task')} of job {run.layout.job_id} had committed a moment ago, and cannot be found "
             f"any more: {', '.join(sorted(gone)[:5])}",

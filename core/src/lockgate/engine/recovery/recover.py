@@ -17,7 +17,15 @@ from lockgate.engine.job.answer_failure import Failure, answer_failure, still_he
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.commit_parts import go_on_with_parts
 from lockgate.engine.job.job_abort import abort_job
-from lockgate.engine.job.job_commit import commit_from_claim, conclude, end_parts, finish_from, record_commit, wind_up
+from lockgate.engine.job.job_commit import (
+    commit_from_claim,
+    conclude,
+    end_parts,
+    finish_from,
+    record_commit,
+    refuse_if_tasks_have_committed,
+    wind_up,
+)
 from lockgate.engine.job.locations import wants_undo_by_lists, wants_undo_of_part
 from lockgate.engine.job.reports import tell_undone
 from lockgate.engine.job.undo import LOST, lists_to_undo_by, recorded_plan, roll_back, without_manifest
@@ -219,6 +227,8 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
     if phase in (Phase.CLAIMED, Phase.MOVING):
         # What cannot be read leaves the job as it is: somewhere else, or later, it may be readable.
         is_claimed = phase is Phase.CLAIMED
+        if is_claimed and not record.pins:
+            await refuse_if_tasks_have_committed(run)
         plan = await (run.protocol.load_plan(run, record.pins) if is_claimed else _plan_to_finish(run, record))
         await run.protocol.may_go_on(run, plan, phase)
         try:

@@ -16,7 +16,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.counted import counted
 from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown
-from lockgate.model.files import FileStatus, NotRenamed, Rename, Renamed
+from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
 from lockgate.model.hive_output import (
     STAGING,
     adopted,
@@ -37,8 +37,9 @@ from lockgate.protocols.hive.place import Place, is_adopted, needed_place, place
 TRIES = 3
 
 
-async def adopt(run: JobRun) -> None:
-    """Take the directory, unless that is done.
+async def adopt(run: JobRun, *, if_there: bool = False) -> None:
+    """Take the directory, unless that is done. `if_there`: that somebody else has taken it, and it is gone with what it
+    held, is no failure.
 
     Raises:
         JobNotFound: it is nowhere.
@@ -57,6 +58,8 @@ async def adopt(run: JobRun) -> None:
                 (outcome,) = await place.store.rename_directories([rename])
                 url = str(place.url)
             if isinstance(outcome, Renamed):
+                return
+            if if_there and isinstance(outcome, NotRenamed) and outcome.reason is Refusal.SOURCE_MISSING:
                 return
             if not left and not await is_adopted(run):
                 if isinstance(outcome, NotRenamed):
@@ -108,7 +111,7 @@ async def take_to_delete(run: JobRun) -> None:
             at_work = f"{above}/{beside}" if above else beside
             end = place.at_destination(taken_at_work(run.layout))
             await place.store.rename_directories([Rename(at_work, end)])
-        await adopt(run)
+        await adopt(run, if_there=True)
         if not place.destination:
             await _delete_if_empty(run, above)
 
