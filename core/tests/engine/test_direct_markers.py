@@ -555,3 +555,17 @@ def test_damaged_markers_of_a_writer_that_is_dead_stand_in_nobodys_way(tmp_path:
             attempt.open(f"p=1/ours-{attempt.tag}")
     else:
         attempt.open(f"p=1/ours-{attempt.tag}").close()
+
+
+def test_a_commit_from_outside_misses_the_task_that_has_begun_and_not_committed(tmp_path: Path) -> None:
+    job = a_job(tmp_path, alive_seconds=0.0)
+    done(job, {"part-0-TAG": b"committed"})
+    begun(job, {"part-1-TAG": b"at work"}, task=1)
+    options = JobOptions(alive_seconds=0.0)
+    assert lockgate.plan(tmp_path, job.job_id, options).left_out == ["task_000001"]
+    with pytest.raises(CommitRefused, match="begun and not committed: task_000001"):
+        lockgate.commit(tmp_path, job.job_id, options=options)
+    summary = lockgate.commit(tmp_path, job.job_id, options=options, force=True)
+    assert summary.lockgate is not None
+    assert list(summary.lockgate.left_out) == ["task_000001"]
+    assert data(tmp_path) == [b"committed"]

@@ -11,6 +11,7 @@ from lockgate import Job, JobOptions
 from lockgate.errors import (
     CapabilityMissing,
     CommitFailed,
+    CommitRefused,
     FileExists,
     JobNotFound,
     OptionError,
@@ -235,3 +236,17 @@ def test_direct_creates_only(bucket) -> None:
         done(later, {"a": b"2"})
     later.abort()
     assert seen(bucket) == {"a": b"1"}
+
+
+@pytest.mark.parametrize("protocol", ["deferred", "emrfs", "direct", "stocator"])
+def test_a_commit_from_outside_misses_the_task_that_has_begun_and_not_committed(bucket, protocol: str) -> None:
+    job = a_job(bucket, protocol, alive_seconds=0.0)
+    done(job, {"a": b"1"}, 0)
+    begun(job, {"b": b"2"}, 1)
+    options = JobOptions(store=bucket.store, alive_seconds=0.0)
+    assert lockgate.plan(bucket.url(PATH), job.job_id, options).left_out == ["task_000001"]
+    with pytest.raises(CommitRefused, match="begun and not committed: task_000001"):
+        lockgate.commit(bucket.url(PATH), job.job_id, options=options)
+    summary = lockgate.commit(bucket.url(PATH), job.job_id, options=options, force=True)
+    assert summary.lockgate is not None
+    assert list(summary.lockgate.left_out) == ["task_000001"]

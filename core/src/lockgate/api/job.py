@@ -28,6 +28,7 @@ from lockgate.engine.job.job_commit import plan_job
 from lockgate.engine.job.setup import setup_job
 from lockgate.engine.record.ended_jobs import committed_summary
 from lockgate.engine.record.marker import check_marker, read_marker
+from lockgate.engine.record.signs_of_life import show_begin
 from lockgate.engine.run.job_run import JobRun, counted_since, merged
 from lockgate.engine.run.movers import Movers
 from lockgate.engine.run.store import OutputFile, Store
@@ -419,7 +420,13 @@ class TaskAttempt:
             JobNotFound: the job is not set up, or over.
         """
         run = self._run()
-        IO_LOOP.run(run.protocol.set_up_task(run))
+
+        async def set_up() -> None:
+            await run.protocol.set_up_task(run)
+            if not run.protocol.shows_begun_tasks(run):
+                await show_begin(run)
+
+        IO_LOOP.run(set_up())
         self._is_set_up = True
         self._job._attempts.add(self)
         self._sign = self._sign or shown_while(self, self._run(), self.task_attempt_id)

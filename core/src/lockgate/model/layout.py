@@ -96,6 +96,7 @@ KEPT_DIGITS = 16
 TEMPORARY_SUFFIX = ".tmp"
 MANIFEST_TEMPORARY_SUFFIX = MANIFEST_SUFFIX + TEMPORARY_SUFFIX
 ABORTED_SUFFIX = ".aborted"
+ALIVE_SUFFIX = ".alive"
 ENDED_SUFFIX = ".ended"
 
 LET_GO_SUFFIX = ".let-go"
@@ -372,7 +373,7 @@ class JobLayout:
     def sign_of_life(self, who: str) -> str:
         """What the driver (`driver`) or a task attempt renews while it is at work: where a look at the job looks
         anyway, and outside what a scan of the attempt's output would find."""
-        return f"{self.manifests}/{who}.alive"
+        return f"{self.manifests}/{who}{ALIVE_SUFFIX}"
 
     def manifest_temporary(self, task_attempt_id: str) -> str:
         """The temporary path of a task attempt's manifest."""
@@ -443,6 +444,13 @@ def task_of(path: str) -> str | None:
     """The id of the task whose attempt's directory this is, ours or Hadoop's; None for any other path."""
     match = re.fullmatch(r"attempt_(.+)_[0-9]+", path.rpartition("/")[2])
     return None if match is None else f"task_{match.group(1)}"
+
+
+def alive_attempt(path: str) -> str | None:
+    """The task attempt whose sign of life this is; None for any other path."""
+    name = path.rpartition("/")[2]
+    attempt = name.removesuffix(ALIVE_SUFFIX)
+    return attempt if attempt != name and task_of(attempt) is not None else None
 
 
 def ordinal_in(path: str) -> int | None:

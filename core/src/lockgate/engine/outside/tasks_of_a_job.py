@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockgate.engine.inspection.list_jobs import job_state
-from lockgate.engine.record.signs_of_life import refuse_if_at_work
+from lockgate.engine.record.signs_of_life import begun_attempts, refuse_if_at_work
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.commands import job_command
@@ -50,6 +50,7 @@ async def unfinished_tasks(run: JobRun, committed: set[str]) -> list[str]:
     """The tasks that have begun and have not committed: when somebody commits the job by what is found, they are missed
     by nobody else."""
     begun = {task for status in await list_all(run.store, run.layout.tasks) if (task := task_of(status.path))}
+    begun |= {task for attempt in await begun_attempts(run) if (task := task_of(attempt))}
     begun |= (await run.protocol.tasks_elsewhere(run)).begun
     return sorted(begun - committed)
 

@@ -2,7 +2,8 @@
 
 What a store shows need not tell: an upload is invisible there until it ends, and a driver may wait for hours before its
 first task starts. So drivers and task attempts of Lockgate's renew a small file beside the manifests, a third of
-`alive_seconds` apart (two small requests each time; none for what takes less), and whoever asks looks, in this order:
+`alive_seconds` apart (two small requests each time; none for what takes less, but for a task attempt that begins where
+nothing else would show it), and whoever asks looks, in this order:
 
 1. A sign in the last `alive_seconds`: at work. Of a driver that ran on this host and is gone its own signs do not
    count, only those of task attempts, which may be at work on other hosts.
@@ -15,11 +16,14 @@ With `alive_seconds` 0 nobody is taken for alive.
 
 from __future__ import annotations
 
+import contextlib
+
 from lockgate.engine.record.marker import JobMarker, read_marker
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFenced, FileMissing, LockgateError, StoreError
-from lockgate.model.layout import OURS, JobLayout
+from lockgate.model.layout import OURS, JobLayout, alive_attempt
 from lockgate.model.record import Holder
 
 SIGNS_A_TIME = 3
@@ -42,6 +46,22 @@ async def show_life(run: JobRun, who: str) -> bool:
     except FileMissing:
         return False
     return True
+
+
+async def show_begin(run: JobRun) -> None:
+    """The first sign of a task attempt of which nothing else would show that it has begun.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    with contextlib.suppress(FileMissing):  # the job is over, and its directory gone: the attempt's commit finds out
+        await run.store.write_file(run.layout.sign_of_life(run.task_attempt_id), b"{}")
+
+
+async def begun_attempts(run: JobRun) -> set[str]:
+    """The task attempts that have ever shown a sign of life at this attempt at the job."""
+    found = [alive_attempt(status.path) for status in await list_all(run.store, run.layout.manifests)]
+    return {attempt for attempt in found if attempt is not None}
 
 
 def drivers_own(run: JobRun, layout: JobLayout) -> frozenset[str]:

@@ -184,6 +184,12 @@ class Protocol(ABC):
         """
         return path
 
+    def shows_begun_tasks(self, run: JobRun) -> bool:
+        """Whether a task attempt that is set up can be seen by its directory, in the job's own or by `tasks_elsewhere`,
+        as where directories are real. Where not, it shows a sign of life at once: who commits the job from outside must
+        know which tasks have begun."""
+        return Capability.REAL_DIRECTORIES in run.store.capabilities
+
     def needs_tags(self, run: JobRun) -> bool:
         """Whether `open_file` takes only paths that hold the attempt's tag (`model.uploads.tag_of`). The default needs
         none."""

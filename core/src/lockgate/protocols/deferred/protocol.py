@@ -68,6 +68,10 @@ class DeferredProtocol(Protocol):
         if staging.is_staging(run):
             staging.make_directories(run)
 
+    def shows_begun_tasks(self, run: JobRun) -> bool:
+        """Never: attempts have no directories."""
+        return False
+
     def needs_tags(self, run: JobRun) -> bool:
         """Where uploads of one path are one."""
         return run.store.uploads_share_names
