@@ -981,7 +981,7 @@ def test_an_attempt_that_was_cut_short_counts_as_little_after_an_abort_that_was_
 ) -> None:
     """The abort had taken what says so, where tasks were at work, before it took the rest."""
 
-    async def dies(run) -> None:
+    async def dies(run, *, if_there) -> None:
         raise Died
 
     leave(tmp_path, TWO_TASKS)

@@ -80,20 +80,55 @@ async def _give_back(run: JobRun) -> None:
     again, each file is put back into it by itself; one whose name is there again was written anew, and goes with the
     job."""
     end = adopted(run.layout)
-    files = [each async for page in run.store.list_tree(end) for each in page if not each.is_directory]
-    if not files:
-        return
     async with place_of(run) as found:
-        place = await needed_place(found, run)
-        (outcome,) = await place.store.rename_directories([Rename(place.at_destination(end), place.path)])
-        if isinstance(outcome, Renamed) or not await is_adopted(run):
+        if await _put_back(run, await needed_place(found, run), end, to=""):
             await run.store.make_directories([end], within=run.layout.tasks)
+
+
+async def _put_back(run: JobRun, place: Place, taken: str, *, to: str) -> bool:
+    """Rename what was taken to the path `to` at the place, empty for the place itself, whole where nothing is there;
+    whether it went whole."""
+    files = [each async for page in run.store.list_tree(taken) for each in page if not each.is_directory]
+    if not files:
+        return False
+    back = to or place.path
+    (outcome,) = await place.store.rename_directories([Rename(place.at_destination(taken), back)])
+    (left,) = await run.store.stat_files([taken])
+    if isinstance(outcome, Renamed) or left is None:
+        return True
+    ends = {each.path: f"{back}/{each.path[len(taken) + 1 :]}" for each in files}
+    await place.store.make_directories(sorted({parent_of(path) for path in ends.values()}))
+    await place.store.rename_files(
+        [Rename(place.at_destination(each.path), ends[each.path], each.length, each.identity) for each in files]
+    )
+    return False
+
+
+async def give_back_at_work(run: JobRun) -> None:
+    """Where Hive has its directory, or has got it back, it gets that beside it, too, which an abort that was killed had
+    taken: the unfinished files in there say which attempts were cut short.
+
+    Raises:
+        OptionError: it is outside of the destination, and `hive_directory` does not name it.
+    """
+    taken = taken_at_work(run.layout)
+    (there,) = await run.store.stat_files([taken])
+    if there is None:
+        return
+    async with place_of(run) as place:
+        if place is None:
             return
-        ends = {each.path: f"{place.path}/{each.path[len(end) + 1 :]}" for each in files}
-        await place.store.make_directories(sorted({parent_of(path) for path in ends.values()}))
-        await place.store.rename_files(
-            [Rename(place.at_destination(each.path), ends[each.path], each.length, each.identity) for each in files]
-        )
+        (hives,) = await place.store.stat_files([place.path])
+        beside = _beside(place.path)
+        if hives is not None and beside is not None:
+            await _put_back(run, place, taken, to=beside)
+
+
+def _beside(directory: str) -> str | None:
+    """Where tasks are at work, beside a directory of output; None: nowhere else."""
+    above, _, name = directory.rpartition("/")
+    beside = at_work_beside(name)
+    return f"{above}/{beside}" if above and beside is not None else beside
 
 
 async def take_to_delete(run: JobRun) -> None:
@@ -105,15 +140,13 @@ async def take_to_delete(run: JobRun) -> None:
     """
     async with place_of(run) as found:
         place = await needed_place(found, run)
-        above, _, name = place.path.rpartition("/")
-        beside = at_work_beside(name)
+        beside = _beside(place.path)
         if beside is not None:
-            at_work = f"{above}/{beside}" if above else beside
             end = place.at_destination(taken_at_work(run.layout))
-            await place.store.rename_directories([Rename(at_work, end)])
+            await place.store.rename_directories([Rename(beside, end)])
         await adopt(run, if_there=True)
         if not place.destination:
-            await _delete_if_empty(run, above)
+            await _delete_if_empty(run, parent_of(place.path))
 
 
 async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:
@@ -182,6 +215,8 @@ async def undo(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         await run.store.write_file(said[0], b"")
     if said[0] == given_back(layout):
         await _give_back(run)
+    if said[0] != was_taken(layout):
+        await give_back_at_work(run)
     untouched = dataclasses.replace(plan, entries=[], pins=(), files=0, bytes=0)
     return await undo_moves(run, untouched if said[0] == left_alone(layout) else plan, record)
 
@@ -205,11 +240,9 @@ async def release(run: JobRun) -> None:
     note = await read_note(run)
     if any(hives) or note is None or "://" in note.directory or not await is_adopted(run):
         return
-    above, _, name = note.directory.rpartition("/")
-    beside = at_work_beside(name)
-    if beside is not None:
-        await delete_trees(run, [f"{above}/{beside}" if above else beside])
-    await _delete_if_empty(run, above)
+    if (beside := _beside(note.directory)) is not None:
+        await delete_trees(run, [beside])
+    await _delete_if_empty(run, parent_of(note.directory))
 
 
 async def _delete_if_empty(run: JobRun, above: str) -> None:

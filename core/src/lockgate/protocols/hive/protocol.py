@@ -19,7 +19,8 @@ from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import LockgateError, OptionError
+from lockgate.model.commands import job_command
+from lockgate.model.errors import CommitRefused, LockgateError, OptionError
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL, adopted, job_id_of
 from lockgate.model.layout import (
@@ -52,6 +53,7 @@ from lockgate.protocols.hive.place import (
     needed_place,
     note_of_choice,
     place_of,
+    read_note,
     read_notes,
     refuse_another_directory,
     write_note,
@@ -183,7 +185,7 @@ class HiveProtocol(ManifestProtocol):
         if record is not None:
             return list(record.pins)
         if await is_adopted(run):
-            return [pin for note in (await read_notes(run))[:1] for pin in note.pins]
+            return await _pins_of_taken(run)
         refuse_another_directory(run)
         async with place_of(run) as found:
             place = await needed_place(found, run)
@@ -238,6 +240,12 @@ class HiveProtocol(ManifestProtocol):
                 await refuse_unless_staged(run, plan)
         await super().perform(run, plan, aside, again=again)
 
+    async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
+        """As `manifest`; what an abort that was killed had taken is Hive's, as long as it has the rest."""
+        if run.layout.prefix != OURS and not await is_adopted(run):
+            await adopt.give_back_at_work(run)
+        return await super().discard(run, record)
+
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         """As `manifest`; a directory of which nothing was moved yet is Hive's."""
         if run.layout.prefix == OURS:
@@ -267,6 +275,28 @@ class HiveProtocol(ManifestProtocol):
         if run.layout.prefix != OURS and not await is_adopted(run):
             return True
         return await super().has_pending(run, plan)
+
+
+async def _pins_of_taken(run: JobRun) -> list[Pin]:
+    """The pins of the choice by the options that are given now, of a directory that was taken by somebody who does not
+    hold the job: an abort that was killed, after a commit that was. None: no choice was ever written down.
+
+    Raises:
+        CommitRefused: another choice was.
+    """
+    last = await read_note(run)
+    if last is None:
+        return []
+    taken = Place(run.store, adopted(run.layout), called=last.directory.rstrip("/").rpartition("/")[2])
+    note = await note_of_choice(run, digest_of_choice(run, await look_strictly(run, taken)))
+    if note is None:
+        raise CommitRefused(
+            "an abort was begun that has taken what Hive has left, after a commit by other options, or of other files",
+            where=f"{run.url(taken.path)}\nof  {last.directory}",
+            next_step=f"{job_command('abort', run.store.url, run.layout)} goes on with the abort; or give the options "
+            "of that commit; or move the directory back to where Hive had left it, and give the command again",
+        )
+    return list(note.pins)
 
 
 async def _scanned(run: JobRun, declared: Mapping[str, FileStatus]) -> dict[str, FileStatus]:

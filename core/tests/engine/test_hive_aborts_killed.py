@@ -1,0 +1,104 @@
+"""An abort of a job of Hive's dies before any of its acts: what Hive has left goes as a whole, or stays as a
+whole, with what says which attempts were cut short; and another command afterwards does what it is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hive_left import HIVE, JOB, OUTPUT, STAGING, everything, leave, seen
+from local_acts import Died, before_act, dies
+from lockgate.api.jobs import abort, collect_garbage, commit, plan
+from lockgate.errors import CommitFailed, CommitRefused, JobNotFound
+from lockgate.stores.local import LocalStore
+
+ACTS = (
+    "rename_files",
+    "rename_directories",
+    "create_file",
+    "write_file",
+    "make_directories",
+    "delete_files",
+    "delete_directories",
+    "delete_empty_directories",
+)
+AT_WORK = f"{STAGING}/_task_tmp.-ext-10000"
+ALONE = HIVE.replace(alive_seconds=0)
+LARGEST, NEWEST = (ALONE.replace(duplicates=each) for each in ("largest", "newest"))
+SHORT = {f"{OUTPUT}/ds=1/000000_0": b"a", f"{AT_WORK}/ds=2/_tmp.000000_0": b"half"}
+
+
+@pytest.mark.parametrize("gc", [False, True])
+def test_complete_an_attempt_that_was_cut_short_counts_in_no_commit_after_an_abort_that_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gc: bool
+) -> None:
+    for number in range(1, 40):
+        root = tmp_path / str(number)
+        leave(root, SHORT, ".")
+        with monkeypatch.context() as patch:
+            done = before_act(patch, number, ACTS, dies)
+            with contextlib.suppress(Died):
+                abort(root, JOB, options=ALONE, force=True)
+        if len(done) < number:
+            return
+        if gc:
+            collect_garbage(root, options=ALONE)
+            there = everything(root)
+            assert set(SHORT) <= set(there) or not any(path in there for path in SHORT)
+        with pytest.raises((CommitRefused, JobNotFound)):
+            commit(root, JOB, options=ALONE, force=True)
+        assert seen(root) == {}
+    raise AssertionError("no end")
+
+
+def test_complete_hive_gets_back_what_an_abort_that_was_killed_had_taken_with_what_the_commit_gives_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {"ds=1/000000_0": b"rows 1-5", "ds=1/000001_0": b"other"}
+    leave(tmp_path, {**whole, "ds=1/000000_1": b"rows 1-3"})
+    leave(tmp_path, {"ds=1/_tmp.000000_1": b"rows 4"}, AT_WORK)
+    rename = LocalStore.rename_directories
+
+    async def dies_at_the_second(store, renames):
+        if renames[0].target.endswith("/left"):
+            raise Died
+        return await rename(store, renames)
+
+    async def after_a_task(store, renames):
+        if renames[0].target.endswith("/left"):
+            leave(tmp_path, {"ds=1/000002_0": b"late"})
+        return await rename(store, renames)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStore, "rename_directories", dies_at_the_second)
+        with pytest.raises(Died):
+            abort(tmp_path, JOB, options=ALONE, force=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStore, "rename_directories", after_a_task)
+        with pytest.raises(CommitFailed, match="destination was restored"):
+            commit(tmp_path, JOB, options=NEWEST, force=True)
+    assert (tmp_path / AT_WORK / "ds=1/_tmp.000000_1").read_bytes() == b"rows 4"
+    commit(tmp_path, JOB, options=NEWEST, force=True)
+    assert seen(tmp_path) == {**whole, "ds=1/000002_0": b"late"}
+
+
+def test_a_choice_of_before_an_abort_that_was_killed_is_made_by_the_same_options_or_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave(tmp_path, {"p=1/000000_0": b"aaaa", "p=1/000000_1": b"bb"})
+    with monkeypatch.context() as patch:
+        before_act(patch, 1, ["create_file"], dies)
+        with pytest.raises(Died):
+            commit(tmp_path, JOB, options=NEWEST, force=True)
+    with monkeypatch.context() as patch:
+        before_act(patch, 1, ["create_file"], dies)
+        with pytest.raises(Died):
+            abort(tmp_path, JOB, options=ALONE, force=True)
+    for options in (ALONE, LARGEST):
+        with pytest.raises(CommitRefused, match="an abort was begun"):
+            plan(tmp_path, JOB, options)
+        with pytest.raises(CommitRefused, match="an abort was begun"):
+            commit(tmp_path, JOB, options=options, force=True)
+    commit(tmp_path, JOB, options=NEWEST, force=True)
+    assert seen(tmp_path) == {"p=1/000000_1": b"bb"}
