@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+import lockgate
 import pytest
 from faulty_store import Stop, make_faulty
 from hive_left import JOB, OUTPUT, leave
 from local_acts import Died
 from lockgate import Job, JobOptions, recover
-from lockgate.api.jobs import commit
+from lockgate.api.jobs import collect_garbage, commit
 from lockgate.engine.commit_once import commit_once
-from lockgate.errors import CommitFailed, DestinationConflict
+from lockgate.errors import CommitFailed, DestinationConflict, OutcomeUnknown
 from lockgate.model.files import FileStatus
 from lockgate.stores.local import LocalStore
 
@@ -228,3 +229,85 @@ def test_concurrent_a_job_that_another_program_has_left_is_seen_as_any_other(
         second.commit([receipt])
     assert recover(str(table), job, force=True, options=options)[job].outcome == "finished"
     assert {path: (table / path).read_bytes() for path in files} == files
+
+
+def _dies_replacing(url: Path) -> Job:
+    """A job that replaces all that is there, and whose driver dies once that is set aside."""
+    job, receipt = _job(url, {"q/new": b"new"}, conflict="replace", on_failure="leave")
+    store = make_faulty(job)
+    store.fail_at = lambda name, subject: name == "rename_files" and "replaced" not in str(subject)
+    with pytest.raises((Stop, CommitFailed)):
+        job.commit([receipt])
+    return job
+
+
+def _data(root: Path) -> dict[str, bytes]:
+    paths = {path.relative_to(root).as_posix(): path for path in root.rglob("*") if path.is_file()}
+    return {name: paths[name].read_bytes() for name in paths if not any(each[0] in "_." for each in name.split("/"))}
+
+
+@pytest.mark.parametrize("ended", ["abort", "attempt"])
+@pytest.mark.parametrize("protocol", ["v2", "direct", "stocator", "markers"])
+def test_abortable_files_that_a_job_inside_has_set_aside_do_not_come_back(
+    tmp_path: Path, protocol: str, ended: str
+) -> None:
+    job = Job(tmp_path, protocol=protocol, accept_unsafe=True)
+    job.setup()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with attempt.open(f"x/p=1/part-0-{attempt.tag}") as file:
+        file.write(b"early")
+    attempt.commit()
+    other = _dies_replacing(tmp_path / "x")
+    assert _data(tmp_path) == {}
+    if ended == "attempt" and protocol != "v2":
+        attempt.abort()
+        recover(tmp_path / "x", other.job_id, undo=True, force=True)
+        job.abort()
+        assert _data(tmp_path) == {}
+        return
+    with pytest.raises(OutcomeUnknown, match=f"job {other.job_id}.*has set aside files of job {job.job_id}"):
+        job.abort()
+    recover(tmp_path / "x", other.job_id, undo=True, force=True)
+    job.abort()
+    assert _data(tmp_path) == {}
+
+
+@pytest.mark.parametrize("protocol", ["direct", "markers"])
+def test_exclusive_a_loser_that_a_job_inside_has_set_aside_does_not_come_back(tmp_path: Path, protocol: str) -> None:
+    job = Job(tmp_path, protocol=protocol, accept_unsafe=True)
+    job.setup()
+    receipts = []
+    for number in range(2):
+        attempt = job.task_attempt(0, number)
+        attempt.setup()
+        with attempt.open(f"{'xy'[number]}/p=1/part-0-{attempt.tag}") as file:
+            file.write(b"early")
+        receipts.append(attempt.commit())
+    other = _dies_replacing(tmp_path / "x")
+    with pytest.raises(DestinationConflict, match="has set aside files of job"):
+        job.commit(receipts[1:])
+    recover(tmp_path / "x", other.job_id, undo=True, force=True)
+    job.commit(receipts[1:])
+    assert list(_data(tmp_path).values()) == [b"early"]
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_list_of_winners_stays_while_a_job_of_another_destination_has_set_its_files_aside(
+    tmp_path: Path, inside: bool
+) -> None:
+    at, other_at = (tmp_path, tmp_path / "x") if inside else (tmp_path / "x", tmp_path)
+    for partition in (1, 2):
+        job = Job(at, protocol="stocator", accept_unsafe=True)
+        job.setup()
+        attempt = job.task_attempt(0)
+        attempt.setup()
+        with attempt.open(f"{'x/' if inside else ''}p={partition}/part-0") as file:
+            file.write(b"committed")
+        job.commit([attempt.commit()])
+    before = sorted(file.path for file in lockgate.files(at).files)
+    assert len(before) == 2
+    other = _dies_replacing(other_at)
+    collect_garbage(at, options=JobOptions(alive_seconds=0))
+    recover(other_at, other.job_id, undo=True, force=True)
+    assert sorted(file.path for file in lockgate.files(at).files) == before

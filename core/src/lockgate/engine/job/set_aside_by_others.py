@@ -9,12 +9,13 @@ missed finds it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from lockgate.engine.manifests.load_manifests import every_attempt
-from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.manifests.saved_manifests import Saved, saved
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.record.marker import readable_marker
+from lockgate.engine.record.nested import nested_with_replaced
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
@@ -23,7 +24,11 @@ from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import JobLayout, in_whole_directory
 from lockgate.model.manifest import Entry
 from lockgate.model.replaced import KeptList
+from lockgate.model.spooled import windows
 from lockgate.model.stocator_names import parse_name, tag_of_job
+
+AT_ONCE = 1_000
+"""So many files are looked for by one call."""
 
 IsOwn = Callable[[str, str], bool]
 """Whether the file of this path and identity is the job's."""
@@ -42,7 +47,13 @@ async def refuse_if_set_aside_by_others(run: JobRun, *, taken_out: bool = False)
         undo = command("recover", run.store.url, run.layout.job_id, "--undo")
         await _refuse(run, OutcomeUnknown, nothing="", then=f"{undo} ends this one")
     else:
-        await _refuse(run, OutcomeUnknown, nothing="nothing was touched: ", then="give the command again")
+        await _refuse(
+            run,
+            OutcomeUnknown,
+            nothing="nothing was touched: ",
+            then="give the command again",
+            nested=lambda each: True,
+        )
 
 
 async def refuse_commit_beside(run: JobRun, *, taken_out: bool = False) -> None:
@@ -58,32 +69,49 @@ async def refuse_commit_beside(run: JobRun, *, taken_out: bool = False) -> None:
         go_on = command("recover", run.store.url, run.layout.job_id)
         await _refuse(run, OutcomeUnknown, nothing="", then=f"{go_on} goes on")
     else:
-        await _refuse(run, DestinationConflict, nothing="nothing was moved: ", then="commit again")
+        await _refuse(
+            run,
+            DestinationConflict,
+            nothing="nothing was moved: ",
+            then="commit again",
+            nested=lambda each: not each.committed,
+        )
 
 
-async def _refuse(run: JobRun, kind: type[LockgateError], *, nothing: str, then: str) -> None:
-    """`nothing`: what was not done, if nothing was; `then`: what to do once the other job is over."""
+async def _refuse(
+    run: JobRun,
+    kind: type[LockgateError],
+    *,
+    nothing: str,
+    then: str,
+    nested: Callable[[Saved], bool] | None = None,
+) -> None:
+    """`nothing`: what was not done, if nothing was; `then`: what to do once the other job is over; `nested`: of which
+    attempts jobs of destinations above and inside are asked for, too."""
     if run.protocol.attributes.committed_invisible:
         return
     try:
         found = await _first(run, lambda: _own_files(run))
+        if found is None and nested is not None:
+            entries = [entry for each in await saved(run) if nested(each) for entry in each.manifest.files]
+            found = await _first_nested(run, entries, _is_in(run, {each.target: each.identity for each in entries}))
     except _Unreadable as unreadable:
         raise kind(
             f"nobody can tell whether job {unreadable.job_id}, which has not come to its end, has set aside files of "
             f"job {run.layout.job_id}: {unreadable.error.what}",
             where=unreadable.error.where,
             next_step=f"bring the list back from a backup, if the store keeps any; without it job {unreadable.job_id} "
-            f"can bring nothing back by itself: move {_list_url(run, unreadable.job_id)} out of the destination, then "
-            f"{then}",
+            f"can bring nothing back by itself: move {_list_url(unreadable.run, unreadable.job_id)} out of the "
+            f"destination, then {then}",
         ) from unreadable.error
     if found is None:
         return
-    other, path = found
-    recover = command("recover", run.store.url, other)
+    at, other, path = found
+    recover = command("recover", at.store.url, other)
     raise kind(
         f"job {other}, which has not come to its end, has set aside files of job {run.layout.job_id}: where that one "
         "is undone they come back, and nobody would know whose they are",
-        where=f"{run.url(path)}\n{_list_url(run, other)}",
+        where=f"{at.url(path)}\n{_list_url(at, other)}",
         next_step=f"{nothing}once job {other} is over, {then}; if its driver is dead, {recover} finishes it, with "
         "--undo it restores the destination",
     )
@@ -97,8 +125,9 @@ def _list_url(run: JobRun, other: str) -> str:
 class _Unreadable(Exception):
     """The list of what another job, which has not come to its end, has set aside cannot be read."""
 
-    def __init__(self, job_id: str, error: LockgateError) -> None:
+    def __init__(self, run: JobRun, job_id: str, error: LockgateError) -> None:
         super().__init__(job_id)
+        self.run = run
         self.job_id = job_id
         self.error = error
 
@@ -107,36 +136,67 @@ async def set_aside_by_other(run: JobRun, entries: Sequence[Entry]) -> str | Non
     """The job whose commit, which has not come to its end, has set aside a file of these entries, or may have, since
     its list cannot be read; None: there is none. Asked after they were taken out, so that none can go aside unseen."""
 
+    is_own = _is_in(run, {entry.target: entry.identity for entry in entries})
+
     async def own_files() -> IsOwn:
-        return _is_in(run, {entry.target: entry.identity for entry in entries})
+        return is_own
 
     try:
-        found = await _first(run, own_files)
+        found = await _first(run, own_files) or await _first_nested(run, entries, is_own)
     except _Unreadable as unreadable:
         return unreadable.job_id
-    return None if found is None else found[0]
+    return None if found is None else found[1]
 
 
-async def _first(run: JobRun, own_files: Callable[[], Awaitable[IsOwn]]) -> tuple[str, str] | None:
-    """Another job whose commit has set own files aside, and the path of one. Which files are own is only asked where
-    some job has set any aside."""
+async def _first(run: JobRun, own_files: Callable[[], Awaitable[IsOwn]]) -> tuple[JobRun, str, str] | None:
+    """Another job whose commit has set own files aside, by a run at its destination, and the path of one there. Which
+    files are own is only asked where some job has set any aside."""
     others = [job_id for job_id in await jobs_with_replaced_files(run) if job_id != run.layout.job_id]
     is_own: IsOwn | None = None
     for job_id in others:
-        try:
-            lists = await kept_lists(run, job_id)
-        except StoreError:
-            raise
-        except LockgateError as error:
-            if await _has_committed(run, job_id):
-                continue
-            raise _Unreadable(job_id, error) from error
-        for kept in lists:
-            is_own = is_own or await own_files()
-            path = await _any_of(run, kept, is_own)
-            # What a committed job has set aside never comes back, though its cleanup may have yet to delete it.
-            if path is not None and not await _has_committed(run, job_id):
-                return job_id, path
+        is_own = is_own or await own_files()
+        path = await _set_aside_by(run, job_id, is_own)
+        if path is not None:
+            return run, job_id, path
+    return None
+
+
+async def _first_nested(run: JobRun, entries: Iterable[Entry], is_own: IsOwn) -> tuple[JobRun, str, str] | None:
+    """The same, of jobs of destinations above this one, or inside it where one of these files is not in place."""
+    missing: list[str] = []
+    for some in windows([entry.target for entry in entries], AT_ONCE):
+        there = await run.store.stat_files(some)
+        missing += [path for path, status in zip(some, there, strict=True) if status is None]
+    if not missing:
+        return None
+    async with nested_with_replaced(run, missing) as others:
+        for other, turned in others:
+
+            def is_own_there(path: str, identity: str, turned: Callable[[str], str | None] = turned) -> bool:
+                ours = turned(path)
+                return ours is not None and is_own(ours, identity)
+
+            for job_id in await jobs_with_replaced_files(other):
+                path = await _set_aside_by(other, job_id, is_own_there)
+                if path is not None:
+                    return other, job_id, path
+    return None
+
+
+async def _set_aside_by(run: JobRun, job_id: str, is_own: IsOwn) -> str | None:
+    try:
+        lists = await kept_lists(run, job_id)
+    except StoreError:
+        raise
+    except LockgateError as error:
+        if await _has_committed(run, job_id):
+            return None
+        raise _Unreadable(run, job_id, error) from error
+    for kept in lists:
+        path = await _any_of(run, kept, is_own)
+        # What a committed job has set aside never comes back, though its cleanup may have yet to delete it.
+        if path is not None and not await _has_committed(run, job_id):
+            return path
     return None
 
 

@@ -16,11 +16,14 @@ both are refused before they have moved anything; they do not wait for one anoth
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from lockgate.engine.record.neighbours import is_at_work, job_layouts
 from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.replaced_lists import jobs_with_replaced_files
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store, list_all
@@ -29,6 +32,7 @@ from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import BOOKKEEPING, FOUND, JOBS, REPLACED, TEMPORARY
 from lockgate.model.record import Ground
+from lockgate.model.spooled import windows
 from lockgate.model.urls import StoreUrl, ancestors_of
 
 _PLACE = re.compile(rf"(.*?)/(?:{JOBS}|{TEMPORARY}|{REPLACED}|{FOUND}[a-z0-9-]+)/")
@@ -159,6 +163,41 @@ async def _refuse_jobs_of(run: JobRun, url: StoreUrl, ours: str) -> None:
                 )
     finally:
         await store.close()
+
+
+@asynccontextmanager
+async def nested_with_replaced(
+    run: JobRun, missing: Collection[str]
+) -> AsyncIterator[list[tuple[JobRun, Callable[[str], str | None]]]]:
+    """Other destinations in which jobs have set files aside that are not cleaned up: those above this one, and those
+    inside it that hold one of these paths, of files which were looked for in vain. Each with what turns a path there
+    into one here; None: it is not below this destination. One listing for each directory above these paths."""
+    found: list[tuple[JobRun, Callable[[str], str | None]]] = []
+    async with AsyncExitStack() as stack:
+
+        async def look(url: StoreUrl, turn: Callable[[str], str | None]) -> None:
+            store = await run.open_store(str(url))
+            stack.push_async_callback(store.close)
+            other = dataclasses.replace(run, store=store)
+            if await jobs_with_replaced_files(other):
+                found.append((other, turn))
+
+        inside = sorted({directory for path in missing for directory in ancestors_of(path)})
+        for some in windows(inside, AT_ONCE):
+            listed = await together(list_all(run.store, f"{directory}/{REPLACED}") for directory in some)
+            for directory in [each for each, there in zip(some, listed, strict=True) if there]:
+                await look(run.store.url.child(directory), functools.partial(_join, directory))
+        for url, ours in await destinations_above(run):
+            await look(url, functools.partial(_below, ours))
+        yield found
+
+
+def _join(directory: str, path: str) -> str:
+    return f"{directory}/{path}"
+
+
+def _below(directory: str, path: str) -> str | None:
+    return path[len(directory) + 1 :] if path.startswith(f"{directory}/") else None
 
 
 def _overlaps(ground: Ground, ours: str) -> bool:

@@ -1,7 +1,8 @@
 """Lists of winners that no visible file needs: those of jobs of `stocator` whose files are all gone.
 
 A file of `stocator` counts for readers if a list names it. So a list goes only if none of its files is there, and none
-can come back: no job may be in its commit, or have died there, nor may anything be set aside. Files and jobs are each
+can come back: no job may be in its commit, or have died there, nor may anything be set aside, be it by a job of a
+destination above this one, or inside it. Files and jobs are each
 looked at twice, in turns: files that one job has set aside at the first look, and another at the second, are found out
 by the look at the jobs after that.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from lockgate.engine.record.nested import nested_with_replaced
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files
 from lockgate.engine.record.signs_of_life import is_recent
 from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX
@@ -36,21 +38,32 @@ async def needless_lists(run: JobRun, jobs_are_at_rest: Callable[[], Awaitable[b
         paths = [path for path in paths if not await _is_needed(run, path)]
         if not paths or await jobs_with_replaced_files(run) or not await jobs_are_at_rest():
             return []
+        listed = [path for each in paths for path in await _listed_in(run, each) or ()]
+        async with nested_with_replaced(run, listed) as others:
+            if others:
+                return []
     return paths
 
 
 async def _is_needed(run: JobRun, path: str) -> bool:
     """Whether a file of this list is there; of a list that cannot be read, nobody knows."""
-    (content,) = await run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX)
-    if content is None:
-        return True
-    try:
-        listed = [file.path for file in decode_lines(content, name=run.url(path))]
-    except StoreError:
-        raise
-    except LockgateError:
+    listed = await _listed_in(run, path)
+    if listed is None:
         return True
     for some in windows(listed, AT_ONCE):
         if any(status is not None for status in await run.store.stat_files(some)):
             return True
     return False
+
+
+async def _listed_in(run: JobRun, path: str) -> list[str] | None:
+    """What this list names; None: it cannot be read."""
+    (content,) = await run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX)
+    if content is None:
+        return None
+    try:
+        return [file.path for file in decode_lines(content, name=run.url(path))]
+    except StoreError:
+        raise
+    except LockgateError:
+        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 from lockgate.engine.manifests.saved_manifests import Attempt, Saved, attempt_of, saved
 from lockgate.engine.record.summaries import files_of, success_content
@@ -135,7 +135,7 @@ async def take_out(
     """
     left: list[str] = []
     await keep_unmoved(run, attempts)
-    listed = await _listed_by_another(run, {entry.target for each in attempts for entry in each.manifest.files})
+    listed = await _listed_by_another(run, [each.manifest for each in attempts])
     for each in attempts:
         manifest = each.manifest
         place = _withdrawn(run, manifest)
@@ -184,14 +184,23 @@ async def _numbers_at(run: JobRun, place: str) -> set[int]:
     return {number for status in found if (number := ordinal_in(status.path)) is not None}
 
 
-async def _listed_by_another(run: JobRun, targets: Set[str]) -> set[str]:
-    """Those of the targets that the destination's last commit lists, another job's, if it is younger than this job: it
-    has put files of its own where this job's were that it has replaced, and equal ones cannot be told apart. Not asked
-    where no file can be taken for another."""
-    if not targets or Capability.UNIQUE_IDENTITY in run.store.capabilities:
+async def _listed_by_another(run: JobRun, manifests: Sequence[TaskManifest]) -> set[str]:
+    """Those of the targets that the destination's last commit lists, another job's, if it is younger than the attempt
+    at this job by which they were moved: it has put files of its own where this job's were that it has replaced, and
+    equal ones cannot be told apart. Not asked where no file can be taken for another."""
+    if not manifests or Capability.UNIQUE_IDENTITY in run.store.capabilities:
         return set()
-    success, marker = await run.store.stat_files([SUCCESS, run.layout.job_marker])
-    if success is None or (marker is not None and success.modified < marker.modified):
+    begun = {number: run.layout.at_attempt(number).job_marker for number in {each.job_attempt for each in manifests}}
+    success, *markers = await run.store.stat_files([SUCCESS, *begun.values()])
+    if success is None:
+        return set()
+    older = {
+        number
+        for number, marker in zip(begun, markers, strict=True)
+        if marker is None or marker.modified <= success.modified
+    }
+    targets = {entry.target for each in manifests if each.job_attempt in older for entry in each.files}
+    if not targets:
         return set()
     try:
         content = await success_content(run)
