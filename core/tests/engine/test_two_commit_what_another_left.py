@@ -12,7 +12,8 @@ import pytest
 from hive_left import JOB, leave, seen
 from local_acts import Died, before_act
 from lockgate import JobOptions
-from lockgate.api.jobs import collect_garbage, commit, recover
+from lockgate.api.jobs import abort, collect_garbage, commit, jobs, recover
+from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.errors import CommitFenced, CommitRefused, JobNotFound, UsageError
 from lockgate.stores.local import LocalStore
 
@@ -102,6 +103,10 @@ def test_resumable_whatever_another_driver_saves_meanwhile(
         ends["first"] += now == (whole or LARGEST) | OLD
         ends["second"] += now == (whole or NEWEST) | OLD
         assert sum(ends.values()) == number * (1 + (of == "hadoop")), (number, done[number - 1], now)
+        assert JobStatus.REFUSED not in {state.status for state in jobs(root, chosen)}, (number, done[number - 1])
+        with pytest.raises(JobNotFound):
+            abort(root, job, options=chosen, force=True)
+        assert seen(root) == now
     assert number > 15
     assert min(ends.values()) > 5
 

@@ -4,8 +4,10 @@ v2 job takes out is what its own tasks have put there, also where it was killed 
 from __future__ import annotations
 
 import contextlib
+import time
 
 import pytest
+from lockgate import Job
 from lockgate.api.jobs import verify
 from lockgate_gcs.store import GcsStore
 from lockgate_lab.gcs import GcsLab
@@ -108,3 +110,19 @@ def test_abortable_though_an_older_commit_lists_files_of_these_names(early: Remo
     assert early.read() == FILES
     first.abort()
     assert early.read() == {}
+
+
+def test_exclusive_the_abort_of_a_next_attempt_takes_out_no_equal_file_that_has_replaced_an_earlier_ones(
+    early: RemoteTable,
+) -> None:
+    options = early.job_options()
+    first = Job(early.url, options, job_id="job-a")
+    first.setup()
+    early.task(first, FILES)
+    early.write(FILES, protocol="manifest", conflict="replace")
+    time.sleep(1.1)  # the next attempt's marker is younger by the store's clock, whatever its grain
+    second = Job(early.url, options, job_id="job-a", job_attempt=1)
+    second.setup()
+    second.abort()
+    assert early.read() == FILES
+    assert verify(early.url, early.job_options()).findings == []

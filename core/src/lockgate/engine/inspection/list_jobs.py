@@ -223,6 +223,8 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     if status is JobStatus.CRASHED and record is not None and not is_set_up(marker, record):
         # What a driver has created that woke up when its job was over has none before it.
         status = status if await has_predecessor(run, record, layout) else JobStatus.LEFT_BEHIND
+    if status is JobStatus.REFUSED and marker is None and await has_ended(dataclasses.replace(run, layout=layout)):
+        status = JobStatus.LEFT_BEHIND  # somebody came to commit it once more
     if record is not None:
         driver = _name(run, record.holder)
     phase = record.phase if record else None

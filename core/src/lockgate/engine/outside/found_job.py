@@ -14,6 +14,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import SUCCESS, JobLayout
+from lockgate.model.phases import Phase
 
 
 async def job_at(run: JobRun, job_id: str) -> JobRun:
@@ -54,9 +55,14 @@ def committed_already(run: JobRun, job_id: str) -> JobNotFound:
 
 
 async def is_over_and_committed(run: JobRun) -> bool:
-    """Whether a job that has committed shows by nothing but directories: what a cleanup that was killed has left."""
+    """Whether a job that has committed shows by nothing but directories, what a cleanup that was killed has left; or by
+    the record of a commit that came after that, and was refused."""
     (marker,) = await run.store.stat_files([run.layout.job_marker])  # a damaged one is there
-    return marker is None and await read_record(run) is None and await has_committed(run, run.layout.job_id)
+    if marker is not None:
+        return False
+    record = await read_record(run)
+    unmoved = record is None or record.phase is Phase.REFUSED
+    return unmoved and await has_committed(run, run.layout.job_id)
 
 
 async def has_committed(run: JobRun, job_id: str) -> bool:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection
 
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, job_state, list_jobs
-from lockgate.engine.outside.found_job import has_committed, job_at
+from lockgate.engine.outside.found_job import has_committed, is_over_and_committed, job_at
 from lockgate.engine.outside.owners_options import owners_options
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.recover import Recovery, recover_job, too_late
@@ -46,8 +46,10 @@ async def _recover_one(run: JobRun, job_id: str, *, undo: bool | None, force: bo
         return Recovery("nothing" if is_over else "no trace", None)
     await owners_options(job, told)
     recovery = await recover_job(job, undo=undo, force=force)
+    if recovery.outcome == "nothing" and await is_over_and_committed(job):
+        return recovery  # by somebody else, since it was looked for, or before another commit of it was refused
     if recovery.outcome == "nothing" and recovery.phase is None and await has_committed(run, job_id):
-        return recovery  # by somebody else, since it was looked for
+        return recovery
     if recovery.outcome == "nothing" and recovery.phase in (None, Phase.REFUSED):
         recovery = _not_begun(run, await job_state(job, job.layout))
     return recovery
