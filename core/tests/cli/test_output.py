@@ -229,3 +229,16 @@ def test_an_answer_that_cannot_be_written_is_told_and_is_no_traceback(more):
         done = subprocess.run([sys.executable, "-m", "lockgate", *more], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert "could not be written to standard output" in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+def test_a_path_is_told_as_it_is_and_not_with_emoji_in_it(tmp_path) -> None:
+    """`rich` made an emoji of `:b:`, so that an error named a path that was not the one."""
+    named = tmp_path / "t:b:x:smile:[red]y"
+    status, _, err = run("files", str(named))
+    assert (status, str(named) in err) == (2, True), err
+    _, _, err = run("jobs", str(tmp_path), "-o", "markers_address=a:b:c")
+    assert "markers_address cannot be 'a:b:c'" in err
+    (tmp_path / "t:b:x").mkdir()
+    for command in ("advise", "doctor"):
+        lines = as_on_terminal(command, str(tmp_path / "t:b:x"), columns=300)
+        assert any("t:b:x" in line for line in lines), lines

@@ -64,6 +64,11 @@ class Answer:
     legend: list[str] = field(default_factory=list)
 
 
+def _console(*, stderr: bool = False) -> Console:
+    """Prints text as it is: rich would make an emoji of `:b:` in a path, and colour what looks like a number."""
+    return Console(stderr=stderr, soft_wrap=True, highlight=False, emoji=False)
+
+
 @contextmanager
 def _though_standard_output_is_full(ended: str) -> Iterator[None]:
     """Where standard output takes nothing more, as on a full disk, tell how the command `ended` on standard error.
@@ -103,7 +108,7 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
         else:
             print(_json(answer.document))
         return
-    console = Console(soft_wrap=True, highlight=False)
+    console = _console()
     if console.is_terminal:
         for table in answer.tables:
             _print_table(console, table)
@@ -192,7 +197,7 @@ def _print_table(console: Console, table: Rows) -> None:
     widths[-1] = max(cell_len(line) for row in [*rows, [table.columns[shown[-1]]]] for line in row[-1].split("\n"))
     width = max(console.width, beside if prose else sum(widths) + 2 * len(widths))
     # With the height: on a terminal of the kind `dumb` a width that is given alone is passed over, and 80 taken.
-    wide = Console(width=width, height=console.height, highlight=False)
+    wide = Console(width=width, height=console.height, highlight=False, emoji=False)
     wide.print(drawn)
     wide.print()
 
@@ -260,7 +265,7 @@ def print_error(error: LockgateError, *, as_json: bool) -> int:
         with _though_standard_output_is_full(f"{type(error).__name__}: {error}"):
             print(json.dumps(document, indent=1))
     else:
-        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        console = _console(stderr=True)
         console.print(f"[bold red]{type(error).__name__}[/]: ", end="")
         console.print(str(error), markup=False)
     return USAGE if isinstance(error, UsageError) else PROBLEM
@@ -288,7 +293,7 @@ class _Bars:
 @contextmanager
 def progress_bars(registry: PluginRegistry, *, wanted: bool) -> Iterator[None]:
     """While the body runs, a bar for each stage at work, if standard error is a terminal."""
-    console = Console(stderr=True)
+    console = _console(stderr=True)
     if not (wanted and console.is_terminal):
         yield
         return
