@@ -18,12 +18,12 @@ from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import LockgateError
-from lockgate.model.files import FileStatus
+from lockgate.model.files import DirectoryOutcome, FileStatus
 from lockgate.model.layout import JobLayout, TaskAttempt
 from lockgate.model.options import JobOptions
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
-from lockgate.model.uploads import tag_of
+from lockgate.model.uploads import Upload, tag_of
 from lockgate.model.urls import parent_of
 from lockgate_testkit.job_bench import registry_with
 from lockgate_testkit.watched_store import Stopped, WatchedStore
@@ -34,12 +34,48 @@ JOB = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 
 class CountedStore(WatchedStore):
-    """Counts the bytes of data that pass through the process, too: not those of committers' own small files."""
+    """Counts the bytes of data that pass through the process, too: not those of committers' own small files. And the
+    requests that a store without bulk requests is sent: a batch is one call, and is as many requests as it has
+    files."""
 
     moved = 0
+    requests = 0
+
+    async def _change(self, what: str) -> None:
+        self.requests += 1
+        await super()._change(what)
+
+    def _batch(self, count: int) -> None:
+        self.requests += count - 1  # the call itself counts as one
+
+    async def stat_files(self, paths: Sequence[str]) -> list[FileStatus | None]:
+        """Counted by its files."""
+        self._batch(len(paths))
+        return await super().stat_files(paths)
+
+    async def make_directories(self, paths: Sequence[str], *, within: str = "") -> list[DirectoryOutcome]:
+        """Counted by its directories."""
+        self._batch(len(paths))
+        return await super().make_directories(paths, within=within)
+
+    async def delete_empty_directories(self, paths: Sequence[str]) -> list[bool]:
+        """Counted by its directories."""
+        self._batch(len(paths))
+        return await super().delete_empty_directories(paths)
+
+    async def stat_versions(self, files: Sequence[FileStatus]) -> list[FileStatus | None]:
+        """Counted by its files."""
+        self._batch(len(files))
+        return await super().stat_versions(files)
+
+    async def versions_of(self, uploads: Sequence[Upload]) -> list[Sequence[FileStatus]]:
+        """Counted by its uploads."""
+        self._batch(len(uploads))
+        return await super().versions_of(uploads)
 
     async def read_files(self, paths: Sequence[str], *, bytes_max: int) -> list[bytes | None]:
-        """Counted."""
+        """Counted by its files."""
+        self._batch(len(paths))
         found = await super().read_files(paths, bytes_max=bytes_max)
         self.moved += sum(len(content or b"") for content in found)
         return found

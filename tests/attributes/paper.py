@@ -101,6 +101,10 @@ _FENCE = (
     "in the paper's there is nothing that a second driver could be in the way of. Ours is fenced: the record says that "
     "another driver holds the job, and only `lockgate recover`, or its own driver's end, says that it is dead."
 )
+_LOOKS = (
+    "the paper's commit believes what its tasks have said, and only writes `_SUCCESS`. Ours looks at each file where "
+    "it stands, before the commit and in it, and refuses a job of which one is gone or is another."
+)
 
 DIFFERENCES: dict[tuple[str, str], str] = {
     ("v2", "recoverable after the driver died"): _RECORD,
@@ -109,9 +113,11 @@ DIFFERENCES: dict[tuple[str, str], str] = {
         "saves an intent before a task's first file moves, and takes out what it names, each file by its identity."
     ),
     ("v2", "job commit repeatable"): _FENCE,
+    ("v2", "job commit in constant requests"): _LOOKS,
     ("deferred", "recoverable after the driver died"): _RECORD,
     ("direct", "recoverable after the driver died"): _RECORD,
     ("direct", "job commit repeatable"): _FENCE,
+    ("direct", "job commit in constant requests"): _LOOKS,
     ("stocator", "recoverable after the driver died"): _RECORD,
     ("stocator", "job commit repeatable"): _FENCE,
     ("direct", "task abortable"): (
@@ -132,5 +138,6 @@ DIFFERENCES: dict[tuple[str, str], str] = {
         "Ours writes down its intent first and then looks whether the job is claimed, and the driver looks for intents "
         "once it is."
     ),
+    ("emrfs", "job commit in constant requests"): _LOOKS,
 }
 """Why a cell of ours is not the paper's, where one is not."""

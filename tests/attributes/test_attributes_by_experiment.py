@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -86,6 +87,17 @@ def test_whatever_is_missing_is_shown_by_a_history(on_simulated: dict[str, Tried
     for tried in (*on_simulated.values(), *on_real.values()):
         for row, finding in tried.findings.items():
             assert finding.holds or finding.history, (tried.protocol.name, row)
+
+
+def test_a_look_at_many_files_counts_by_its_files() -> None:
+    """It counted as one request, so that job commits that look at every file were said to take constant requests."""
+    place = Simulated("disk")
+    for name, each in (("direct", 2), ("stocator", 2), ("v2", 2), ("markers", 1), ("manifest", 1)):
+        (protocol,) = [offered for offered in protocols() if offered.name == name]
+        found = place.run(decide(BY_NAME["job commit in constant requests"], Lab(protocol, place)))
+        assert not found.holds, name
+        few, many = (int(number) for number in re.findall(r"(\d+) requests for 2 files, (\d+) for 12", found.what)[0])
+        assert many - few == 10 * each, (name, found.what)
 
 
 def test_a_history_can_be_replayed(capsys: pytest.CaptureFixture[str]) -> None:
