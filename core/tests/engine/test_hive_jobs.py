@@ -672,6 +672,28 @@ def test_jobs_of_ours_append_beside_each_other(tmp_path: Path) -> None:
     assert seen(tmp_path) == {"000000_0.csv": b"1", "000000_0_copy_1.csv": b"2"}
 
 
+def test_two_tasks_whose_attempts_are_a_million_apart_have_files_of_their_own(tmp_path: Path) -> None:
+    job = Job(tmp_path, protocol="hive")
+    job.setup()
+    receipts = []
+    for task, attempt in ((0, 7), (1, 1_000_007), (2, 1_000_008)):
+        one = job.task_attempt(task, attempt)
+        one.setup()
+        for name in ("part-0.orc", "part-1.orc"):
+            with one.open(name) as file:
+                file.write(f"{task} {name}".encode())
+        receipts.append(one.commit())
+    job.commit(receipts)
+    assert sorted(seen(tmp_path)) == [
+        "000000_7.orc",
+        "000000_7_copy_1.orc",
+        "000001_7.orc",
+        "000001_7_copy_1.orc",
+        "000002_8.orc",
+        "000002_8_copy_1.orc",
+    ]
+
+
 def test_two_tasks_of_ours_for_one_file_are_refused(tmp_path: Path) -> None:
     job = Job(tmp_path, protocol="hive")
     job.setup()

@@ -99,3 +99,24 @@ def test_a_task_of_ours_names_its_files_as_hive_would() -> None:
 )
 def test_two_directories_are_two_jobs(one: str, other: str) -> None:
     assert job_id_of(one) != job_id_of(other)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "given", "named"),
+    [
+        (999_999, "part-0.orc", "000003_999999.orc"),
+        (1_000_000, "part-0.orc", "000003_0.orc"),
+        (12_000_345, "part-0.orc", "000003_345.orc"),
+        (1_000_000, "000007_1000000.orc", "000007_0.orc"),
+        (1_000_000, "000007_1000000_copy_2.orc", "000007_0_copy_2.orc"),
+        (1_000_000, "000007_0.orc", "000003_0.orc"),
+    ],
+)
+def test_the_name_of_an_attempt_with_a_long_number_is_one_of_hives(attempt: int, given: str, named: str) -> None:
+    name = own_name(3, attempt, given)
+    assert str(name) == named
+    assert parse_name(named) == name
+
+
+def test_a_name_with_a_long_number_of_an_attempt_is_none_of_hives() -> None:
+    assert parse_name("000000_1000000.orc") is None

@@ -13,6 +13,7 @@ has taken apart, one directory a branch; or each branch has a `_tmp.` of its own
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 from dataclasses import dataclass
@@ -31,8 +32,11 @@ _PARTIAL = (OUTPUT_PREFIX, "_task")
 _MOVED = (".moved", ".intermediate")
 
 _FILE = re.compile(
-    r"(\([^/]*\))?([0-9]{6}|[1-9][0-9]{6,})_(0|[1-9][0-9]{0,5})(?:_copy_([1-9][0-9]{0,5}))?(\.[^/]*)?", re.DOTALL
+    r"(\([^/]*\))?([0-9]{6}|[1-9][0-9]{6,})_(0|[1-9][0-9]*)(?:_copy_([1-9][0-9]{0,5}))?(\.[^/]*)?", re.DOTALL
 )
+ATTEMPT_MAX = 999_999
+"""The highest number of an attempt in a name: with one of seven digits Hive takes that for the task's, or the bucket's
+(`FILE_NAME_TO_TASK_ID_REGEX`)."""
 _BRANCH = re.compile(r"HIVE_UNION_SUBDIR_[0-9]+|[0-9]+")
 _BRANCH_OUTPUT = re.compile(rf"{re.escape(OUTPUT_PREFIX)}(HIVE_UNION_SUBDIR_[0-9]+|[0-9]+)(?:\.moved|\.intermediate)?")
 _PARTITION = re.compile(r"[^=/.][^=/]*=[^/]*|HIVE_DEFAULT_LIST_BUCKETING_DIR_NAME", re.DOTALL)
@@ -92,6 +96,11 @@ class HiveName:
 def parse_name(name: str) -> HiveName | None:
     """The parts of a file's name; None: no task has given it. Stricter than Hive, whose pattern takes any name with a
     digit in it for a task's."""
+    found = _parts_of(name)
+    return None if found is None or found.attempt > ATTEMPT_MAX else found
+
+
+def _parts_of(name: str) -> HiveName | None:
     match = _FILE.fullmatch(name)
     if match is None:
         return None
@@ -204,9 +213,21 @@ def was_taken(layout: JobLayout) -> str:
 
 def own_name(task: int, attempt: int, name: str, copy: int = 0) -> HiveName:
     """What a file is called that a task attempt of a job of ours has named `name`: its own name, if that is one that
-    Hive would give to a file of this attempt, else one of the task and the attempt, with the extension."""
-    given = parse_name(name)
-    if given is not None and given.attempt == attempt and not copy:
-        return given
+    Hive would give to a file of this attempt, else one of the task and the attempt, with the extension.
+
+    Of an attempt's number the last six digits are named. Names stay unique: of a task, or a bucket, one attempt is
+    committed, and two files that want one name are refused.
+    """
+    shown = attempt % (ATTEMPT_MAX + 1)
+    if is_own(name, attempt) and not copy:
+        given = _parts_of(name)
+        assert given is not None
+        return dataclasses.replace(given, attempt=shown)
     dot = name.find(".", 1)
-    return HiveName(task, attempt, copy, name[dot:] if dot > 0 else "")
+    return HiveName(task, shown, copy, name[dot:] if dot > 0 else "")
+
+
+def is_own(name: str, attempt: int) -> bool:
+    """Whether a task attempt has itself named a file as Hive would: the number before the attempt's is kept."""
+    given = _parts_of(name)
+    return given is not None and given.attempt == attempt

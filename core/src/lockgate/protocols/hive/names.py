@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.files import FileStatus
-from lockgate.model.hive_output import own_name, parse_name
+from lockgate.model.hive_output import is_own, own_name, parse_name
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.urls import parent_of
 
@@ -40,7 +40,9 @@ def hives_names(attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> dict
     attempt, further ones in a directory with `_copy_N`, each with its extension."""
     named: dict[str, FileStatus] = {}
     slots: set[tuple[str, int, int]] = set()
-    for path, status in sorted(written.items(), key=lambda each: (parse_name(_name(each[0])) is None, each[0])):
+    for path, status in sorted(
+        written.items(), key=lambda each: (not is_own(_name(each[0]), attempt.attempt), each[0])
+    ):
         directory, copy = parent_of(path), 0
         name = own_name(attempt.task, attempt.attempt, _name(path))
         while (directory, name.number, name.copy) in slots:
