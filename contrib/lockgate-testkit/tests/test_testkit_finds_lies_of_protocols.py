@@ -9,8 +9,9 @@ import broken_protocols
 import pytest
 from broken_protocols import Honest
 from lockgate.model.urls import StoreUrl
+from lockgate.plugin import ManifestProtocol
 from lockgate.stores.local import LocalStore
-from lockgate_testkit import GUARANTEES, guarantees_of, try_guarantee
+from lockgate_testkit import GUARANTEES, ContractBroken, guarantees_of, refuse_offer, try_guarantee
 
 BY_NAME = {each.name: each for each in GUARANTEES}
 
@@ -62,3 +63,26 @@ def test_what_is_not_promised_is_not_asked() -> None:
     wanted = {each.name for each in guarantees_of(Unsafe())}
     assert wanted == {each.name for each in GUARANTEES if not each.needs}
     assert "nothing_of_an_uncommitted_attempt_is_seen" not in wanted
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ({"attributes": None}, "no lockgate.plugin.Attributes"),
+        ({"attributes": type(Honest.attributes)(*[False] * 6)}, "`unsafe` is empty"),
+        ({"needs": frozenset({"time-travel"})}, "'time-travel', which is no lockgate.plugin.Capability"),
+        ({"name": "Capped Protocol!"}, "must be a plain one"),
+        ({"name": "v1"}, "the name 'v1' is that of V1Protocol: give it another"),
+    ],
+)
+def test_declared_a_protocol_that_lockgate_would_refuse_is_found(mistake: dict[str, object], words: str) -> None:
+    protocol = type("Mistaken", (Honest,), mistake)()
+    assert guarantees_of(protocol)
+    with pytest.raises(ContractBroken, match=words):
+        refuse_offer(protocol)
+
+
+def test_a_protocol_that_has_inherited_its_name_is_found() -> None:
+    with pytest.raises(ContractBroken, match="Nameless has inherited it from ManifestProtocol"):
+        refuse_offer(type("Nameless", (ManifestProtocol,), {})())
+    refuse_offer(Honest())

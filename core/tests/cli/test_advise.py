@@ -121,6 +121,7 @@ def test_a_protocol_of_a_plugin_is_advised_by_what_it_says_of_itself(tmp_path) -
         name = "careless"
         needs = frozenset({Capability.CREATE_IF_ABSENT})
         attributes = Attributes(*[False] * 6)
+        unsafe = "all of a job"
 
     class Plugin:
         @staticmethod
@@ -137,6 +138,7 @@ def test_a_protocol_of_a_plugin_is_advised_by_what_it_says_of_itself(tmp_path) -
     assert advice.take != "careless"
     (careless,) = [each for each in advice.choices if each.protocol == "careless"]
     assert len(careless.lacks) == 6
+    assert careless.verdict == "unsafe"
     assert "rename files" not in {row.kind for row in (*careless.task_operations, *careless.job_operations)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 import re
 import shutil
@@ -17,7 +18,8 @@ from lockgate.engine.run.spool import MemorySpool
 from lockgate.errors import CapabilityMissing, CommitFailed, LockgateError, OptionError, PluginError, UsageError
 from lockgate.model.capabilities import Capability
 from lockgate.model.options import option_table
-from lockgate.plugin import CommitPlan, ManifestProtocol, Protocol, hookimpl
+from lockgate.plugin import Attributes, CommitPlan, ManifestProtocol, Protocol, hookimpl
+from lockgate.plugins.offers import fault_of_protocol
 from lockgate.plugins.registry import PluginRegistry
 
 
@@ -154,7 +156,78 @@ def test_a_name_that_is_offered_twice_is_an_error_that_names_both() -> None:
     registry.register(offers(ManifestProtocol()), "theirs")
     with pytest.raises(PluginError, match="two plugins offer a protocol 'manifest'") as refused:
         registry.protocols()
-    assert "manifest_protocol" in str(refused.value) and "theirs" in str(refused.value)
+    assert "manifest_protocol" in str(refused.value) and "plugins_block=theirs" in refused.value.next_step
+
+
+def test_a_name_that_was_inherited_is_told_as_that_and_nobody_is_told_to_block_the_built_in_protocol() -> None:
+    class Nameless(ManifestProtocol):
+        pass
+
+    registry = PluginRegistry()
+    registry.register(offers(Nameless()), "theirs")
+    with pytest.raises(PluginError, match="two plugins offer a protocol 'manifest'") as refused:
+        registry.protocols()
+    assert "theirs: Nameless, which has inherited it from ManifestProtocol" in refused.value.where
+    assert refused.value.next_step == (
+        "set `name` in the class Nameless, or leave its plugin out with plugins_block=theirs"
+    )
+
+
+def _but(**changed: object) -> Protocol:
+    return type("Changed", (ManifestProtocol,), {"name": "changed", **changed})()
+
+
+NONE_PROMISED = Attributes(*[False] * 6)
+LESS = dataclasses.replace(ManifestProtocol.attributes, holds_through_partition=False)
+
+
+@pytest.mark.parametrize(
+    ("offer", "words"),
+    [
+        (_but(name="Capped Protocol!"), "the name of a protocol, here 'Capped Protocol!' of Changed, must be a plain"),
+        (_but(name=""), "is missing: set `name`"),
+        (_but(name=None), "is missing: set `name`"),
+        (_but(name="auto"), "leaves the choice of the protocol to the store"),
+        (_but(attributes=None), "no lockgate.plugin.Attributes as its `attributes`: None"),
+        (_but(attributes=dataclasses.replace(LESS, recoverable=None)), "recoverable=None"),
+        (_but(attributes=NONE_PROMISED), "does not promise task_commit_atomic, .*`unsafe` is empty"),
+        (_but(attributes=LESS), "does not promise holds_through_partition, and its `unsafe` is empty"),
+        (_but(unsafe=True), "no text as its `unsafe`: True"),
+        (_but(description=""), "no text as its `description`"),
+        (_but(needs=frozenset({"time-travel"})), "needs 'time-travel', which is no lockgate.plugin.Capability; there"),
+        (_but(needs=frozenset({"atomic-renames"})), "write Capability.ATOMIC_RENAME"),
+        (_but(needs=Capability.ATOMIC_RENAME), "no frozenset of capabilities"),
+        (_but(needs_one_of=(frozenset({"atomic-renames"}),)), "needs one of 'atomic-renames'"),
+        (_but(needs_one_of=None), "no tuple of sets of capabilities"),
+        (_but(policies="append"), "no tuple of names as its `policies`: 'append'"),
+        (_but(own_options=frozenset({"delete_looser"})), "'delete_looser' among its `own_options`"),
+    ],
+)
+def test_declared_an_offer_with_a_mistake_is_refused_by_its_plugins_name_and_the_mistake(offer: object, words) -> None:
+    registry = PluginRegistry()
+    registry.register(offers(offer), "theirs")
+    with pytest.raises(PluginError, match=words) as refused:
+        registry.check_choices(JobOptions())
+    assert refused.value.what.startswith("the plugin 'theirs' is faulty: lockgate_protocols offers")
+    assert refused.value.next_step == "mend that plugin, or leave it out with plugins_block=theirs"
+
+
+def test_declared_a_protocol_that_promises_too_little_is_refused_unless_the_job_accepts_what_it_says(table) -> None:
+    registry, plugin = registry_of(JobOptions()), offers(_but(attributes=LESS, unsafe="late files"))
+    registry.register(plugin, "theirs")
+    try:
+        with pytest.raises(CapabilityMissing, match="the changed protocol is unsafe: late files"):
+            Job(str(table.root), protocol="changed")
+        Job(str(table.root), protocol="changed", accept_unsafe=True)
+    finally:
+        registry.unregister(plugin)
+
+
+def test_a_protocol_that_sets_no_name_at_all_is_told_so() -> None:
+    methods = {name: getattr(ManifestProtocol, name) for name in Protocol.__abstractmethods__}
+    assert "is missing: set `name`" in fault_of_protocol(type("Bare", (Protocol,), methods)())
+    named = type("Bare", (Protocol,), {**methods, "name": "bare"})()
+    assert "no text as its `description`: None" in fault_of_protocol(named)
 
 
 def test_a_protocol_that_lacks_a_method_cannot_be_made() -> None:

@@ -28,6 +28,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def make(distribution: str, entry: str, source: str) -> None:
         module = f"module_{entry}"
+        monkeypatch.delitem(sys.modules, module, raising=False)
         (tmp_path / f"{module}.py").write_text(source)
         metadata = tmp_path / f"{distribution.replace('-', '_')}-1.2.dist-info"
         metadata.mkdir()
@@ -64,6 +65,53 @@ def test_a_hook_of_a_wrong_name_or_signature_fails_to_load(install) -> None:
     assert sorted(failures) == ["signature", "typo"], "only those, and none that comes after them"
     assert "lockgate_open_stores" in failures["typo"]
     assert "nonsense" in failures["signature"]
+
+
+KIND = """
+from lockgate.plugin import Capability, StoreKind, hookimpl
+
+@hookimpl
+def lockgate_stores():
+    return {kind}
+
+@hookimpl
+def lockgate_open_store(url, options):
+    if url.scheme == "tst":
+        return {store}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("None", "lockgate_stores answers None, which is no lockgate.plugin.StoreKind"),
+        ('"tst"', "lockgate_stores answers 'tst'"),
+        ('StoreKind("My Store", ("tst",), frozenset())', "the name of a store, here 'My Store', must be a plain one"),
+        ('StoreKind("tst", "tst", frozenset())', "the store 'tst' has no tuple of the schemes of URLs"),
+        ('StoreKind("tst", ("tst://",), frozenset())', "without ://: ('tst://',)"),
+        ('StoreKind("tst", ("tst",), None)', "the store 'tst' declares None, which is no frozenset of capabilities"),
+        ('StoreKind("tst", ("tst",), frozenset({"atomic_rename"}))', "write Capability.ATOMIC_RENAME"),
+        ('StoreKind("tst", ("tst",), frozenset(), "", "key")', "no tuple of names as its `options`: 'key'"),
+    ],
+)
+def test_declared_a_store_whose_kind_has_a_mistake_fails_to_load_by_the_mistake(install, kind, words) -> None:
+    install("lockgate-teststore", "teststore", KIND.format(kind=kind, store="None"))
+    registry = PluginRegistry()
+    (failed,) = registry.failures
+    assert words in failed.failure
+    with pytest.raises(PluginError, match=r"'teststore' of distribution lockgate-teststore 1\.2 failed") as caught:
+        registry.open_store("tst://one/two", JobOptions())
+    assert "plugins_block=teststore" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("store", "words"),
+    [("5", "answers 5, which is no lockgate.plugin.Store"), ("1 // 0", "lockgate_open_store fails: ZeroDivisionError")],
+)
+def test_a_store_that_cannot_be_opened_is_an_error_that_names_the_plugin(install, store: str, words: str) -> None:
+    install("lockgate-teststore", "teststore", KIND.format(kind='StoreKind("t", ("tst",), frozenset())', store=store))
+    with pytest.raises(PluginError, match=f"the plugin 'teststore' is faulty: .*{words}"):
+        PluginRegistry().open_store("tst://one/two", JobOptions())
 
 
 def test_two_plugins_that_claim_one_scheme_are_an_error_that_names_both(install) -> None:

@@ -16,7 +16,7 @@ from lockgate_testkit.bench import Bench, ContractBroken, Effort, StoreFactory
 from lockgate_testkit.catalogue import CHECKS, UNPROVEN, Check, checks_for
 from lockgate_testkit.contract import StoreContract, run_check
 from lockgate_testkit.guarantee import GUARANTEES, Guarantee, guarantees_of
-from lockgate_testkit.protocol_contract import ProtocolContract, local_places, try_guarantee
+from lockgate_testkit.protocol_contract import ProtocolContract, local_places, refuse_offer, try_guarantee
 
 __all__ = [
     "CHECKS",
@@ -35,6 +35,7 @@ __all__ = [
     "guarantees",
     "guarantees_of",
     "local_places",
+    "refuse_offer",
     "run_check",
     "try_guarantee",
 ]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from lockgate.model.capabilities import WEAKENING, Capability
+from lockgate.plugins.offers import fault_of_capabilities
 
 from lockgate_testkit.bench import Bench, Effort, StoreFactory, expect, expect_same
 from lockgate_testkit.catalogue import Check
@@ -56,6 +57,7 @@ class StoreContract:
     def test_declares_what_it_is_tested_for(self, lockgate_store_factory: StoreFactory) -> None:
         """The store that is opened declares just what this class says, and nothing that contradicts itself."""
         declared = lockgate_store_factory(f"declared-{uuid.uuid4().hex[:8]}").capabilities
+        expect(not (fault := fault_of_capabilities(declared, "the store declares")), fault)
         expect_same(sorted(declared), sorted(self.capabilities), "declared capabilities")
         contradiction = Capability.ATOMIC_RENAME in declared and WEAKENING & declared
         expect(not contradiction, f"a rename is either atomic or one of {', '.join(sorted(WEAKENING))}")

@@ -38,5 +38,6 @@ def guarantee(*needs: str) -> Callable[[Try], Try]:
 
 
 def guarantees_of(protocol: Protocol) -> list[Guarantee]:
-    """What a protocol of these attributes must keep."""
-    return [each for each in GUARANTEES if all(getattr(protocol.attributes, name) for name in each.needs)]
+    """What a protocol of these attributes must keep. Of one that has none, what every protocol must."""
+    attributes = getattr(protocol, "attributes", None)
+    return [each for each in GUARANTEES if all(getattr(attributes, name, False) for name in each.needs)]

@@ -10,9 +10,11 @@ from typing import ClassVar
 from lockgate.engine.run.protocol import Protocol
 from lockgate.model.capabilities import require
 from lockgate.model.urls import StoreUrl
+from lockgate.plugins.offers import fault_of_protocol, inherited_from
+from lockgate.plugins.registry import registry_for
 from lockgate.stores.local import LocalStore
 
-from lockgate_testkit.bench import StoreFactory
+from lockgate_testkit.bench import ContractBroken, StoreFactory, expect
 from lockgate_testkit.guarantee import Guarantee
 from lockgate_testkit.job_bench import JobBench
 
@@ -41,6 +43,20 @@ def try_guarantee(guarantee: Guarantee, protocol: Protocol, factory: StoreFactor
         raise
 
 
+def refuse_offer(protocol: Protocol) -> None:
+    """Make sure that Lockgate would take this protocol from a plugin.
+
+    Raises:
+        ContractBroken: it would refuse it; the text says why.
+    """
+    expect(not (fault := fault_of_protocol(protocol)), fault)
+    other = registry_for((), ()).protocols().get(protocol.name, protocol)
+    if type(other) is not type(protocol):
+        above = inherited_from(protocol)
+        why = f"{type(protocol).__name__} has inherited it from {above}" if above else "give it another"
+        raise ContractBroken(f"the name {protocol.name!r} is that of {type(other).__name__}: {why}")
+
+
 class ProtocolContract:
     """Subclass it, name it `Test…`, set `protocol`, and define the fixture `lockgate_store_factory`.
 
@@ -55,6 +71,10 @@ class ProtocolContract:
     def test_guarantee(self, lockgate_guarantee: Guarantee, lockgate_store_factory: StoreFactory) -> None:
         """One guarantee of the protocol."""
         try_guarantee(lockgate_guarantee, self.protocol, lockgate_store_factory, moments_max=self.moments_max)
+
+    def test_lockgate_takes_what_is_offered(self) -> None:
+        """Its name, its needs, its attributes and what it says of itself are such that a job can be run by it."""
+        refuse_offer(self.protocol)
 
     def test_the_store_has_what_the_protocol_needs(self, lockgate_store_factory: StoreFactory) -> None:
         """A job of this protocol is not refused on this store."""

@@ -53,7 +53,7 @@ def lockgate_stores() -> StoreKind:  # type: ignore[empty-body]
     """Tell which store this plugin offers and which URL schemes it claims.
 
     Called when plugins are listed and before a URL is opened. All answers count; two plugins that claim one scheme
-    are an error that names both. Must not do I/O.
+    are an error that names both, and an answer that is no `StoreKind` is one that names the plugin. Must not do I/O.
     """
 
 
@@ -132,8 +132,9 @@ def lockgate_conflict_policies() -> Sequence[str]:  # type: ignore[empty-body]
 @hookspec
 def lockgate_protocols() -> Sequence[Protocol]:  # type: ignore[empty-body]
     """Offer commit protocols: objects of subclasses of `Protocol`, made once. All answers count; the option `protocol`
-    chooses one by its name. A name that is offered twice, or an object that is no `Protocol`, is an error that names
-    the plugin. Must not do I/O."""
+    chooses one by its name. A name that is offered twice, or an object that is no `Protocol`, needs what is no
+    capability, or promises too little and says nothing in `unsafe`, is an error that names the plugin. Must not do
+    I/O."""
 
 
 @hookspec

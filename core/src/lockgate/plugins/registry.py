@@ -29,6 +29,7 @@ from lockgate.model.redaction import redact
 from lockgate.model.urls import StoreUrl, parse_url
 from lockgate.plugins import hookspecs
 from lockgate.plugins.hookspecs import PROJECT, StoreKind
+from lockgate.plugins.offers import fault_of_capabilities, fault_of_kind, fault_of_protocol, fault_of_twins
 
 log = get_log("lockgate.plugins")
 
@@ -49,6 +50,8 @@ BUILT_IN = (
     "lockgate.plugins.builtin.hive_protocol",
 )
 """Registered before the entry points; the local store is an entry point of this distribution like any store."""
+
+_BUILT_IN_NAMES = frozenset(module.rpartition(".")[2] for module in BUILT_IN)
 
 DISTRIBUTIONS = {
     "abfs": "lockgate-abfs",
@@ -113,22 +116,24 @@ class PluginRegistry:
                 plugin = entry.load()
                 self._register(plugin, entry.name, distribution, version, built_in=built_in)
             except Exception as error:  # a plugin may fail in any way at all
-                text = redact(f"{type(error).__name__}: {error}")
+                text = error.what if isinstance(error, LockgateError) else redact(f"{type(error).__name__}: {error}")
                 self.failures.append(LoadedPlugin(entry.name, distribution, version, failure=text))
-        known = {entry.name for entry in found} | {module.rpartition(".")[2] for module in BUILT_IN}
+        known = {entry.name for entry in found} | _BUILT_IN_NAMES
         _refuse_unknown("plugins_allow", allow, known)
         _refuse_unknown("plugins_block", block, known)
 
     def _register(self, plugin: ModuleType, name: str, distribution: str, version: str, *, built_in: bool) -> None:
         self._pluggy.register(plugin, name=name)
+        offer = getattr(plugin, "lockgate_stores", None)
         try:
             self._pluggy.check_pending()
-        except pluggy.PluginValidationError:
-            # One that stays is found again at every plugin that comes after it.
+            kind = offer() if offer is not None else None
+            if offer is not None and (fault := fault_of_kind(kind)):
+                raise PluginError(fault, next_step="mend that plugin")
+        except Exception:
+            # One that stays is asked with the others, and is found again at every plugin that comes after it.
             self._pluggy.unregister(name=name)
             raise
-        offer = getattr(plugin, "lockgate_stores", None)
-        kind = offer() if offer is not None else None
         if kind is not None:
             self._stores[name] = kind
         description = kind.description if kind else (plugin.__doc__ or "").strip().partition("\n")[0]
@@ -163,13 +168,13 @@ class PluginRegistry:
         """The protocols on offer, by name.
 
         Raises:
-            PluginError: what a plugin offers is no protocol, or two offer one name.
+            PluginError: what a plugin offers is no protocol that jobs can be run by, or two offer one name.
         """
         if self._protocols is None:
             offered: dict[str, tuple[Protocol, str]] = {}
             for plugin, offers in self._offers("lockgate_protocols"):
-                for protocol in offers:
-                    _refuse_offer(protocol, plugin, offered)
+                for each in offers:
+                    protocol = _refuse_offer(each, plugin, offered)
                     offered[protocol.name] = protocol, plugin
             self._protocols = {name: protocol for name, (protocol, _) in offered.items()}
         return self._protocols
@@ -270,20 +275,23 @@ class PluginRegistry:
         """The store rooted at `url`.
 
         Raises:
-            PluginError: nobody, or more than one plugin, serves its scheme.
+            PluginError: nobody, or more than one plugin, serves its scheme; or the plugin fails.
             OptionError: the plugin cannot do with the options it was given.
         """
         parsed = parse_url(url) if isinstance(url, str) else url
         owner = self.owner_of(parsed.scheme)
         self._refuse_unknown_options(self._stores[owner], options)
-        store = self._pluggy.hook.lockgate_open_store(url=parsed, options=options)
+        store = self._ask("lockgate_open_store", url=parsed, options=options)
         if store is None:
             raise PluginError(
                 f"the plugin {owner!r} claims {parsed.scheme}:// and does not open it",
                 where=str(parsed),
                 next_step="mend or upgrade that plugin, or leave it out with plugins_block",
             )
-        assert isinstance(store, Store)
+        if not isinstance(store, Store):
+            raise _broken(owner, f"lockgate_open_store answers {store!r}, which is no lockgate.plugin.Store")
+        if fault := fault_of_capabilities(store.capabilities, f"the store at {parsed} declares"):
+            raise _broken(owner, fault)
         return store
 
     def _refuse_unknown_options(self, kind: StoreKind, options: JobOptions) -> None:
@@ -374,9 +382,8 @@ class PluginRegistry:
 
     def _who_answers(self, hook: str) -> str:
         """What to do where the answer to a hook is none: the plugins that may have given it."""
-        own = {module.rpartition(".")[2] for module in BUILT_IN}
         names = [each.plugin_name for each in getattr(self._pluggy.hook, hook).get_hookimpls()]
-        others = " or ".join(sorted(name for name in names if name not in own)) or "one of those installed"
+        others = " or ".join(sorted(name for name in names if name not in _BUILT_IN_NAMES)) or "one of those installed"
         return f"mend the plugin ({others}), or leave it out with plugins_block"
 
     # The engine's `Hooks`:
@@ -543,21 +550,16 @@ def _broken(plugin: str, what: str) -> PluginError:
     )
 
 
-def _refuse_offer(offer: object, plugin: str, offered: Mapping[str, tuple[Protocol, str]]) -> None:
-    if not isinstance(offer, Protocol):
-        raise _broken(
-            plugin,
-            f"lockgate_protocols offers {offer!r}, which is no protocol: no object of a subclass of "
-            "lockgate.plugin.Protocol",
-        )
-    if not isinstance(offer.name, str) or not offer.name:
-        raise _broken(plugin, f"lockgate_protocols offers a protocol whose name is {offer.name!r}")
+def _refuse_offer(offer: object, plugin: str, offered: Mapping[str, tuple[Protocol, str]]) -> Protocol:
+    if fault := fault_of_protocol(offer):
+        raise _broken(plugin, f"lockgate_protocols offers what is not taken: {fault}")
+    assert isinstance(offer, Protocol)
     if offer.name in offered:
-        raise PluginError(
-            f"two plugins offer a protocol {offer.name!r}",
-            where=f"{offered[offer.name][1]}\n{plugin}",
-            next_step=f"leave one out, for example with plugins_block={plugin}",
-        )
+        twins = [offered[offer.name], (offer, plugin)]
+        what, whose, next_step = fault_of_twins(offer.name, twins, _BUILT_IN_NAMES)
+        where = "\n".join(f"{each}: {told}" for each, told in whose.items())
+        raise PluginError(what, where=where, next_step=next_step)
+    return offer
 
 
 def _version(distribution: str) -> str:
