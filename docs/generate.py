@@ -193,20 +193,77 @@ def store_methods() -> str:
     for name, method in vars(Store).items():
         if not inspect.isfunction(method) or name.startswith("_"):
             continue
-        told, _, raised = (inspect.getdoc(method) or "").partition("Raises:\n")
-        sentence = _first_sentence(told)
-        errors = " ".join(line.strip() for line in raised.splitlines())
-        errors = re.sub(r"\b((?:[A-Z][A-Za-z]+(?:, )?)+):", lambda match: _coded(match[1]), errors)
+        told, errors = _told_and_raised(method)
         abstract = "" if getattr(method, "__isabstractmethod__", False) else " (has a default)"
-        lines.append(f"| `{name}`{abstract} | {sentence} | {errors or 'nothing'} |")
+        lines.append(f"| `{name}`{abstract} | {_first_sentence(told)} | {errors or 'nothing'} |")
     return "\n".join(lines)
 
 
+def store_attributes() -> str:
+    """What a store says of itself, beside its methods."""
+    return _attributes_of(Store)
+
+
 def protocol_methods() -> str:
-    """What the engine asks of a protocol, in the order of a job's life, each with its first sentence."""
-    lines = ["| method | what it does |", "| --- | --- |"]
-    asked = [name for name in vars(Protocol) if name in Protocol.__abstractmethods__]
-    lines += [f"| `{name}` | {_first_sentence(inspect.getdoc(getattr(Protocol, name)))} |" for name in asked]
+    """What the engine asks of a protocol, in the order of a job's life: what must be there, with its arguments."""
+    lines = ["| method | what it does | raises |", "| --- | --- | --- |"]
+    for name, method in _methods_of(Protocol):
+        if name in Protocol.__abstractmethods__:
+            told, errors = _told_and_raised(method)
+            arguments = _signature(method)
+            lines.append(f"| `{name}{arguments}` | {_first_sentence(told)} | {errors or 'what the store raises'} |")
+    return "\n".join(lines)
+
+
+def protocol_defaults() -> str:
+    """The methods that a protocol may leave as they are."""
+    lines = ["| method | what it does | raises |", "| --- | --- | --- |"]
+    for name, method in _methods_of(Protocol):
+        if name not in Protocol.__abstractmethods__:
+            told, errors = _told_and_raised(method)
+            lines.append(f"| `{name}{_signature(method)}` | {_first_sentence(told)} | {errors or 'nothing'} |")
+    return "\n".join(lines)
+
+
+def protocol_says() -> str:
+    """What a protocol says of itself, by attributes of its class."""
+    return _attributes_of(Protocol)
+
+
+def _methods_of(kind: type) -> Iterator[tuple[str, Any]]:
+    return ((name, each) for name, each in vars(kind).items() if inspect.isfunction(each) and name[0] != "_")
+
+
+def _signature(method: Any) -> str:
+    """The arguments without their types; `self` is left out."""
+    signature = inspect.signature(method)
+    plain = [each.replace(annotation=each.empty) for name, each in signature.parameters.items() if name != "self"]
+    return str(signature.replace(parameters=plain, return_annotation=signature.empty))
+
+
+def _told_and_raised(method: Any) -> tuple[str, str]:
+    told, _, raised = (inspect.getdoc(method) or "").partition("Raises:\n")
+    errors = " ".join(line.strip() for line in raised.splitlines())
+    return told, re.sub(r"\b((?:[A-Z][A-Za-z]+(?:, )?)+):", lambda match: _coded(match[1]), errors)
+
+
+def _attributes_of(kind: type) -> str:
+    """The attributes and properties of a class, each with the text that stands below it."""
+    lines = ["| name | default | what it says |", "| --- | --- | --- |"]
+    (body,) = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(body, ast.ClassDef)
+    for each, after in zip(body.body, [*body.body[1:], None], strict=True):
+        default, text = "", None
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            name = each.target.id
+            default = f"`{ast.unparse(each.value)}`" if each.value else "none: it must be set"
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                text = inspect.cleandoc(str(after.value.value))
+        elif isinstance(each, ast.FunctionDef) and isinstance(vars(kind)[each.name], property):
+            name, text = each.name, ast.get_docstring(each)
+            default = "none: it must be set" if name in kind.__abstractmethods__ else "see there"  # type: ignore[attr-defined]
+        if text:
+            lines.append(f"| `{name}` | {default} | {' '.join(text.split())} |")
     return "\n".join(lines)
 
 
@@ -368,11 +425,14 @@ PARTS: dict[str, Callable[[], str]] = {
         capabilities,
         events,
         store_methods,
+        store_attributes,
         plugin_names,
         packages_picture,
         modules,
         protocol_attributes,
         protocol_methods,
+        protocol_defaults,
+        protocol_says,
         guarantees,
     )
 }

@@ -61,6 +61,13 @@ def test_every_stable_name_is_there_and_documented() -> None:
         assert f"| `{name}` |" in PAGE
 
 
+@pytest.mark.parametrize("kind", [Store, plugin.Protocol])
+def test_every_name_of_a_store_and_of_a_protocol_is_on_the_page(kind: type) -> None:
+    names = {name for name in (*vars(kind), *kind.__annotations__) if not name.startswith("_")}
+    missing = [name for name in sorted(names) if f"| `{name}`" not in PAGE and f"| `{name}(" not in PAGE]
+    assert missing == []
+
+
 def _names(annotation: object) -> set[str]:
     if typing.get_args(annotation):
         return {name for part in typing.get_args(annotation) for name in _names(part)}

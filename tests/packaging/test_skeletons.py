@@ -59,9 +59,10 @@ print(summary.files, summary.lockgate.store)
 """
 
 
-def test_the_page_prints_four_projects() -> None:
+def test_the_page_prints_five_projects() -> None:
     assert {name: sorted(files) for name, files in skeletons().items()} == {
         "lockgate-small-commits": ["lockgate_small_commits.py", "pyproject.toml", "tests/test_small_commits.py"],
+        "lockgate-first-done": ["lockgate_first_done.py", "pyproject.toml", "tests/test_first_done.py"],
         "lockgate-shelf": ["lockgate_shelf.py", "pyproject.toml", "tests/test_conformance.py"],
         "lockgate-folder": ["lockgate_folder.py", "pyproject.toml", "tests/test_conformance.py"],
         "lockgate-sealed": ["lockgate_sealed.py", "pyproject.toml", "tests/test_sealed.py"],
@@ -73,6 +74,22 @@ def test_the_policy_of_the_docs_installs_and_passes_its_tests_as_printed(tmp_pat
     told = run(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"], environment, tmp_path / "project")
     assert "2 passed" in told
     assert "small_commits" in run(["-m", "lockgate", "plugins"], environment, tmp_path)
+
+
+def test_the_resolution_of_the_docs_installs_and_chooses_what_it_says(tmp_path: Path) -> None:
+    environment = installed("lockgate-first-done", tmp_path)
+    told = run(["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"], environment, tmp_path / "project")
+    assert "3 passed" in told
+    left = tmp_path / "table/.hive-staging_hive_2024-11-21_17-21-00_123_456-1/_tmp.-ext-10000/ds=1"
+    left.mkdir(parents=True)
+    for number, (content, modified) in enumerate((("late", 2_000), ("early", 1_000))):
+        (left / f"000000_{number}").write_text(content)
+        os.utime(left / f"000000_{number}", (modified, modified))
+    job = "hive-staging_hive_2024-11-21_17-21-00_123_456-1.-ext-10000"
+    options = ["--protocol", "hive", "-o", "duplicates=first-done"]
+    run(["-m", "lockgate", "commit", str(tmp_path / "table"), job, *options, "--force"], environment, tmp_path)
+    assert (tmp_path / "table/ds=1/000000_1").read_text() == "early"
+    assert not (tmp_path / "table/ds=1/000000_0").exists()
 
 
 def test_the_protocol_of_the_docs_installs_and_keeps_its_guarantees_as_printed(tmp_path: Path) -> None:
