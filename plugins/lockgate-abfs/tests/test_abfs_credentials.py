@@ -41,6 +41,31 @@ def test_a_url_names_account_container_and_path() -> None:
     assert china.root == ""
 
 
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"endpoint_url": "nonsense"}, "store.endpoint_url cannot be 'nonsense'"),
+        ({"endpoint_url": "127.0.0.1:14450"}, "store.endpoint_url cannot be"),
+        ({"endpoint_url": "http://"}, "store.endpoint_url cannot be"),
+        ({"endpoint_url": "ftp://x"}, "store.endpoint_url cannot be"),
+        ({"endpoint_url": "http://127.0.0.1:99999"}, "store.endpoint_url cannot be"),
+        ({"endpoint_url": "http://127.0.0.1:abc"}, "store.endpoint_url cannot be"),
+        ({"fs.azure.abfs.endpoint": "127.0.0.1:99999"}, "fs.azure.abfs.endpoint is not HOST:PORT"),
+        ({"connection_string": "BlobEndpoint=nonsense"}, "BlobEndpoint of store.connection_string cannot be"),
+        ({"connection_string": "DfsEndpoint=http://h:port/a"}, "Endpoint of store.connection_string cannot be"),
+        ({"account_host": "http://x"}, "store.account_host cannot be 'http://x'"),
+    ],
+)
+def test_an_endpoint_that_no_request_can_be_sent_to_is_refused_at_once(options: dict[str, str], name: str) -> None:
+    with pytest.raises(OptionError, match=name):
+        found("abfs://data@acct.dfs.core.windows.net/t", options)
+
+
+def test_a_url_whose_port_is_none_is_refused_at_once() -> None:
+    with pytest.raises(OptionError, match="as the URL names it, cannot be"):
+        found("abfs://data@acct.dfs.core.windows.net:abc/t")
+
+
 def test_a_short_url_takes_its_account_from_options_or_environment() -> None:
     assert found("az://data/x", {"account_name": "one"}).dfs_endpoint == "https://one.dfs.core.windows.net"
     assert found("az://data/x", {}, {"AZURE_STORAGE_ACCOUNT_NAME": "two"}).account == "two"

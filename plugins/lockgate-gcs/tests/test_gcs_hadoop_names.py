@@ -52,3 +52,9 @@ def test_what_nothing_here_stands_for_is_refused_and_what_to_give_is_said(kind: 
 def test_a_session_may_hold_every_name() -> None:
     kind = lockgate_stores()
     assert kind.session_options == HADOOP_NAMES and set(HADOOP_NAMES) <= set(kind.options or ())
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:99999", "http://127.0.0.1:abc", "http://", "ftp://x"])
+def test_an_endpoint_that_no_request_can_be_sent_to_is_refused_at_once(endpoint: str) -> None:
+    with pytest.raises(OptionError, match=r"store\.endpoint_url cannot be"):
+        GcsSettings.resolve({"endpoint_url": endpoint}, {})

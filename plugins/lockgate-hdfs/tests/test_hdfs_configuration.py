@@ -34,6 +34,20 @@ def test_the_longest_name_is_the_clusters_where_its_configuration_is_here(tmp_pa
         assert store.name_rules.element_bytes_max == kept
 
 
+@pytest.mark.parametrize("value", ["ture", "enabled", "https", "maybe"])
+def test_a_switch_that_is_no_switch_is_refused_and_sends_no_token_in_plain_text(value: str) -> None:
+    with pytest.raises(OptionError, match=f"store.tls cannot be '{value}'"):
+        lockgate_open_store(parse_url("webhdfs://lake:9870/t"), JobOptions(store={"tls": value, "token": "t"}))
+
+
+@pytest.mark.parametrize("scheme", ["hdfs", "webhdfs"])
+@pytest.mark.parametrize("authority", ["127.0.0.1:abc", "127.0.0.1:99999", "127.0.0.1:0", ":1", "lake:"])
+def test_a_namenode_that_no_request_can_be_sent_to_is_refused_at_once(scheme: str, authority: str) -> None:
+    with pytest.raises(OptionError, match="no host with a port") as refused:
+        lockgate_open_store(parse_url(f"{scheme}://{authority}/x"), JobOptions())
+    assert f"{scheme}://HOST:PORT/x" in refused.value.next_step
+
+
 def write_configuration(directory: Path, **properties: str) -> str:
     lines = "".join(
         f"<property><name>{name.replace('__', '-').replace('_', '.')}</name><value>{value}</value></property>"

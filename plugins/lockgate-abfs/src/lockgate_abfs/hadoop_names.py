@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from lockgate.model.endpoints import is_host_and_port
 from lockgate.model.errors import OptionError
 
 _TYPE = "fs.azure.account.auth.type"
@@ -70,7 +71,7 @@ def _at(name: str, endpoint: str, protocol: str) -> dict[str, str]:
     host, colon, port = endpoint.partition(":")
     if not colon:
         return {}
-    if not port.strip().isdigit() or not host.strip():
+    if not is_host_and_port(f"{host.strip()}:{port.strip()}"):
         raise OptionError(f"{name} is not HOST:PORT", where=endpoint, next_step="write it so, as ABFS itself asks for")
     return {"endpoint_url": f"{protocol}://{host.strip()}:{port.strip()}"}
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
 
+from lockgate.model.endpoints import check_endpoint, is_host_and_port
 from lockgate.model.errors import OptionError, PathError
 from lockgate.model.urls import StoreUrl
 
@@ -86,7 +87,8 @@ def locate(url: StoreUrl, settings: AbfsSettings) -> Location:
     """Find the endpoints of a URL.
 
     Raises:
-        OptionError: the account is not named, or the URL and the connection string name different ones.
+        OptionError: the account is not named, or the URL and the connection string name different ones; or no request
+            can be sent to what is named as an endpoint.
         PathError: the URL names no container.
     """
     container, at, host = url.authority.partition("@")
@@ -119,14 +121,22 @@ def locate(url: StoreUrl, settings: AbfsSettings) -> Location:
 
 def _endpoints(account: str, host: str, told: dict[str, str], settings: AbfsSettings) -> tuple[str, str]:
     if settings.endpoint_url:
+        check_endpoint("store.endpoint_url", settings.endpoint_url)
         both = f"{settings.endpoint_url.rstrip('/')}/{account}"
         return both, both
     blob, dfs = told.get("blobendpoint", "").rstrip("/"), told.get("dfsendpoint", "").rstrip("/")
     if blob or dfs:
         blob = blob or dfs.replace(".dfs.", ".blob.", 1)
+        for name, given in (("BlobEndpoint", blob), ("DfsEndpoint", dfs or blob)):
+            check_endpoint(f"{name} of store.connection_string", given)
         return dfs or blob.replace(".blob.", ".dfs.", 1), blob
     if settings.account_host:
         blob = f"https://{settings.account_host.rstrip('/')}"
+        if not is_host_and_port(settings.account_host.rstrip("/")):
+            raise OptionError(
+                f"store.account_host cannot be {settings.account_host!r}",
+                next_step="store.account_host takes the host alone, such as account.blob.core.chinacloudapi.cn",
+            )
         return blob.replace(".blob.", ".dfs.", 1), blob
     protocol = told.get("defaultendpointsprotocol", "https")
     names_service = ".dfs." in host or ".blob." in host
@@ -134,9 +144,12 @@ def _endpoints(account: str, host: str, told: dict[str, str], settings: AbfsSett
         # Whatever is between the account and the service is kept: the zone of an account with a zone of its own
         # (NAME.z01.dfs.storage.azure.net), `privatelink`; a host that names no service serves both.
         whole = f"{protocol}://{host}"
+        check_endpoint("the account's endpoint, as the URL names it,", whole)
         return whole.replace(".blob.", ".dfs.", 1), whole.replace(".dfs.", ".blob.", 1)
     suffix = told.get("endpointsuffix", "") or _SUFFIX
-    return f"{protocol}://{account}.dfs.{suffix}", f"{protocol}://{account}.blob.{suffix}"
+    blob = f"{protocol}://{account}.blob.{suffix}"
+    check_endpoint("the account's endpoint", blob)
+    return f"{protocol}://{account}.dfs.{suffix}", blob
 
 
 def _account_of(endpoint: str) -> str:

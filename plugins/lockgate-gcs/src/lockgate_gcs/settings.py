@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
+from lockgate.model.endpoints import check_endpoint
 from lockgate.model.errors import OptionError
 
 from lockgate_gcs.batch import CALLS_MAX
@@ -17,7 +17,6 @@ ENDPOINT = "https://storage.googleapis.com"
 CHUNK_STEP = 256 << 10
 CHUNK_BYTES = 8 << 20
 
-_ENDPOINT = re.compile(r"https?://[^/?#@\s]+(/[^?#\s]*)?", re.IGNORECASE)
 
 RenameBy = Literal["auto", "move", "copy"]
 _RENAME_BY = ("auto", "move", "copy")
@@ -55,11 +54,7 @@ class GcsSettings:
         endpoint = options.get("endpoint_url", "") or emulator or ENDPOINT
         if "://" not in endpoint:
             endpoint = f"https://{endpoint}"
-        if not _ENDPOINT.fullmatch(endpoint):
-            raise OptionError(
-                f"store.endpoint_url cannot be {endpoint!r}",
-                next_step="store.endpoint_url takes http://host:port or https://host",
-            )
+        check_endpoint("store.endpoint_url", endpoint)
         token = options.get("token", "")
         if not token and endpoint != ENDPOINT and "googleapis.com" not in endpoint:
             token = "anon"  # noqa: S105  # a word of gcsfs

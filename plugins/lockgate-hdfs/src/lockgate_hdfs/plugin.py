@@ -6,6 +6,7 @@ import os
 
 from lockgate.engine.run.hooks import CleanupPlan
 from lockgate.engine.run.store import Store
+from lockgate.model.endpoints import PORT_MAX, is_host_and_port
 from lockgate.model.errors import OptionError
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl
@@ -37,6 +38,12 @@ def lockgate_open_store(url: StoreUrl, options: JobOptions) -> Store | None:
             "the URL names no NameNode or name service, and neither does fs.defaultFS",
             where=str(url),
             next_step=f"write {url.scheme}://HOST:PORT{url.path}, or set HADOOP_CONF_DIR",
+        )
+    if not is_host_and_port(authority.rpartition("@")[2]):
+        raise OptionError(
+            f"{authority!r} is no name service, and no host with a port from 1 to {PORT_MAX}",
+            where=str(url),
+            next_step=f"write {url.scheme}://HOST:PORT{url.path}",
         )
     if url.scheme == "webhdfs":
         return WebHdfsStore(url, authority, settings, options)

@@ -48,7 +48,7 @@ class HdfsSettings:
         return cls(
             user=given.get("user") or environment.get("HADOOP_USER_NAME", "") or environment.get("USER", ""),
             token=given.get("token", ""),
-            tls=given.get("tls", "").lower() in ("true", "1", "yes", "on"),
+            tls=_truth("tls", given),
             threads=_number("threads", given, min(THREADS_MAX, options.requests_in_flight), least=1),
             file_mode=_mode("file_mode", given, 0o644),
             directory_mode=_mode("directory_mode", given, 0o755),
@@ -67,6 +67,14 @@ class HdfsSettings:
         NameNode, or two at each of a name service."""
         tries = 2 * len(namenodes_of(authority, self.hadoop)) or 1
         return {"dfs.client.failover.max.attempts": str(tries), **_FAILOVER, **self.hadoop}
+
+
+def _truth(name: str, given: Mapping[str, str]) -> bool:
+    """False where it is not given. A misspelt `true` must not send a token in plain text."""
+    text = given.get(name, "").strip().lower()
+    if text not in ("", "true", "yes", "1", "on", "t", "false", "no", "0", "off", "f"):
+        raise OptionError(f"store.{name} cannot be {given[name]!r}", next_step=f"store.{name} takes true or false")
+    return text in ("true", "yes", "1", "on", "t")
 
 
 def _number(name: str, given: Mapping[str, str], default: int, *, least: int) -> int:

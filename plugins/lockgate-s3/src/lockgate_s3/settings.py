@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
+from lockgate.model.endpoints import check_endpoint
 from lockgate.model.errors import OptionError
 
 from lockgate_s3.checksums import checksum_named
@@ -29,7 +30,6 @@ ACLS = (
     "bucket-owner-read",
     "bucket-owner-full-control",
 )
-_ENDPOINT = re.compile(r"https?://[^/?#@\s]+(/[^?#\s]*)?", re.IGNORECASE)
 _REGION = re.compile(r"[A-Za-z0-9-]+")
 _TAG = re.compile(r"[^&=]+=[^&=]*")
 
@@ -92,11 +92,8 @@ class S3Settings:
         _refuse_contradictions(told)
         endpoint = told.get("endpoint_url") or environment.get("AWS_ENDPOINT_URL_S3", "")
         endpoint = endpoint or environment.get("AWS_ENDPOINT_URL", "")
-        if endpoint and not _ENDPOINT.fullmatch(endpoint):
-            raise OptionError(
-                f"store.endpoint_url cannot be {endpoint!r}",
-                next_step="store.endpoint_url takes http://host:port or https://host",
-            )
+        if endpoint:
+            check_endpoint("store.endpoint_url", endpoint)
         region = environment.get("AWS_REGION", "") or environment.get("AWS_DEFAULT_REGION", "")
         return cls(
             endpoint.rstrip("/"),
