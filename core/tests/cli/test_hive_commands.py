@@ -90,3 +90,23 @@ def test_what_to_do_next_with_a_job_of_hives_can_be_given_as_it_is_printed(tmp_p
         assert "job.commit" not in err
     status, out, _ = run("recover", str(tmp_path), JOB, "-o", "protocol=hive")
     assert f"{JOB} --protocol hive --force" in out
+
+
+def test_recover_of_what_hive_has_left_says_how_to_ask_for_it(tmp_path: Path) -> None:
+    leave(tmp_path, "000006_0")
+    status, _, err = run("recover", str(tmp_path), JOB)
+    assert status == 2
+    assert "of what Hive has left there: " in err and "-o protocol=hive" in err
+    status, _, err = run("recover", str(tmp_path), "another", "--protocol", "hive")
+    assert (status, "no trace of a job another" in err) == (2, True)
+    assert "of what Hive" not in err
+
+
+def test_jobs_and_recover_take_the_protocol_by_its_own_option(tmp_path: Path) -> None:
+    leave(tmp_path, "000006_0")
+    status, found = run_json("jobs", str(tmp_path), "--protocol", "hive")
+    assert (status, [job["job_id"] for job in found]) == (0, [JOB])
+    for more in (["--protocol", "hive"], ["-o", "protocol=hive"]):
+        given = run("recover", str(tmp_path), JOB, *more)
+        assert "no trace" not in "".join(given[1:])
+    assert given == run("recover", str(tmp_path), JOB, "--protocol", "hive")

@@ -134,6 +134,30 @@ COMMITTED = "_temporary/0/task_202411211721017226478937513512931_0002_m_000001"
 JOB = "job_202411211721017226478937513512931_0002"
 
 
+@pytest.mark.parametrize("command", [["plan"], ["commit", "--force"]], ids=lambda command: command[0])
+def test_what_is_wrong_with_hadoops_tasks_is_told_by_the_files_that_are_there(table, command: list[str]) -> None:
+    """It named a manifest that nobody has written, and files where the commit would have moved them."""
+    name, *more = command
+    other = COMMITTED.replace("_000001", "_000002")
+
+    def told(*paths: str) -> str:
+        for path in paths:
+            (table.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (table.root / path).write_bytes(b"1")
+        status, _, err = run(name, str(table.root), JOB, "--protocol", "v1", *more)
+        assert status == 1
+        assert "_lockgate/found-v1" not in err
+        assert all((table.root / path).exists() for path in paths)
+        return err
+
+    err = told(f"{COMMITTED}/p=1/a", f"{other}/p=1/a")
+    assert f"{COMMITTED}/p=1/a" in err and f"{other}/p=1/a" in err
+    (table.root / f"{other}/p=1/a").unlink()
+    err = told(f"{other}/_SUCCESS")
+    assert f"{other}/_SUCCESS" in err
+    assert "reserved for committers" in err
+
+
 def test_jobs_shows_those_of_hadoops_file_output_committer_and_nothing_touches_them(table) -> None:
     """The names are those that Spark 4.1 left while it wrote Parquet."""
     table.write({"a": b"1"})

@@ -13,7 +13,7 @@ from lockgate.api.location import Location
 from lockgate.api.termination import rolling_back_on_sigterm
 from lockgate.api.unfinished import no_summary, unfinished_jobs
 from lockgate.engine.commit_once import commit_once
-from lockgate.engine.inspection.list_jobs import JobState, list_jobs
+from lockgate.engine.inspection.list_jobs import JobState, left_by_hive, list_jobs
 from lockgate.engine.inspection.probe_store import Probe, probe_store
 from lockgate.engine.inspection.verify import Verification
 from lockgate.engine.inspection.verify import verify as verify_destination
@@ -126,6 +126,19 @@ def abort(
 
     async def work() -> list[str]:
         return await abort_found(await _run(url, options), job_id, force=force, told=_told(options, told))
+
+    return IO_LOOP.run(work())
+
+
+def what_hive_left(url: Location, options: JobOptions | None = None) -> str:
+    """What lists the jobs that Hive has left there, in words; empty where there are none, or they were asked for.
+
+    Raises:
+        StoreError: the store does not answer.
+    """
+
+    async def work() -> str:
+        return await left_by_hive(await _run(url, options))
 
     return IO_LOOP.run(work())
 

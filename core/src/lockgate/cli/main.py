@@ -170,11 +170,12 @@ def _or_nothing_there(found: Found, url: str, options: JobOptions) -> Found:
 
 def _no_trace(url: str, job_id: str, options: JobOptions) -> JobNotFound:
     there = ", ".join(state.job_id for state in api.jobs(url, options))
+    of_hive = api.what_hive_left(url, options)
     return JobNotFound(
         f"there is no trace of a job {job_id}",
         where=f"{url}\nthere: {there or 'none'}",
-        next_step="if the id is right, nothing is left to do: a job that was undone or aborted leaves nothing, nor "
-        "does one that committed longer ago than remember_seconds",
+        next_step=f"{of_hive}{'; else, ' if of_hive else ''}if the id is right, nothing is left to do: a job that was "
+        "undone or aborted leaves nothing, nor does one that committed longer ago than remember_seconds",
     )
 
 
@@ -247,8 +248,24 @@ def show(
 
 
 @app.command()
-def jobs(url: Url, json: Json = False, option: Options = None, verbose: Verbose = False) -> None:
+def jobs(
+    url: Url,
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            "--protocol",
+            metavar="NAME",
+            help="Also what is a job to this protocol alone: -o protocol=NAME. hive: what Hive has left.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+    option: Options = None,
+    verbose: Verbose = False,
+) -> None:
     """List jobs at work, those that have crashed, and the last one that has finished."""
+
+    option = _with_protocol(option, protocol)
 
     def work(options: JobOptions) -> Answer:
         return tables.jobs_answer(_or_nothing_there(api.jobs(url, options), url, options))
@@ -370,6 +387,7 @@ def recover(
     undo: Annotated[bool, typer.Option("--undo", help="Restore the destination instead of finishing.")] = False,
     finish: Annotated[bool, typer.Option("--finish", help="Finish, whatever the record would suggest.")] = False,
     force: Annotated[bool, typer.Option("--force", help="The driver is surely dead: do not wait.")] = False,
+    protocol: ProtocolName = None,
     json: Json = False,
     option: Options = None,
     verbose: Verbose = False,
@@ -377,6 +395,8 @@ def recover(
     """Finish, or undo, a commit whose driver died.
 
     Nothing to do is success, a job without a trace is not."""
+
+    option = _with_protocol(option, protocol)
 
     def work(options: JobOptions) -> Answer:
         if undo and finish:

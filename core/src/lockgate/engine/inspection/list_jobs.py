@@ -325,10 +325,21 @@ async def find_job(run: JobRun, job_id: str) -> JobLayout:
 
 async def _where_to_look(run: JobRun) -> str:
     """What lists the job that was meant: what Hive has left is no job to who does not ask for Hive's."""
-    jobs, of_hive = command("jobs", run.store.url), command("jobs", run.store.url, "-o", f"protocol={HIVE}")
     if run.options.protocol == HIVE:
-        return of_hive
+        return _jobs_of_hive(run)
+    jobs, of_hive = command("jobs", run.store.url), await left_by_hive(run)
+    return f"{jobs}; or, {of_hive}" if of_hive else jobs
+
+
+async def left_by_hive(run: JobRun) -> str:
+    """What lists the jobs that Hive has left there, in words; empty where there are none, or Hive's were asked for."""
+    if run.options.protocol == HIVE:
+        return ""
     async for page in run.store.list_directory(""):
         if any(status.is_directory and status.path.startswith(STAGING) for status in page):
-            return f"{jobs}; or, of what Hive has left there: {of_hive}"
-    return jobs
+            return f"of what Hive has left there: {_jobs_of_hive(run)}"
+    return ""
+
+
+def _jobs_of_hive(run: JobRun) -> str:
+    return command("jobs", run.store.url, "-o", f"protocol={HIVE}")

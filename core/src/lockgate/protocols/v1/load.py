@@ -12,13 +12,15 @@ from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.model.capabilities import Capability
-from lockgate.model.file_output import task_of_attempt
+from lockgate.model.errors import DuplicateTarget
+from lockgate.model.file_output import found_attempt_id, task_of_attempt
 from lockgate.model.layout import OURS, saves_manifest_of
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan, PlanBuilder
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import digest_of
+from lockgate.protocols.file_output.attempts import places_of
 from lockgate.protocols.file_output.job_directories import attempts_found, directories_of
 from lockgate.protocols.v1.match import Saved, committed_content, saved_by_task
 
@@ -159,7 +161,16 @@ async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
         for pin, (path, content) in zip(some, await _contents(run, some, saved), strict=True):
             add_manifest(run, builder, pin, below[pin.job_attempt], deferred=False, path=path, content=content)
         progress(len(some))
-    plan = builder.plan()
+    try:
+        plan = builder.plan()
+    except DuplicateTarget as error:
+        where = error.where
+        for pin in pins:
+            # Planned from there, of a task that Hadoop has committed; until the commit moves it, it is here.
+            layout = run.layout.at_attempt(pin.job_attempt)
+            planned = layout.task_directory(found_attempt_id(pin.task_id))
+            where = where.replace(f"{planned}/", f"{places_of(run, pin.job_attempt).task(pin.task_id)}/")
+        raise DuplicateTarget(error.what, where=where, next_step=error.next_step) from None
     for attempt in below:
         aborted = await aborted_in(run, attempt) if any(not pin.digest for pin in pins) else set()
         for pin in plan.pins:

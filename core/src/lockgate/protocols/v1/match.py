@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.run.job_run import JobRun
+from lockgate.model.counted import counted
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.file_output import found_attempt_id, task_of_attempt
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import saves_manifest_of
+from lockgate.model.layout import is_reserved, saves_manifest_of
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
 from lockgate.model.urls import Below
 from lockgate.protocols.file_output.attempts import output_in, places_of
@@ -128,6 +129,14 @@ async def saved_by_task(run: JobRun) -> Saved:
 
 def _made_of(run: JobRun, task_id: str, found: Sequence[tuple[str, FileStatus]], below: Below) -> bytes:
     attempt_id = found_attempt_id(task_id)
+    reserved = [path for path, _ in found if is_reserved(path)]
+    if reserved:
+        # Read back, its manifest would be refused for it: that is one that nobody has written.
+        raise ManifestInvalid(
+            f"{task_id} has {counted(len(reserved), 'file')} at paths reserved for committers",
+            where="\n".join(run.url(f"{places_of(run).task(task_id)}/{path}") for path in reserved[:5]),
+            next_step="nothing was moved; find out who wrote it, and move it away",
+        )
     adopted = run.layout.task_directory(attempt_id)
     return encode_manifest(
         TaskManifest(
