@@ -277,3 +277,56 @@ def test_what_a_bulk_rename_saves_is_requests_and_not_the_rate_that_a_store_allo
     assert predict_seconds(rows, latency=0.02, rate=0, in_flight=64) < 10
     plainly = {row.kind: row.count for row in operations_of_renames(work, JobOptions(), frozenset())}
     assert (plainly["rename files"], plainly["clean up"]) == (1_000_000, 400)
+
+
+def test_what_markers_ask_of_a_store_for_each_file_is_what_advise_says(table, monkeypatch) -> None:
+    """It said two looks a file, of which one is made, and nothing of the markers that are made and deleted."""
+    from lockgate.stores.local import LocalStore
+
+    asked = {"looks": 0, "markers": 0, "deleted": 0}
+    stat, write, delete = LocalStore.stat_files, LocalStore.write_file, LocalStore.delete_directories
+
+    async def stat_files(self, paths):
+        asked["looks"] += sum(path.startswith("p=") for path in paths)
+        return await stat(self, paths)
+
+    async def write_file(self, path, content):
+        asked["markers"] += ".marker." in path
+        return await write(self, path, content)
+
+    async def delete_directories(self, paths, *progress):
+        for path in paths:
+            asked["deleted"] += sum(each.is_file() for each in (table.root / path).rglob("*.marker.*"))
+        return await delete(self, paths, *progress)
+
+    monkeypatch.setattr(LocalStore, "stat_files", stat_files)
+    monkeypatch.setattr(LocalStore, "write_file", write_file)
+    monkeypatch.setattr(LocalStore, "delete_directories", delete_directories)
+    job = table.job(protocol="markers", accept_unsafe=True)
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    for number in range(12):
+        with attempt.open(f"p=1/{number}-{attempt.tag}") as file:
+            file.write(b"1")
+    receipt = attempt.commit()
+    asked["looks"] = 0
+    job.commit([receipt])
+    advice = lockgate.advise(table.root, files=12, tasks=1)
+    (choice,) = [each for each in advice.choices if each.protocol == "markers"]
+    told = {row.kind: row.count for row in (*choice.write_operations, *choice.job_operations)}
+    assert (told["look at files in place"], told["make markers"]) == (asked["looks"], asked["markers"]) == (12, 12)
+    assert told["delete markers"] in (1, asked["deleted"])
+    assert asked["deleted"] == 12
+
+
+def test_a_timeline_server_is_in_the_figures(tmp_path) -> None:
+    """Of many tasks a batch has a marker of each; direct markers are a request a file, and no other protocol's."""
+    given = {"files": 1000, "tasks": 100, "latency": 1.0}
+    direct = {each.protocol: each for each in lockgate.advise(tmp_path, **given).choices}
+    served = JobOptions(markers_type="timeline_server_based", markers_batch_threads=5)
+    batched = {each.protocol: each for each in lockgate.advise(tmp_path, **given, options=served).choices}
+    assert {row.kind: row.count for row in direct["markers"].write_operations} == {"make markers": 1000}
+    assert {row.kind: row.count for row in batched["markers"].write_operations} == {"write markers in batches": 20}
+    assert batched["markers"].operations < direct["markers"].operations
+    assert all(batched[name] == direct[name] for name in direct if name != "markers")
+    assert not any(direct[name].write_operations for name in direct if name != "markers")

@@ -8,6 +8,7 @@ import statistics
 from lockgate.api.destination import looking_run, refuse_file
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, registry_of
+from lockgate.api.job_timeline import has_marker_server
 from lockgate.api.jobs import DOCTOR_PATIENCE, probed
 from lockgate.api.location import Location, absolute
 from lockgate.engine.inspection.advise import Advice, JobSize, Pace
@@ -90,6 +91,7 @@ def advise(
             options=chosen,
             policies=registry.policies(),
             no_versions=await _why_no_versions(store),
+            served=[each.name for each in protocols if has_marker_server(run, each)],
         )
 
     return IO_LOOP.run(work())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.marker_server import MarkerServer
+from lockgate.engine.run.protocol import Protocol
 from lockgate.model.errors import PluginError
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 WITHOUT = frozenset({"hdfs", "webhdfs"})
 """Stores on which markers are direct whatever is asked for, as Hudi's are (`WriteMarkersFactory`)."""
+
+
+def has_marker_server(run: JobRun, protocol: Protocol) -> bool:
+    """Whether a server announces the files of a job by this protocol, as the run's options and its store have it."""
+    return protocol.asks_for_marker_server(run) and run.store.name not in WITHOUT
 
 
 class JobTimeline:
@@ -52,8 +58,7 @@ class JobTimeline:
         """The server, for a task attempt's use; None: markers are direct."""
         if not run.task_attempt_id:
             return None
-        asks = run.protocol.asks_for_marker_server(run) and run.store.name not in WITHOUT
-        address = (run.options.markers_server if asks else "") or self.address
+        address = (run.options.markers_server if has_marker_server(run, run.protocol) else "") or self.address
         if not address:
             return None
         client: MarkerServer = _module("timeline_client").TimelineClient(run, address, is_ours=address == self.address)

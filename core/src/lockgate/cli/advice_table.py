@@ -91,6 +91,7 @@ def _document(advice: Advice) -> dict[str, object]:
                 "refuses": list(each.refuses),
                 "refuses_same_names": each.refuses_same_names,
                 "spark_overwrite": not set(SPARKS_OVERWRITE).intersection(each.refuses),
+                "write_operations": {row.kind: row.count for row in each.write_operations},
                 "task_operations": {row.kind: row.count for row in each.task_operations},
                 "job_operations": {row.kind: row.count for row in each.job_operations},
                 "task_seconds": round(each.task_seconds, 3),

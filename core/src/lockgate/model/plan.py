@@ -59,10 +59,10 @@ class CommitPlan:
     that stands where the job needs a directory may be set aside, which only a policy that replaces says. `spools` is
     where `set_aside` is kept, which may be as long as the destination has files. `aside_directories` are set aside
     whole, in a fixed order; every file in them is in `set_aside`. `in_place`: the task commits have put the files in
-    place, and the job commit looks at them. `choices` say of each task whose attempt had to be chosen among several
-    which it is, and why. `adopted_directories`: so many directories that tasks have left are renamed into the job's own
-    before any file is moved. `left_out` are the tasks that have begun and not committed, where somebody from outside
-    asks for the plan.
+    place, and the job commit looks at each of them `looks_in_place` times. `choices` say of each task whose attempt had
+    to be chosen among several which it is, and why. `adopted_directories`: so many directories that tasks have left are
+    renamed into the job's own before any file is moved. `left_out` are the tasks that have begun and not committed,
+    where somebody from outside asks for the plan.
     """
 
     entries: Spool
@@ -84,6 +84,7 @@ class CommitPlan:
     choices: Sequence[str] = ()
     spools: Spools = list
     in_place: bool = False
+    looks_in_place: int = 2
     adopted_directories: int = 0
     left_out: Sequence[str] = ()
 

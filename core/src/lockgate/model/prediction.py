@@ -43,6 +43,10 @@ class Work:
     """Directories of tasks that are renamed into the job's own first."""
     beneath: int = 0
     """Files in whose place files of the same names come, and which stay beneath."""
+    looks_in_place: int = 2
+    """How often a job commit looks at each file that is in place already."""
+    markers: int = 0
+    """Markers of files, or files of many, that are deleted at the end."""
 
 
 def predict_operations(
@@ -59,9 +63,10 @@ def predict_operations(
         replaced_directories=len(plan.aside_directories),
         adopted_directories=plan.adopted_directories,
         beneath=sum(bool(aside.version) for aside in plan.set_aside),
+        looks_in_place=plan.looks_in_place,
     )
     if plan.in_place:
-        return operations_in_place(work, options)
+        return operations_in_place(work, options, capabilities)
     if completes_uploads(plan):
         return operations_of_uploads(work, options, capabilities)
     return operations_of_renames(work, options, capabilities)
@@ -71,10 +76,6 @@ def operations_of_renames(work: Work, options: JobOptions, capabilities: Abstrac
     """Those of a job commit that renames its files."""
     real = Capability.REAL_DIRECTORIES in capabilities
     bulk = BULK_RENAMES if Capability.BULK_RENAME in capabilities else 1
-    # What was staged is renamed away by then: manifests and what is beside them is left.
-    deletes = math.ceil(2 * work.tasks / (BULK if Capability.BULK_DELETE in capabilities else 1))
-    if Capability.CONSTANT_TIME_DIRECTORY_DELETE in capabilities:
-        deletes = 1
     rows = [
         Operations("read manifests", work.tasks),
         Operations("rename directories of tasks", work.adopted_directories),
@@ -86,20 +87,30 @@ def operations_of_renames(work: Work, options: JobOptions, capabilities: Abstrac
         Operations("check files", work.files if options.validate_output else 0),
         Operations("write commit record", 5, in_series=True),
         Operations("write and publish the summary", 2 if options.mark_success else 0, in_series=True),
-        Operations("clean up", 0 if options.cleanup_skip else deletes),
+        # What was staged is renamed away by then: manifests and what is beside them is left.
+        Operations("clean up", 0 if options.cleanup_skip else _deletions(2 * work.tasks, capabilities)),
     ]
     return [row for row in rows if row.count]
 
 
-def operations_in_place(work: Work, options: JobOptions) -> list[Operations]:
-    """Those of a job commit whose files are in place: each is looked at before the commit, and in it. What the protocol
-    deletes of other attempts is not known."""
+def _deletions(files: int, capabilities: AbstractSet[Capability]) -> int:
+    """By how many operations a directory goes that has so many files."""
+    if Capability.CONSTANT_TIME_DIRECTORY_DELETE in capabilities:
+        return min(files, 1)
+    return math.ceil(files / (BULK if Capability.BULK_DELETE in capabilities else 1))
+
+
+def operations_in_place(work: Work, options: JobOptions, capabilities: AbstractSet[Capability]) -> list[Operations]:
+    """Those of a job commit whose files are in place: how often each is looked at the protocol says, and all are looked
+    at in the commit where they are validated. What it deletes of other attempts is not known."""
+    looks = max(2, work.looks_in_place) if options.validate_output else work.looks_in_place
     rows = [
         Operations("read manifests", work.tasks),
-        Operations("look at files in place", 2 * work.files),
+        Operations("look at files in place", looks * work.files),
         Operations("write commit record", 5, in_series=True),
         Operations("write and publish the summary", 2 if options.mark_success else 0, in_series=True),
-        Operations("clean up", 0 if options.cleanup_skip else 2 * work.tasks),
+        Operations("delete markers", 0 if options.cleanup_skip else _deletions(work.markers, capabilities)),
+        Operations("clean up", 0 if options.cleanup_skip else _deletions(2 * work.tasks, capabilities)),
     ]
     return [row for row in rows if row.count]
 

@@ -8,6 +8,7 @@ thought of, with what its tasks' commits take beside them.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -70,6 +71,8 @@ class Choice:
     promises: tuple[str, ...]
     lacks: tuple[str, ...]
     """The names of the attributes that it promises, and that it does not."""
+    write_operations: tuple[Operations, ...] = ()
+    """What task attempts ask of the store before they write their files, to announce them."""
     task_operations: tuple[Operations, ...] = ()
     """Of all task commits together."""
     job_operations: tuple[Operations, ...] = ()
@@ -87,8 +90,8 @@ class Choice:
 
     @property
     def operations(self) -> int:
-        """All that the job's commit takes, its tasks' commits included."""
-        return sum(row.count for row in (*self.task_operations, *self.job_operations))
+        """All that the job's commit takes, its tasks' commits and the announcing of its files included."""
+        return sum(row.count for row in (*self.write_operations, *self.task_operations, *self.job_operations))
 
 
 @dataclass(frozen=True)
@@ -124,13 +127,18 @@ def advise(
     options: JobOptions,
     policies: Collection[str],
     no_versions: str,
+    served: Collection[str] = (),
 ) -> Advice:
     """Advise on a store that has these capabilities, for the policy of the options. `needs`: what each protocol needs
     there, by its name; `broken`: what was claimed, and tried, and does not hold; `usual`: the protocol that `auto`
     stands for there; `policies`: those that are offered; `no_versions`: why no file can be replaced there by an upload
-    of the same name, empty if it can."""
+    of the same name, empty if it can; `served`: those protocols of which a server in the driver announces the files."""
     kept = [
-        _with_refusals(_choice(each, needs[each.name], capabilities, broken, size, pace, options), each, policies)
+        _with_refusals(
+            _choice(each, needs[each.name], capabilities, broken, size, pace, options, each.name in served),
+            each,
+            policies,
+        )
         for each in protocols
     ]
     choices = [_for_policy(each, needs[each.protocol], options, no_versions) for each in kept]
@@ -178,6 +186,7 @@ def _for_policy(choice: Choice, needs: Collection[Capability], options: JobOptio
         choice,
         verdict="refused",
         why=why,
+        write_operations=(),
         task_operations=(),
         job_operations=(),
         task_seconds=0.0,
@@ -194,6 +203,7 @@ def _choice(
     size: JobSize,
     pace: Pace,
     options: JobOptions,
+    served: bool,
 ) -> Choice:
     promised = dataclasses.asdict(protocol.attributes)
     missing = sorted(need for need in needs if need not in capabilities)
@@ -204,18 +214,34 @@ def _choice(
         why = "the store lacks " + ", ".join(
             f"{need} ({'claimed, and does not hold' if need in broken else MEANING[need]})" for need in missing
         )
-    at_tasks, at_job, copied = _operations(protocol, needs, capabilities, size, options)
+    announced, markers = _announcing(protocol, size, options, served)
+    at_tasks, at_job, copied = _operations(protocol, needs, capabilities, size, options, markers)
     return Choice(
         protocol.name,
         verdict,
         why,
         tuple(name for name, value in promised.items() if value),
         tuple(name for name, value in promised.items() if not value),
+        () if missing else tuple(announced),
         () if missing else tuple(at_tasks),
         () if missing else tuple(at_job),
         0.0 if missing else _seconds_of_one_task(at_tasks, size.tasks, pace),
         0.0 if missing else _seconds(at_job, pace),
         0 if missing else copied,
+    )
+
+
+def _announcing(protocol: Protocol, size: JobSize, options: JobOptions, served: bool) -> tuple[list[Operations], int]:
+    """What announces the files of a job, and how many files of markers are there at its end. By direct markers a write
+    a file. A server takes the markers of one file of each task in one batch at best: a task opens its files one after
+    another. For a batch it reads the job's marker, and writes one file of many."""
+    if not protocol.announces_files:
+        return [], 0
+    if not served:
+        return [Operations("make markers", size.files)], size.files
+    batches = math.ceil(size.files / size.tasks)
+    return [Operations("write markers in batches", 2 * batches, in_series=True)], min(
+        batches, options.markers_batch_threads
     )
 
 
@@ -225,6 +251,7 @@ def _operations(
     capabilities: frozenset[Capability],
     size: JobSize,
     options: JobOptions,
+    markers: int,
 ) -> tuple[list[Operations], list[Operations], int]:
     """Of all task commits, and of the job commit; and the bytes that are copied. Files become visible by renames, by
     uploads that are completed, or as they are written, and at the job commit or before it: what a protocol needs and
@@ -246,9 +273,11 @@ def _operations(
         missing_directories=size.directories,
         replaced=size.replaced,
         adopted_directories=size.tasks if adopts else 0,
+        looks_in_place=protocol.looks_in_place,
+        markers=markers,
     )
     if early:
-        at_job = operations_in_place(work, options)
+        at_job = operations_in_place(work, options, capabilities)
     elif renames:
         at_job = operations_of_renames(work, options, capabilities)
     else:

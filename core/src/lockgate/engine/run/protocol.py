@@ -147,6 +147,9 @@ class Protocol(ABC):
     writes_in_destination: ClassVar[bool] = False
     """Whether `open_file` opens files where they stay, in directories that others may empty, and then delete."""
 
+    looks_in_place: ClassVar[int] = 2
+    """How often its job commit looks at each file that is in place already, for predictions of what that costs."""
+
     announces_files: ClassVar[bool] = False
     """Whether `announce_file` has anything to do."""
 

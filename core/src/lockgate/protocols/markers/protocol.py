@@ -53,6 +53,7 @@ class MarkersProtocol(DeferredProtocol):
     )
     writes_in_destination: ClassVar[bool] = True
     announces_files: ClassVar[bool] = True
+    looks_in_place: ClassVar[int] = 1
     own_options: ClassVar[frozenset[str]] = frozenset(
         {
             "markers_type",
@@ -163,7 +164,8 @@ class MarkersProtocol(DeferredProtocol):
             refuse_names(run, batch)
         await take_out.refuse_unless_marked(run, plan, await paths_marked(run))
         await refuse_if_taken_away(run, plan)
-        return dataclasses.replace(plan, missing_directories=(), in_place=True)
+        looks = self.looks_in_place
+        return dataclasses.replace(plan, missing_directories=(), in_place=True, looks_in_place=looks)
 
     async def perform(self, run: JobRun, plan: CommitPlan, aside: str, *, again: bool = False) -> None:
         """What attempts have written that are not committed is deleted; all else is in place."""
