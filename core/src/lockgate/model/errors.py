@@ -51,7 +51,7 @@ class PathError(UsageError):
 
 
 class PluginError(UsageError):
-    """A plugin is missing, fails to load, or two of them claim one thing."""
+    """A plugin is missing, fails to load, offers what is not taken, or two of them claim one thing."""
 
 
 class CapabilityMissing(UsageError):

@@ -567,7 +567,10 @@ def _meant(name: str) -> str:
     """What somebody may have meant who gave an option that there is not."""
     argument = _NO_JOB_OPTIONS.get(_plain(name))
     if argument:
-        return f"{argument} is an argument of Job, and an option of a Spark write: give it there"
+        return (
+            f'{argument} is an argument of Job, and an option of format("lockgate"): give it there; '
+            "Spark's own writers make theirs themselves"
+        )
     if name.lower().startswith("fs."):
         return f"what a store takes is given with {STORE_PREFIX} before it: {STORE_PREFIX}{name}"
     within = name.lower().removeprefix(SPARK_PREFIX)
