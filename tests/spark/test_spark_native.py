@@ -522,6 +522,20 @@ def test_a_program_that_is_no_python_of_ours_and_never_answers_is_ended(
     assert ended.returncode != 0
 
 
+@pytest.mark.parametrize("said", ['{"level": "info"}', "null"])
+def test_a_python_whose_wrapper_prints_something_before_it_fails_the_write_in_words(
+    native: Any, destination: str, tmp_path: Path, said: str
+) -> None:
+    """What cannot be an answer ends the one thread that takes them: nobody is left waiting for more."""
+    wrapper = tmp_path / "wrapper"
+    wrapper.write_text(f"#!/bin/sh\necho '{said}'\nexec {sys.executable} \"$@\"\n")
+    wrapper.chmod(0o755)
+    native.conf.set(PYTHON_SETTING, str(wrapper))
+    with pytest.raises(Exception, match=r"its answer cannot be read(?s:.)*set spark\.lockgate\.python"):
+        rows_of(native).write.parquet(destination)
+    assert not Path(destination).exists()
+
+
 def test_a_python_that_dies_is_started_anew(native: Any, destination: str) -> None:
     rows_of(native).write.parquet(destination)
     found = subprocess.run(

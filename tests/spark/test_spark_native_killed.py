@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from kill_tree import kill_tree, parents
 from lockgate.spark.native_session import PYTHON_SETTING
 from plugin_site import site_with
+from pyspark.sql.functions import udf
 
 LeftOver = Callable[[str], list[str]]
 HERE = Path(__file__).parent
@@ -88,6 +90,13 @@ def is_zombie(process: int) -> bool:
         return True
 
 
+def wait_until(happened: Callable[[], bool]) -> None:
+    patience = time.monotonic() + 120
+    while not happened():
+        assert time.monotonic() < patience
+        time.sleep(0.05)
+
+
 def statuses(path: Path) -> list[str]:
     return [state.status.value for state in lockgate.jobs(str(path), OPTIONS)]
 
@@ -147,3 +156,54 @@ def test_an_engine_that_dies_in_a_job_commit_fails_the_write_and_is_recovered(
     rows.write.mode("overwrite").partitionBy("p").parquet(str(table))
     assert rows_of(native, table) == NEW
     assert left_over(str(table)) == []
+
+
+@pytest.mark.parametrize("again", ["lives", "dies"])
+def test_a_job_whose_engine_dies_while_its_tasks_are_at_work_is_kept_alive_and_commits(
+    native: Any, tmp_path: Path, again: str
+) -> None:
+    """Its driver is the JVM. What renews its sign of life is an engine, and so another is started at once; if that one
+    dies too, the next request starts a third."""
+    table, go, starts = tmp_path / "table", tmp_path / "go", tmp_path / "starts"
+    dying = tmp_path / "python"
+    dies = f'[ "$(wc -l < {starts})" -eq 2 ] && exit 3' if again == "dies" else ""
+    dying.write_text(f'#!/bin/sh\necho $$ >> {starts}\n{dies}\nexec {sys.executable} "$@"\n')
+    dying.chmod(0o755)
+
+    def hold(value):  # Spark would make something of type hints
+        (go.parent / "begun").touch()
+        while not go.exists():
+            time.sleep(0.05)
+        return value
+
+    def write() -> None:
+        native.range(0, 4, 1, 2).select(udf(hold, "long")("id").alias("id")).write.parquet(str(table))
+
+    def started() -> list[int]:
+        return [int(line) for line in starts.read_text().splitlines()]
+
+    native.conf.set(PYTHON_SETTING, str(dying))
+    native.conf.set("spark.lockgate.alive_seconds", "3")
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        wait_until((tmp_path / "begun").exists)
+        (engine,) = started()
+        killed_at = time.time()
+        os.kill(engine, signal.SIGKILL)
+        if again == "lives":
+            wait_until(lambda: any(sign.stat().st_mtime > killed_at + 1 for sign in table.rglob("driver.alive")))
+        wait_until(lambda: len(started()) == 2)
+        time.sleep(4)
+        assert len(started()) == 2
+        (job,) = lockgate.jobs(str(table))
+        assert "gone" not in job.driver
+        lockgate.collect_garbage(str(table), options=lockgate.JobOptions(alive_seconds=1))
+        assert [each.job_id for each in lockgate.jobs(str(table))] == [job.job_id]
+    finally:
+        go.touch()
+        writing.join()
+        native.conf.unset("spark.lockgate.alive_seconds")
+    assert len(started()) == (2 if again == "lives" else 3)
+    assert statuses(table) == ["committed"]
+    assert rows_of(native, table) == [0, 1, 2, 3]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import on_a_terminal
 import pytest
-from lockgate import forget_transactions
+from lockgate import forget_transactions, jobs
 from lockgate.api.io_loop import IoLoop
 from lockgate.model.errors import LockgateError
 from lockgate.spark.native_job import NativeJob
@@ -98,6 +100,29 @@ def test_resumable_another_process_goes_on_with_the_job(tmp_path: Path) -> None:
     assert seen(tmp_path) == {"a"}
 
 
+def test_another_process_keeps_a_job_alive_until_it_is_over(tmp_path: Path) -> None:
+    """Its driver, whose life counts, is the one that both were started by."""
+    more = {"settings": {"spark.lockgate.alive_seconds": "1"}, "driver_process": os.getpid()}
+    first = Driver(tmp_path, **more)
+    message = first.stage(first.ask("setup"), 0, 0, "a")
+    first.process.kill()
+    first.end()
+    for sign in tmp_path.rglob("driver.alive"):
+        sign.unlink()
+    second = Driver(tmp_path, **more)
+    assert "error" not in second.ask("keep_alive")
+    patience = time.monotonic() + 30
+    while not list(tmp_path.rglob("driver.alive")):
+        assert time.monotonic() < patience
+        time.sleep(0.05)
+    assert "gone" not in jobs(str(tmp_path))[0].driver
+    assert second.ask("commit", message)["files"] == 1
+    assert "error" not in second.ask("keep_alive"), "one that is over is passed over"
+    time.sleep(1)
+    assert list(tmp_path.rglob("driver.alive")) == []
+    second.end()
+
+
 @pytest.mark.parametrize("how", ["gone", "longer"])
 def test_a_file_that_is_not_as_its_task_has_left_it_stops_the_commit(driver: Driver, how: str) -> None:
     setup = driver.ask("setup")
@@ -130,6 +155,22 @@ def test_a_write_that_is_left_out_by_its_transaction_id_is_told_where_it_has_oth
         made.end()
     assert seen(tmp_path) == {"file-0"}
     assert ("these rows are left out" in capfd.readouterr().err) == (rows != first)
+
+
+@pytest.mark.parametrize(
+    ("job", "is_told"), [({"replaced": [""]}, True), ({"dynamic": True}, False), ({"replaced": []}, False)]
+)
+def test_a_static_overwrite_that_is_left_out_is_told_of_what_spark_drops_from_its_catalog(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], job: dict[str, Any], is_told: bool
+) -> None:
+    for number in range(2):
+        settings = {"settings": {"txnId": "one"}}
+        made = Driver(tmp_path, job_id=f"{JOB[:-1]}{number}", nonce=f"{number:016x}", **settings, **job)
+        message = made.stage(made.ask("setup"), 0, number, f"p=1/file-{number}")
+        assert "error" not in made.ask("commit", message)
+        assert ("MSCK REPAIR TABLE" in capfd.readouterr().err) == (is_told and number == 1)
+        made.end()
+    assert seen(tmp_path) == {"p=1/file-0"}
 
 
 @pytest.mark.parametrize("rows", [0, 3])

@@ -37,7 +37,14 @@ def part_of(job: Job, url: str, policy: str) -> Job:
     """
     location = str(parse_url(url))
     options = options_of_part(job.options.replace(protocol=job.protocol), policy)
-    part = Job(location, options, job_id=job.job_id, job_attempt=job.layout.job_attempt, nonce=job._marker)
+    part = Job(
+        location,
+        options,
+        job_id=job.job_id,
+        job_attempt=job.layout.job_attempt,
+        nonce=job._marker,
+        driver_process=job._driver_process,
+    )
     if part._open().place == job._open().place:
         raise UsageError(
             "a location is the destination of the job itself",
@@ -124,7 +131,7 @@ def marker_of_parts(job: Job) -> str:
         run.marker,
         run.runtime.wall(),
         run.runtime.host,
-        run.runtime.process,
+        run.runtime.process if job._driver_process is None else job._driver_process,
         run.runtime.user,
         options=options_for_marker(options_of_part(run.options, "append")),
         part_of=job.url,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lockgate.api.job import Job
 from lockgate.engine.run.logs import get_log
 from lockgate.model.receipt import Receipt
+from lockgate.model.redaction import redact
 from lockgate.model.summary import Summary
 
 log = get_log()
@@ -43,4 +44,19 @@ def tell_left_out(job: Job, summary: Summary, receipts: Sequence[Receipt]) -> No
             by=summary.job_id,
             rows=rows,
             rows_committed=committed,
+        )
+
+
+def tell_of_catalog(job: Job, summary: Summary, *, statically: bool) -> None:
+    """Warn where a static overwrite of Spark's own is left out since its transaction has committed. Spark takes it for
+    done, and drops from its catalog the partitions that it had looked up for it and that the tasks have not written
+    (`InsertIntoHadoopFsRelationCommand.refreshUpdatedPartitions`); their files stay. No commit protocol is told
+    whether there is a catalog."""
+    if statically and summary.job_id != job.job_id:
+        log.warning(
+            "this overwrite is left out, since its transaction id has committed. Of a table with partitions, Spark "
+            "drops from its catalog those that it has not written; their files stay. Next: MSCK REPAIR TABLE shows "
+            "them again; spark.sql.sources.partitionOverwriteMode=dynamic drops none",
+            txn_id=job.options.txn_id,
+            url=redact(job.url),
         )

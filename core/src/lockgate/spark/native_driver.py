@@ -23,6 +23,7 @@ import msgspec
 
 from lockgate.api.job import Job
 from lockgate.api.progress_line import Terminal, drawing_on
+from lockgate.api.staged_tasks import keep_alive
 from lockgate.model.errors import LockgateError
 from lockgate.spark import native_job
 from lockgate.spark.driver_terminal import driver_terminal
@@ -65,6 +66,11 @@ class NativeDriver:
                 # Held until it ends: for so long its driver's sign of life is renewed.
                 self._jobs[key] = job
             return told
+        if request["do"] == "keep_alive":
+            keep_alive(job)
+            with self._lock:
+                self._jobs.setdefault(key, job)
+            return {}
         try:
             if request["do"] == "commit":
                 with drawing_on(self._terminal):

@@ -28,7 +28,7 @@ from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named
 from lockgate.spark.asked_movers import movers_for
 from lockgate.spark.driver_terminal import following_spark
-from lockgate.spark.left_out import tell_left_out
+from lockgate.spark.left_out import tell_left_out, tell_of_catalog
 from lockgate.spark.native_locations import commit_elsewhere, replaced_parts, staged_below, staged_elsewhere
 from lockgate.spark.save_policy import NamedPolicy, named_policy
 
@@ -42,7 +42,8 @@ class NativeJob(msgspec.Struct):
     """What a request says of its job. `settings` are of the session and of the write, under the names that they have in
     Hadoop's configuration; `replaced` are the directories that Spark would have deleted, relative to the destination,
     empty for the whole of it, `replaced_locations` those elsewhere, as URLs; `dynamic`: Spark replaces the partitions
-    that the job writes."""
+    that the job writes. `driver_process` is the JVM, whose life is the job's: this process may end, and another go on.
+    """
 
     url: str
     job_id: str
@@ -51,6 +52,7 @@ class NativeJob(msgspec.Struct):
     replaced: list[str] = []
     replaced_locations: list[str] = []
     dynamic: bool = False
+    driver_process: int | None = None
 
     def options(self, environment: Mapping[str, str]) -> JobOptions:
         """The job's options, with the conflict policy that Spark's save mode means.
@@ -112,7 +114,7 @@ class NativeJob(msgspec.Struct):
                 "leave the option protocol out, also of the session (spark.lockgate.protocol); or write by it with "
                 'df.write.format("lockgate")',
             )
-        job = Job(self.url, options, job_id=self.job_id, nonce=self.nonce)
+        job = Job(self.url, options, job_id=self.job_id, nonce=self.nonce, driver_process=self.driver_process)
         if job.protocol != PROTOCOL:
             raise _not_by(job.protocol, self.url, 'df.write.format("lockgate") writes there')
         may_have_locations(job)
@@ -172,6 +174,7 @@ def commit(job: Job, asked: NativeJob, messages: Sequence[str]) -> dict[str, Any
         receipts = receipts_of(job, [staged_below(each) for each in told])
         summary = job.commit(receipts, movers=movers_for(job))
         tell_left_out(job, summary, receipts)
+        tell_of_catalog(job, summary, statically=bool(asked.replaced or asked.replaced_locations) and not asked.dynamic)
     except CleanupFailed as error:
         log.warning("the job is committed; its cleanup failed", job=job.job_id, error=str(error))
         return {}

@@ -5,7 +5,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 
 /**
@@ -14,12 +16,14 @@ import org.apache.hadoop.conf.Configuration;
  */
 final class DriverJob {
     private static final String HADOOP_PREFIX = "spark.hadoop.";
+    /** Those that are set up, and whose commit or abort has not begun. */
+    private static final Set<DriverJob> AT_WORK = ConcurrentHashMap.newKeySet();
 
     private enum State { NEW, SET_UP, COMMITTING, COMMITTED, ENDED }
 
     private final Map<String, Object> job = new HashMap<>();
     private final List<String> python;
-    private State state = State.NEW;
+    private volatile State state = State.NEW;
 
     DriverJob(String jobId, String url, boolean dynamic, List<String> replaced,
             List<String> replacedElsewhere, Configuration conf) {
@@ -30,19 +34,48 @@ final class DriverJob {
         job.put("replaced", replaced);
         job.put("replaced_locations", replacedElsewhere);
         job.put("settings", settings(conf));
+        // The job's driver is this JVM, which may outlive a Python.
+        job.put("driver_process", ProcessHandle.current().pid());
         python = PythonCommand.of(conf);
     }
 
-    Map<String, Object> setUp() {
+    /** The jobs at work whose Python is started by this command. */
+    static List<DriverJob> atWork(List<String> command) {
+        return AT_WORK.stream().filter(each -> each.python.equals(command)).toList();
+    }
+
+    synchronized Map<String, Object> setUp() {
         Map<String, Object> answer = ask("setup", List.of());
         state = State.SET_UP;
+        AT_WORK.add(this);
+        // A Python that has ended just now may not have seen this job among those at work.
+        DriverPython.runForJobsAtWork(python);
         return answer;
     }
 
     void commit(List<String> messages) {
-        state = State.COMMITTING;
+        begin(State.COMMITTING);
         ask("commit", messages);
         state = State.COMMITTED;
+    }
+
+    /** From now on no Python is asked to keep this job alive, and none is being asked: that would outlast its end. */
+    private synchronized void begin(State end) {
+        state = end;
+        AT_WORK.remove(this);
+    }
+
+    /** Have a Python that was started anew renew the job's sign of life, as the one that has set it up did. */
+    synchronized void keepAlive(DriverPython anew) {
+        if (state != State.SET_UP) {
+            return;
+        }
+        try {
+            anew.ask(request("keep_alive", List.of()));
+        } catch (LockgateException error) {
+            // Why it has ended is told, if it has; and what else is wrong, the job's commit tells.
+            System.err.println("lockgate: nobody renews the sign of life of job " + job.get("job_id"));
+        }
     }
 
     /**
@@ -53,7 +86,7 @@ final class DriverJob {
         if (state == State.COMMITTED || state == State.ENDED) {
             return;
         }
-        state = State.ENDED;
+        begin(State.ENDED);
         try {
             ask("abort", List.of());
         } catch (LockgateException error) {
@@ -63,10 +96,14 @@ final class DriverJob {
     }
 
     private Map<String, Object> ask(String what, List<String> messages) {
+        return DriverPython.running(python).ask(request(what, messages));
+    }
+
+    private Map<String, Object> request(String what, List<String> messages) {
         Map<String, Object> request = new HashMap<>(job);
         request.put("do", what);
         request.put("messages", new ArrayList<>(messages));
-        return DriverPython.running(python).ask(request);
+        return request;
     }
 
     /**

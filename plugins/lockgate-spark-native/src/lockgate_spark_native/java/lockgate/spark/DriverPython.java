@@ -18,8 +18,9 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * The Python that runs the engine for this JVM: started at the first request, kept, and started anew if it has ended.
- * Requests and answers are lines of JSON over its standard input and output, many at once; it ends when its input does.
+ * The Python that runs the engine for this JVM: started at the first request, kept, and started anew if it has ended: at
+ * the next request, or at once where jobs are at work, whose signs of life it is to renew. Requests and answers are lines
+ * of JSON over its standard input and output, many at once; it ends when its input does.
  */
 final class DriverPython {
     private static final Map<List<String>, DriverPython> RUNNING = new HashMap<>();
@@ -34,6 +35,8 @@ final class DriverPython {
      */
     private static final int SILENT_SECONDS = 300;
     private static final int DRAWN_MS = 200;
+    /** One that was started for the jobs at work and ends within this time is not replaced before the next request. */
+    private static final int AT_ONCE_SECONDS = 60;
 
     private final List<String> command;
     private final Process process;
@@ -44,19 +47,45 @@ final class DriverPython {
     private final Map<Long, CompletableFuture<Map<String, Object>>> waiting = new ConcurrentHashMap<>();
     private final CompletableFuture<Void> heard = new CompletableFuture<>();
     private CompletableFuture<Void> drawing;
+    private final boolean forJobsAtWork;
+    private final long started = System.nanoTime();
     private volatile boolean ended;
 
-    static synchronized DriverPython running(List<String> command) {
+    static DriverPython running(List<String> command) {
+        return running(command, false);
+    }
+
+    private static synchronized DriverPython running(List<String> command, boolean forJobsAtWork) {
         DriverPython found = RUNNING.get(command);
         if (found == null || found.ended || !found.process.isAlive()) {
-            found = new DriverPython(command);
-            RUNNING.put(command, found);
+            DriverPython made = new DriverPython(command, forJobsAtWork);
+            RUNNING.put(command, made);
+            daemon("lockgate-python-jobs", () -> DriverJob.atWork(command).forEach(each -> each.keepAlive(made)));
+            return made;
         }
         return found;
     }
 
-    private DriverPython(List<String> command) {
+    /** See that one runs, if there are jobs at work: it renews their signs of life, as each that is started does. */
+    static void runForJobsAtWork(List<String> command) {
+        if (DriverJob.atWork(command).isEmpty()) {
+            return;
+        }
+        try {
+            running(command, true);
+        } catch (LockgateException error) {
+            tellUnrenewed(error.getMessage());
+        }
+    }
+
+    private static void tellUnrenewed(String why) {
+        System.err.println("lockgate: nobody renews the signs of life of the jobs at work before the next write begins or"
+                + " ends: " + why);
+    }
+
+    private DriverPython(List<String> command, boolean forJobsAtWork) {
         this.command = command;
+        this.forJobsAtWork = forJobsAtWork;
         ProcessBuilder builder = new ProcessBuilder(command);
         // A directory named lockgate in the working directory is not the package.
         builder.environment().put("PYTHONSAFEPATH", "1");
@@ -146,21 +175,43 @@ final class DriverPython {
         try (BufferedReader lines = reader(process.getInputStream())) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 Map<String, Object> answer = JSON.readValue(line, OBJECT);
+                if (answer == null) {
+                    throw new IOException("it is none of this program's: " + line);
+                }
                 heard.complete(null);
                 if (answer.get("progress") instanceof String text) {
                     draw(text);
                     continue;
                 }
-                CompletableFuture<Map<String, Object>> asked = waiting.get(((Number) answer.get("number")).longValue());
+                if (!(answer.get("number") instanceof Number number)) {
+                    throw new IOException("it is none of this program's: " + line);
+                }
+                CompletableFuture<Map<String, Object>> asked = waiting.get(number.longValue());
                 if (asked != null) {
                     asked.complete(answer);
                 }
             }
-        } catch (IOException error) {
+        } catch (IOException | RuntimeException error) {
+            // Whatever it is, nobody takes answers any more, and who waits for one is to hear of it.
             append("its answer cannot be read: " + error.getMessage());
+            endRequests();
         }
         joinQuietly(listening);
         failAll();
+        if (!forJobsAtWork || System.nanoTime() - started > TimeUnit.SECONDS.toNanos(AT_ONCE_SECONDS)) {
+            runForJobsAtWork(command);
+        } else if (!DriverJob.atWork(command).isEmpty()) {
+            tellUnrenewed(failure(end()));
+        }
+    }
+
+    /** It ends with its input, once the commits that are under way have ended. */
+    private void endRequests() {
+        try {
+            requests.close();
+        } catch (IOException error) {
+            append(error.getMessage());
+        }
     }
 
     /**
