@@ -322,3 +322,44 @@ def test_spark_37231_partitions_of_intervals(writers: Any, destination: str) -> 
     assert sorted(map(str, back.selectExpr("id", "CAST(i AS STRING) AS i").collect())) == sorted(
         map(str, rows.selectExpr("id", "CAST(i AS STRING) AS i").collect())
     )
+
+
+@pytest.mark.parametrize("with_lockgate", [True])
+@pytest.mark.parametrize("how", ["INTO", "OVERWRITE"])
+def test_declared_an_insert_that_a_static_overwrite_of_the_table_overtakes_is_not_in_sparks_catalog(
+    writers: Any, table: str, tmp_path: Path, how: str
+) -> None:
+    """The overwrite drops from the catalog the partitions that it has not written, and the insert adds none that it has
+    seen there when it began. Both have committed, and the files of both are there."""
+    go = tmp_path / "go"
+    writers.udf.register("held", held_until(go))
+
+    def slow() -> None:
+        writers.sql(f"INSERT {how} {table} SELECT held(id), 2 FROM range(0, 3, 1, 1)")
+
+    def quick() -> None:
+        writers.sql(f"INSERT OVERWRITE {table} SELECT id, 1 FROM range(0, 7, 1, 1)")
+
+    assert beside(writers, go, slow, quick) == []
+    assert counts(writers, table) == ({1: 7} if how == "INTO" else {})
+    writers.sql(f"MSCK REPAIR TABLE {table}")
+    assert counts(writers, table) == ({1: 7, 2: 3} if how == "INTO" else {2: 3})
+
+
+@pytest.mark.parametrize("with_lockgate", [True])
+def test_declared_a_static_overwrite_that_is_left_out_drops_what_it_has_not_written_from_sparks_catalog(
+    writers: Any, table: str
+) -> None:
+    def write(txn_id: str, statement: str, mode: str = "static") -> None:
+        with told(writers, spark__lockgate__txn_id=txn_id, spark__sql__sources__partitionOverwriteMode=mode):
+            writers.sql(statement)
+
+    first = f"INSERT OVERWRITE {table} SELECT id, 1 FROM range(7)"
+    write("load/1", first)
+    write("load/2", f"INSERT INTO {table} SELECT id, 2 FROM range(3)")
+    write("load/1", first, mode="dynamic")
+    assert counts(writers, table) == {1: 7, 2: 3}
+    write("load/1", first)
+    assert counts(writers, table) == {1: 7}
+    writers.sql(f"MSCK REPAIR TABLE {table}")
+    assert counts(writers, table) == {1: 7, 2: 3}

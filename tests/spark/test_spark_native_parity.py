@@ -5,8 +5,8 @@ Here is what needs no more than a local session and is not in test_spark_native'
 formats, codecs, empty and missing rows, nested types, buckets, `maxRecordsPerFile`, appends, overwrites. Elsewhere:
 Avro (test_spark_native_avro); a speculated task, a stage that is tried again after its executor was lost, a cancelled
 job (test_spark_native_faults); a killed driver (test_spark_native_killed); other stores (test_spark_native_stores);
-Spark's issues by number (test_spark_native_issues); partitions in locations of their own are refused
-(test_spark_native).
+Spark's issues by number (test_spark_native_issues); partitions in locations of their own
+(test_spark_native_locations).
 """
 
 from __future__ import annotations
