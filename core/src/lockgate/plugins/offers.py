@@ -16,7 +16,7 @@ from lockgate.plugins.hookspecs import StoreKind
 
 _PLAIN = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
-PLAIN = "at most 40 small letters, digits, - and _, and begins with a letter"
+PLAIN = "at most 40 small letters, digits, - and _, of which the first is a letter"
 """What a name must be that people give as an option, and that records and markers hold."""
 
 
