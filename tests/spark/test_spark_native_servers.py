@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
+import pytest
 from lockgate.spark.native_session import COMMIT_PROTOCOL_SETTING, PYTHON_SETTING
 from lockgate_spark_native import COMMIT_PROTOCOL, jar_path
 
@@ -87,12 +88,16 @@ def test_spark_sql_commits_through_lockgate(java: str, tmp_path: Path) -> None:
     assert_committed(tmp_path / "table", 7)
 
 
+@pytest.mark.parametrize("staging", ["", "stage", "stage/", "stage/."])
 def test_declared_an_insert_into_a_hive_serde_table_is_refused_and_one_that_spark_converts_commits(
-    java: str, tmp_path: Path
+    java: str, tmp_path: Path, staging: str
 ) -> None:
-    """Hive moves a SerDe table's files once more, after the commit; Spark's own writers write what it converts."""
+    """Hive moves a SerDe table's files once more, after the commit; Spark writes what it converts by its own. Wherever
+    Hive's staging directories are; and beside them, in a directory whose name only begins as theirs."""
     script = tmp_path / "script.sql"
     script.write_text(
+        (f"SET hive.exec.stagingdir={tmp_path / 'hive'}/{staging};\n" if staging else "")
+        + f"INSERT OVERWRITE DIRECTORY '{tmp_path / 'stage_orders'}' USING parquet SELECT id FROM range(3);\n"
         f"CREATE TABLE lg_parquet (id BIGINT) STORED AS PARQUET LOCATION '{tmp_path / 'table'}';\n"
         "INSERT INTO lg_parquet SELECT id FROM range(5);\n"
         f"CREATE TABLE lg_text (id BIGINT) STORED AS TEXTFILE LOCATION '{tmp_path / 'text'}';\n"
@@ -103,6 +108,7 @@ def test_declared_an_insert_into_a_hive_serde_table_is_refused_and_one_that_spar
     assert done.returncode != 0
     assert "an insert into a Hive SerDe table cannot commit through Lockgate" in done.stdout + done.stderr
     assert_committed(tmp_path / "table", 5)
+    assert_committed(tmp_path / "stage_orders", 3)
     assert [path for path in (tmp_path / "text").rglob("*") if path.is_file()] == []
 
 

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -33,6 +34,13 @@ import scala.Option;
 public final class LockgateCommitProtocol extends FileCommitProtocol implements Serializable {
     private static final long serialVersionUID = 1L;
     private static final String UUID_FORM = "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+
+    /**
+     * As HiveTempPath and Hive name the directory of a query's output, whatever hive.exec.stagingdir says: its name goes
+     * before, and may be empty.
+     */
+    private static final Pattern HIVES_STAGING =
+            Pattern.compile("(.*_)?hive_[0-9]{4}(-[0-9]{2}){2}_[0-9]{2}(-[0-9]{2}){2}_.*", Pattern.DOTALL);
 
     private static final long ROWS_UNKNOWN = -1;
 
@@ -96,7 +104,7 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
             Path given = new Path(path);
             FileSystem fs = given.getFileSystem(conf);
             Path root = qualified(fs, given);
-            refuseHiveStaging(root, conf);
+            refuseHiveStaging(root);
             driverNames = LocalNames.encoding();
             String refusal = LocalNames.refusal(root, "", driverNames);
             if (refusal != null) {
@@ -286,11 +294,9 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
     }
 
     /** Hive's inserts write to a staging directory, and Hive then moves what is there: that is not Lockgate's commit. */
-    private static void refuseHiveStaging(Path root, Configuration conf) {
-        String staging = conf.get("hive.exec.stagingdir", ".hive-staging");
-        String prefix = staging.substring(staging.lastIndexOf('/') + 1);
+    private static void refuseHiveStaging(Path root) {
         for (Path each = root; each != null; each = each.getParent()) {
-            if (!prefix.isEmpty() && each.getName().startsWith(prefix)) {
+            if (HIVES_STAGING.matcher(each.getName()).matches()) {
                 throw new LockgateException(
                         "an insert into a Hive SerDe table cannot commit through Lockgate: Hive moves the files once more"
                                 + "\n  " + root + "\n  Next: lockgate.spark.disable(spark) for this insert; or make the"
