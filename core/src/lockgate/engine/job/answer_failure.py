@@ -118,8 +118,7 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
         raise CommitFailed(
             f"the job commit failed ({_first_line(error)}), and so did its rollback: {_first_line(second)}",
             where=run.url(run.layout.attempt_directory),
-            # With --force: this driver does nothing more, and may have had no room to say so in the record.
-            next_step=_undo_first(run, "--undo --force"),
+            next_step=_undo_first(run),
         ) from error
     if isinstance(error, asyncio.CancelledError) and not undone:
         return
@@ -139,8 +138,9 @@ async def still_held(log: RecordLog, error: BaseException) -> bool:
         return not isinstance(error, (CommitFenced, JobNotFound))
 
 
-def _undo_first(run: JobRun, how: str = "--undo") -> str:
-    undo = f"{command('recover', run.store.url, run.layout.job_id)} {how}"
+def _undo_first(run: JobRun) -> str:
+    # With --force: this driver does nothing more, and has had no room, or no way, to say so in the record.
+    undo = f"{command('recover', run.store.url, run.layout.job_id)} --undo --force"
     again = "do not run it again before, since recovery without --undo may finish this one, too"
     return f"once the cause is mended, {undo} ends the job; {again}"
 
