@@ -103,7 +103,7 @@ def test_who_cannot_even_say_that_it_failed_is_told_to_undo_before_it_runs_again
         proxy.control.fault("error-before", "PutObject", skip=1, times=10_000, status=403)
         with pytest.raises(CommitFailed) as caught:
             job.commit([receipt])
-    assert f"{job.job_id} --undo ends the job; do not run it again before" in caught.value.next_step
+    assert f"{job.job_id} --undo --force ends the job; do not run it again before" in caught.value.next_step
     (state,) = [each for each in lockgate.jobs(table.url, table.job_options()) if each.job_id == job.job_id]
     assert state.phase is Phase.CLAIMED
     recover(table.url, job.job_id, undo=True, force=True, options=table.job_options())
