@@ -6,6 +6,7 @@
     python tests/simulation/explore.py --features "equal contents,other committers"       or `all`, or `none`
     python tests/simulation/explore.py --protocol module:NAME      by another protocol that commits by renames
     python tests/simulation/explore.py --protocol markers-by-server    or direct, stocator, emrfs, markers
+    python tests/simulation/explore.py --protocol found            jobs that other programs have left
     python tests/simulation/explore.py --write-docs             the list of mutants into docs/simulation.md
 
 The exit status is 0 if every guarantee held, 1 if one did not (the history is printed, its seed first and last), 2 for
@@ -30,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from simworld.early import BY_SERVER, EARLY, MARKERS, early_scenario, play_early, scenario_by_server
 from simworld.features import ON, Feature, scenario_of
+from simworld.found import FOUND, draw_found, play_found
 from simworld.history import render
 from simworld.scenario import Scenario
 from simworld.world import History, by_protocol, play
@@ -81,6 +83,8 @@ def scenario_by(seed: int, features: frozenset[Feature], protocol: str = "") -> 
     early, which has features of its own, and none for some seeds."""
     if not protocol:
         return scenario_of(seed, features)
+    if protocol == FOUND:
+        return draw_found(seed).usual
     if protocol == BY_SERVER:
         return scenario_by_server(seed)
     if protocol in EARLY:
@@ -92,6 +96,8 @@ def scenario_by(seed: int, features: frozenset[Feature], protocol: str = "") -> 
 
 def play_by(seed: int, scenario: Scenario, protocol: str) -> History:
     """Play it, before the judges of its protocol."""
+    if protocol == FOUND:
+        return play_found(seed)
     if protocol == BY_SERVER or protocol in EARLY:
         return play_early(EARLY.get(protocol, MARKERS), seed, scenario)
     return play(seed, scenario)

@@ -330,3 +330,12 @@ def test_a_timeline_server_is_in_the_figures(tmp_path) -> None:
     assert batched["markers"].operations < direct["markers"].operations
     assert all(batched[name] == direct[name] for name in direct if name != "markers")
     assert not any(direct[name].write_operations for name in direct if name != "markers")
+
+
+def test_nothing_is_advised_where_every_job_is_refused(tmp_path) -> None:
+    log = tmp_path / "_delta_log/00000000000000000000.json"
+    log.parent.mkdir()
+    log.write_text("{}")
+    status, _, err = run("advise", str(tmp_path))
+    assert status == 1
+    assert "the destination is a Delta table" in err

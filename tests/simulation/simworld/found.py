@@ -29,7 +29,8 @@ from lockgate.engine.recovery.collect_garbage import collect_garbage
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import CommitFailed, LockgateError
 from lockgate.model.hive_output import job_id_of
-from lockgate.model.layout import BOOKKEEPING, FOUND, JOBS, REPLACED, SUCCESS, JobLayout, TaskAttempt
+from lockgate.model.layout import BOOKKEEPING, JOBS, REPLACED, SUCCESS, JobLayout, TaskAttempt
+from lockgate.model.layout import FOUND as PLACES
 from lockgate.model.summary import decode_summary
 from lockgate.model.urls import parent_of
 from lockgate.plugins.builtin.hive_protocol import HIVE
@@ -42,6 +43,9 @@ from simworld.judges import Before, Judges, Written
 from simworld.scenario import PARTITIONS, AttemptPlan, JobPlan, Scenario, changed, draw_job, draw_scenario, options
 from simworld.store import Actor
 from simworld.world import HOOKS, PROTOCOLS, History, World
+
+FOUND = "found"
+"""What `explore.py` calls these histories."""
 
 HIVES_DIRECTORY = ".hive-staging_hive_2024-11-21_17-21-00_123_456-{}/_tmp.-ext-10000"
 HADOOPS_TRACKER = "20241121172{:03d}"
@@ -424,7 +428,7 @@ class FoundWorld(World):
         for _ in range(3):
             await asyncio.sleep(left.again)
             disk = self.ether.disk
-            own = f"{FOUND}{left.protocol}/{left.job_id}"
+            own = f"{PLACES}{left.protocol}/{left.job_id}"
             over = not disk.below(own) and own not in disk.directories
             gone = not any(disk.below(directory) for directory in left.directories.values())
             if over and gone and not self.judge.is_another_at_work(left.job_id):
@@ -538,7 +542,7 @@ class FoundWorld(World):
     def _judge_end(self) -> None:
         self.judge.judge_end(settled=True)
         disk, judge = self.ether.disk, self.judge
-        begun = {path.split("/")[2] for path in disk.below(BOOKKEEPING) if path.startswith(FOUND)}
+        begun = {path.split("/")[2] for path in disk.below(BOOKKEEPING) if path.startswith(PLACES)}
         for left in self.found.left:
             run = judge.run_of_id[left.job_id][-1]
             whose = judge.runs[run]
@@ -566,7 +570,10 @@ def _is_of(run: str, stored: Stored, whose: Whose) -> bool:
 
 def play_found(seed: int) -> History:
     """Play the history of a seed."""
-    return FoundWorld(seed, draw_found(seed)).play()
+    world = FoundWorld(seed, draw_found(seed))
+    history = world.play()
+    history.committed = sum(whose.committed for whose in world.judge.runs.values())
+    return history
 
 
 def told_of(found: FoundScenario) -> str:

@@ -13,6 +13,7 @@ from lockgate.api.jobs import DOCTOR_PATIENCE, probed
 from lockgate.api.location import Location, absolute
 from lockgate.engine.inspection.advise import Advice, JobSize, Pace
 from lockgate.engine.inspection.advise import advise as advise_on
+from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
@@ -48,6 +49,7 @@ def advise(
     Raises:
         UsageError: a number that is none, or below what makes sense; no plugin serves the URL; nobody knows the
             conflict policy, or it replaces nothing, and files are said to be replaced.
+        DestinationConflict: it is the table of another format, where every job is refused.
         StoreError: the store cannot be reached or written.
     """
     size = JobSize(
@@ -73,6 +75,8 @@ def advise(
         store = registry.open_store(absolute(url), hasty)
         run = job_run(store, hasty, JobLayout("no-job"))
         await refuse_file(run)
+        if (refusal := await why_not_a_plain_table(run)) is not None:
+            raise refusal  # as the setup of every job is
         probes = await probed(run)
         broken = {probe.name for probe in probes if probe.verdict == "broken claim"}
         holds = frozenset(each for each in store.capabilities if each.value not in broken)
