@@ -9,10 +9,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import lockgate
 import pytest
 from local_acts import before_act
 from lockgate import Job, Receipt, TaskAttempt
-from lockgate.errors import LockgateError
+from lockgate.errors import JobNotFound, LockgateError
 
 ACTS = (
     "create_file",
@@ -100,3 +101,35 @@ def test_abortable_by_its_driver_though_somebody_has_deleted_the_jobs_directory(
         job.commit([receipt])
     job.abort()
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+def test_a_setup_that_stands_still_until_its_job_is_aborted_brings_nothing_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    number = 0
+    while True:
+        number += 1
+        root = tmp_path / str(number)
+        job = Job(root, protocol=protocol, accept_unsafe=True)
+        ended: list[bool] = []
+
+        def ends(root: Path = root, job: Job = job, ended: list[bool] = ended) -> None:
+            with contextlib.suppress(JobNotFound):
+                lockgate.abort(root, job.job_id, force=True)
+                ended.append(True)
+
+        with monkeypatch.context() as patch:
+            done = before_act(
+                patch, number, ("make_directories", "create_file", "list_directory"), lambda: asyncio.to_thread(ends)
+            )
+            try:
+                job.setup()
+            except LockgateError:
+                continue
+        if len(done) < number:
+            break
+        if ended:
+            with pytest.raises(JobNotFound):
+                job.task_attempt(0).setup()
+    assert number > 3

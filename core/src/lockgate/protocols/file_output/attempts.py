@@ -36,15 +36,13 @@ def working_directory(run: JobRun, task_attempt_id: str) -> str:
     return places_of(run).task_attempt(task_attempt_id)
 
 
-async def refuse_equal_ids(run: JobRun) -> None:
-    """Make sure that no other job at work in this job attempt's directory has tasks of the same names: nobody could
-    tell whose they are. Asked before the job has a marker; one that is set up again has.
+async def set_up_job(run: JobRun) -> None:
+    """Make the job's own directories, and sure that no other job at work in this job attempt's directory has tasks of
+    the same names: nobody could tell whose they are. Asked before the job has a marker; one that is set up again has.
 
     Raises:
         UsageError: one has.
     """
-    if await read_marker(run) is not None:
-        return
     places = places_of(run)
     for directory in (places.attempt_directory, places.pending):
         async for page in run.store.list_directory(directory):

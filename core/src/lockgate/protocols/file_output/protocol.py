@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import OutputFile
 from lockgate.protocols.file_output import attempts
@@ -12,9 +13,12 @@ class FileOutputProtocol(ManifestProtocol):
     """Attempts have directories below `_temporary`; how they are committed is each algorithm's."""
 
     async def set_up_job(self, run: JobRun) -> None:
-        """Its own directories; Hadoop's are made by its tasks. Refused where another job's id is the same there."""
-        await attempts.refuse_equal_ids(run)
-        await super().set_up_job(run)
+        """Its own directories; Hadoop's are made by its tasks. Refused where another job's id is the same there. They
+        are made once: what somebody has aborted meanwhile must not come back."""
+        if await read_marker(run) is not None:
+            await super().set_up_job(run)
+        else:
+            await attempts.set_up_job(run)
 
     async def set_up_task(self, run: JobRun) -> None:
         """The attempt's directory below `_temporary`."""
