@@ -273,25 +273,6 @@ def test_abortable_files_that_a_job_inside_has_set_aside_do_not_come_back(
     assert _data(tmp_path) == {}
 
 
-@pytest.mark.parametrize("protocol", ["direct", "markers"])
-def test_exclusive_a_loser_that_a_job_inside_has_set_aside_does_not_come_back(tmp_path: Path, protocol: str) -> None:
-    job = Job(tmp_path, protocol=protocol, accept_unsafe=True)
-    job.setup()
-    receipts = []
-    for number in range(2):
-        attempt = job.task_attempt(0, number)
-        attempt.setup()
-        with attempt.open(f"{'xy'[number]}/p=1/part-0-{attempt.tag}") as file:
-            file.write(b"early")
-        receipts.append(attempt.commit())
-    other = _dies_replacing(tmp_path / "x")
-    with pytest.raises(DestinationConflict, match="has set aside files of job"):
-        job.commit(receipts[1:])
-    recover(tmp_path / "x", other.job_id, undo=True, force=True)
-    job.commit(receipts[1:])
-    assert list(_data(tmp_path).values()) == [b"early"]
-
-
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_list_of_winners_stays_while_a_job_of_another_destination_has_set_its_files_aside(
     tmp_path: Path, inside: bool

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from lockgate.engine.manifests.load_manifests import every_attempt
-from lockgate.engine.manifests.saved_manifests import Saved, saved
+from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.record.marker import readable_marker
 from lockgate.engine.record.nested import nested_with_replaced
@@ -52,7 +52,7 @@ async def refuse_if_set_aside_by_others(run: JobRun, *, taken_out: bool = False)
             OutcomeUnknown,
             nothing="nothing was touched: ",
             then="give the command again",
-            nested=lambda each: True,
+            nested=True,
         )
 
 
@@ -69,13 +69,7 @@ async def refuse_commit_beside(run: JobRun, *, taken_out: bool = False) -> None:
         go_on = command("recover", run.store.url, run.layout.job_id)
         await _refuse(run, OutcomeUnknown, nothing="", then=f"{go_on} goes on")
     else:
-        await _refuse(
-            run,
-            DestinationConflict,
-            nothing="nothing was moved: ",
-            then="commit again",
-            nested=lambda each: not each.committed,
-        )
+        await _refuse(run, DestinationConflict, nothing="nothing was moved: ", then="commit again")
 
 
 async def _refuse(
@@ -84,16 +78,16 @@ async def _refuse(
     *,
     nothing: str,
     then: str,
-    nested: Callable[[Saved], bool] | None = None,
+    nested: bool = False,
 ) -> None:
-    """`nothing`: what was not done, if nothing was; `then`: what to do once the other job is over; `nested`: of which
-    attempts jobs of destinations above and inside are asked for, too."""
+    """`nothing`: what was not done, if nothing was; `then`: what to do once the other job is over; `nested`: jobs of
+    destinations above and inside are asked for, too, which a job commit has no time for."""
     if run.protocol.attributes.committed_invisible:
         return
     try:
         found = await _first(run, lambda: _own_files(run))
-        if found is None and nested is not None:
-            entries = [entry for each in await saved(run) if nested(each) for entry in each.manifest.files]
+        if found is None and nested:
+            entries = [entry for each in await saved(run) for entry in each.manifest.files]
             found = await _first_nested(run, entries, _is_in(run, {each.target: each.identity for each in entries}))
     except _Unreadable as unreadable:
         raise kind(

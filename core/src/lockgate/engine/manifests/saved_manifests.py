@@ -11,6 +11,7 @@ from lockgate.model.errors import ManifestInvalid
 from lockgate.model.layout import MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX, JobLayout
 from lockgate.model.manifest import TaskManifest, decode_manifest
 from lockgate.model.record import digest_of
+from lockgate.model.urls import Below
 
 READ_TRIES = 8
 """How often what is renamed between a listing and the reading is looked for anew."""
@@ -45,7 +46,7 @@ async def saved(run: JobRun, but: Collection[str] = ()) -> list[Saved]:
         below = await below_root_of(run, layout)
         try:
             found += [
-                Saved(decode_manifest(content, layout, below, name=run.url(path)), path.endswith(MANIFEST_SUFFIX))
+                Saved(_decoded(run, content, layout, below, path), path.endswith(MANIFEST_SUFFIX))
                 for path, content in (await saved_contents(run, layout)).items()
                 if digest_of(content) not in but
             ]
@@ -57,6 +58,10 @@ async def saved(run: JobRun, but: Collection[str] = ()) -> list[Saved]:
                 "command again; else delete its attempt's files by hand first",
             ) from error
     return found
+
+
+def _decoded(run: JobRun, content: bytes, layout: JobLayout, below: Below, path: str) -> TaskManifest:
+    return decode_manifest(content, layout, below, name=run.url(path), deferred=run.protocol.saves_uploads)
 
 
 async def saved_contents(run: JobRun, layout: JobLayout) -> dict[str, bytes]:

@@ -150,6 +150,9 @@ class Protocol(ABC):
     looks_in_place: ClassVar[int] = 2
     """How often its job commit looks at each file that is in place already, for predictions of what that costs."""
 
+    saves_uploads: ClassVar[bool] = False
+    """Whether what its task attempts save names deferred uploads, and not files."""
+
     announces_files: ClassVar[bool] = False
     """Whether `announce_file` has anything to do."""
 

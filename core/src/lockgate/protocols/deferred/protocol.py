@@ -40,6 +40,7 @@ class DeferredProtocol(Protocol):
     )
     alternative: ClassVar[str] = "on a store with renames choose protocol=manifest"
     commits_by_success: ClassVar[bool] = False
+    saves_uploads: ClassVar[bool] = True
     own_options: ClassVar[frozenset[str]] = frozenset({"staging_directory"})
     attributes: ClassVar[Attributes] = Attributes(
         task_commit_atomic=True,

@@ -52,6 +52,7 @@ class MarkersProtocol(DeferredProtocol):
         "cut off may add files after its job has ended"
     )
     writes_in_destination: ClassVar[bool] = True
+    saves_uploads: ClassVar[bool] = False
     announces_files: ClassVar[bool] = True
     looks_in_place: ClassVar[int] = 1
     own_options: ClassVar[frozenset[str]] = frozenset(
