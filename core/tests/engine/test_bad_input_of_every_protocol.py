@@ -56,7 +56,8 @@ def done(job: Job, task: int, path: str = "p=1/new") -> Receipt:
 
 def saved_by_task_1(job: Job, root: Path) -> dict[Path, bytes]:
     manifests = root / job.layout.manifests
-    return {path: path.read_bytes() for path in manifests.iterdir() if "_000001" in path.name}
+    found = [path for path in manifests.iterdir() if "_000001" in path.name and "-manifest.json" in path.name]
+    return {path: path.read_bytes() for path in found}
 
 
 def edited(change: Callable[[dict], object]) -> Callable[[bytes, bytes], bytes]:

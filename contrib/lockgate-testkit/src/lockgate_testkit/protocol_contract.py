@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
 from lockgate.engine.run.protocol import Protocol
 from lockgate.model.capabilities import require
 from lockgate.model.urls import StoreUrl
@@ -72,6 +73,7 @@ class ProtocolContract:
         """One guarantee of the protocol."""
         try_guarantee(lockgate_guarantee, self.protocol, lockgate_store_factory, moments_max=self.moments_max)
 
+    @pytest.mark.usefixtures("lockgate_store_factory")  # by what that asks for a suite may be parametrized
     def test_lockgate_takes_what_is_offered(self) -> None:
         """Its name, its needs, its attributes and what it says of itself are such that a job can be run by it."""
         refuse_offer(self.protocol)
