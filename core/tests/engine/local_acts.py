@@ -7,6 +7,18 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 from lockgate.stores.local import LocalStore
 
+CHANGES = (
+    "rename_files",
+    "rename_directories",
+    "create_file",
+    "write_file",
+    "make_directories",
+    "delete_files",
+    "delete_directories",
+    "delete_empty_directories",
+)
+"""Every call of a store that changes something."""
+
 PAGES = ("list_directory", "list_tree")
 
 

@@ -8,21 +8,11 @@ from pathlib import Path
 
 import pytest
 from hive_left import HIVE, JOB, OUTPUT, STAGING, everything, leave, seen
-from local_acts import Died, before_act, dies
+from local_acts import CHANGES, Died, before_act, dies
 from lockgate.api.jobs import abort, collect_garbage, commit, plan
 from lockgate.errors import CommitFailed, CommitRefused, JobNotFound
 from lockgate.stores.local import LocalStore
 
-ACTS = (
-    "rename_files",
-    "rename_directories",
-    "create_file",
-    "write_file",
-    "make_directories",
-    "delete_files",
-    "delete_directories",
-    "delete_empty_directories",
-)
 AT_WORK = f"{STAGING}/_task_tmp.-ext-10000"
 ALONE = HIVE.replace(alive_seconds=0)
 LARGEST, NEWEST = (ALONE.replace(duplicates=each) for each in ("largest", "newest"))
@@ -37,7 +27,7 @@ def test_complete_an_attempt_that_was_cut_short_counts_in_no_commit_after_an_abo
         root = tmp_path / str(number)
         leave(root, SHORT, ".")
         with monkeypatch.context() as patch:
-            done = before_act(patch, number, ACTS, dies)
+            done = before_act(patch, number, CHANGES, dies)
             with contextlib.suppress(Died):
                 abort(root, JOB, options=ALONE, force=True)
         if len(done) < number:

@@ -9,22 +9,12 @@ from pathlib import Path
 
 import pytest
 from hive_left import HIVE, JOB, OUTPUT, everything, leave, seen
-from local_acts import Died, before_act, dies
+from local_acts import CHANGES, Died, before_act, dies
 from lockgate.api.jobs import commit, recover
 from lockgate.errors import FileChanged, OutcomeUnknown
 from lockgate.protocols.hive import adopt
 from lockgate.stores.local import LocalStore
 
-ACTS = (
-    "rename_files",
-    "rename_directories",
-    "create_file",
-    "write_file",
-    "make_directories",
-    "delete_files",
-    "delete_directories",
-    "delete_empty_directories",
-)
 LEFT = {"ds=1/000000_0": b"a", "ds=2/000000_0": b"b", "ds=1/000001_0": b"c"}
 OLD = {"ds=1/000007_0": b"old", "ds=9/000000_0": b"kept"}
 ALONE = HIVE.replace(alive_seconds=0)
@@ -63,7 +53,7 @@ def test_recoverable_an_undoing_of_a_hive_job_is_killed_anywhere(
             with pytest.raises(Died):
                 commit(root, JOB, options=ALONE.replace(conflict=policy), force=True)
         with monkeypatch.context() as patch:
-            done = before_act(patch, number, ACTS, dies)
+            done = before_act(patch, number, CHANGES, dies)
             with contextlib.suppress(Died):
                 recover(root, JOB, undo=True, force=True, options=ALONE)
         if len(done) >= number:

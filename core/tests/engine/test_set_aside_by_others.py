@@ -200,3 +200,22 @@ def test_a_list_that_cannot_be_read_is_told_with_a_step_that_works(tmp_path: Pat
     (tmp_path / "_lockgate/replaced" / other.job_id).rename(tmp_path.parent / f"{tmp_path.name}-away")
     job.commit([receipt])
     assert len([path for path in seen(tmp_path) if path.startswith("p=1/")]) == 3
+
+
+@pytest.mark.parametrize("set_aside", ["files", "directories"])
+def test_an_aborted_attempt_of_v2_is_not_forgotten_while_another_job_has_set_its_files_aside(
+    tmp_path: Path, set_aside: str
+) -> None:
+    job = Job(tmp_path, protocol="v2", accept_unsafe=True)
+    job.setup()
+    failed = filled(job, 1)
+    failed.commit()
+    other = replacing(tmp_path, set_aside)
+    with pytest.raises(CommitFailed, match=f"set aside by job {other.job_id}"):
+        failed.abort()
+    lockgate.recover(tmp_path, other.job_id, undo=True, force=True)
+    assert len(seen(tmp_path)) == 3, "they came back"
+    failed.abort()
+    assert seen(tmp_path) == []
+    job.commit([written(job, 1, number=1)])
+    assert sorted(file.path for file in lockgate.files(tmp_path).files) == seen(tmp_path)

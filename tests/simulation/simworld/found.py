@@ -576,7 +576,8 @@ def play_found(seed: int) -> History:
     return history
 
 
-def told_of(found: FoundScenario) -> str:
-    """What of the scenario `render` does not show."""
-    lines = [f"  {left}" for left in found.left] + [f"  {errand}" for errand in found.errands]
-    return "\n".join(lines)
+def told_of(seed: int) -> str:
+    """What of a seed's scenario `render` does not show."""
+    found = draw_found(seed)
+    lines = [f"  {each}" for each in (*found.left, *found.errands)]
+    return "\n".join([f"python tests/simulation/explore.py --protocol {FOUND} --replay {seed}", *lines])

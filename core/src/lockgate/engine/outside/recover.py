@@ -46,10 +46,10 @@ async def _recover_one(run: JobRun, job_id: str, *, undo: bool | None, force: bo
         return Recovery("nothing" if is_over else "no trace", None)
     await owners_options(job, told)
     recovery = await recover_job(job, undo=undo, force=force)
-    if recovery.outcome == "nothing" and await is_over_and_committed(job):
+    if recovery.outcome == "nothing" and (
+        await is_over_and_committed(job) or (recovery.phase is None and await has_committed(run, job_id))
+    ):
         return recovery  # by somebody else, since it was looked for, or before another commit of it was refused
-    if recovery.outcome == "nothing" and recovery.phase is None and await has_committed(run, job_id):
-        return recovery
     if recovery.outcome == "nothing" and recovery.phase in (None, Phase.REFUSED):
         recovery = _not_begun(run, await job_state(job, job.layout))
     return recovery

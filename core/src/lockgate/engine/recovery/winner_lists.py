@@ -35,35 +35,29 @@ async def needless_lists(run: JobRun, jobs_are_at_rest: Callable[[], Awaitable[b
     found = [each for each in await list_all(run.store, WINNERS) if not each.is_directory and not is_aside(each.path)]
     paths = sorted(each.path for each in found if not is_recent(run, each.modified))
     for _ in range(2):
-        paths = [path for path in paths if not await _is_needed(run, path)]
+        needless = {path: names for path in paths if (names := await _names_if_needless(run, path)) is not None}
+        paths = list(needless)
         if not paths or await jobs_with_replaced_files(run) or not await jobs_are_at_rest():
             return []
-        listed = [path for each in paths for path in await _listed_in(run, each) or ()]
-        async with nested_with_replaced(run, listed) as others:
+        async with nested_with_replaced(run, [each for names in needless.values() for each in names]) as others:
             if others:
                 return []
     return paths
 
 
-async def _is_needed(run: JobRun, path: str) -> bool:
-    """Whether a file of this list is there; of a list that cannot be read, nobody knows."""
-    listed = await _listed_in(run, path)
-    if listed is None:
-        return True
-    for some in windows(listed, AT_ONCE):
-        if any(status is not None for status in await run.store.stat_files(some)):
-            return True
-    return False
-
-
-async def _listed_in(run: JobRun, path: str) -> list[str] | None:
-    """What this list names; None: it cannot be read."""
+async def _names_if_needless(run: JobRun, path: str) -> list[str] | None:
+    """What this list names, if none of that is there; None: some is, or the list cannot be read, so that nobody
+    knows."""
     (content,) = await run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX)
     if content is None:
         return None
     try:
-        return [file.path for file in decode_lines(content, name=run.url(path))]
+        listed = [file.path for file in decode_lines(content, name=run.url(path))]
     except StoreError:
         raise
     except LockgateError:
         return None
+    for some in windows(listed, AT_ONCE):
+        if any(status is not None for status in await run.store.stat_files(some)):
+            return None
+    return listed

@@ -7,6 +7,7 @@ that can be taken back. Repeated, it does nothing.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from lockgate.engine.renames.roll_back import is_ours, undo_moves
 from lockgate.engine.run.delete_trees import delete_trees
@@ -80,28 +81,13 @@ async def _give_back(run: JobRun) -> None:
     again, each file is put back into it by itself; one whose name is there again was written anew, and goes with the
     job."""
     end = adopted(run.layout)
-    async with place_of(run) as found:
-        if await _put_back(run, await needed_place(found, run), end, to=""):
-            await run.store.make_directories([end], within=run.layout.tasks)
-
-
-async def _put_back(run: JobRun, place: Place, taken: str, *, to: str) -> bool:
-    """Rename what was taken to the path `to` at the place, empty for the place itself, whole where nothing is there;
-    whether it went whole."""
-    files = [each async for page in run.store.list_tree(taken) for each in page if not each.is_directory]
+    files = await _files_in(run, end)
     if not files:
-        return False
-    back = to or place.path
-    (outcome,) = await place.store.rename_directories([Rename(place.at_destination(taken), back)])
-    (left,) = await run.store.stat_files([taken])
-    if isinstance(outcome, Renamed) or left is None:
-        return True
-    ends = {each.path: f"{back}/{each.path[len(taken) + 1 :]}" for each in files}
-    await place.store.make_directories(sorted({parent_of(path) for path in ends.values()}))
-    await place.store.rename_files(
-        [Rename(place.at_destination(each.path), ends[each.path], each.length, each.identity) for each in files]
-    )
-    return False
+        return
+    async with place_of(run) as found:
+        place = await needed_place(found, run)
+        if await _put_back(run, place, end, place.path, files):
+            await run.store.make_directories([end], within=run.layout.tasks)
 
 
 async def give_back_at_work(run: JobRun) -> None:
@@ -112,8 +98,8 @@ async def give_back_at_work(run: JobRun) -> None:
         OptionError: it is outside of the destination, and `hive_directory` does not name it.
     """
     taken = taken_at_work(run.layout)
-    (there,) = await run.store.stat_files([taken])
-    if there is None:
+    files = await _files_in(run, taken)
+    if not files:
         return
     async with place_of(run) as place:
         if place is None:
@@ -121,7 +107,26 @@ async def give_back_at_work(run: JobRun) -> None:
         (hives,) = await place.store.stat_files([place.path])
         beside = _beside(place.path)
         if hives is not None and beside is not None:
-            await _put_back(run, place, taken, to=beside)
+            await _put_back(run, place, taken, beside, files)
+
+
+async def _files_in(run: JobRun, directory: str) -> list[FileStatus]:
+    return [each async for page in run.store.list_tree(directory) for each in page if not each.is_directory]
+
+
+async def _put_back(run: JobRun, place: Place, taken: str, back: str, files: Sequence[FileStatus]) -> bool:
+    """Rename what was taken, with these files, back to a path at the place, whole where nothing is there; whether it
+    went whole."""
+    (outcome,) = await place.store.rename_directories([Rename(place.at_destination(taken), back)])
+    (left,) = await run.store.stat_files([taken])
+    if isinstance(outcome, Renamed) or left is None:
+        return True
+    ends = {each.path: f"{back}/{each.path[len(taken) + 1 :]}" for each in files}
+    await place.store.make_directories(sorted({parent_of(path) for path in ends.values()}))
+    await place.store.rename_files(
+        [Rename(place.at_destination(each.path), ends[each.path], each.length, each.identity) for each in files]
+    )
+    return False
 
 
 def _beside(directory: str) -> str | None:

@@ -91,10 +91,6 @@ class MarkersProtocol(DeferredProtocol):
         """The directories of its path, and of its files' markers."""
         await announce.set_up_directory(run, directory)
 
-    def shows_begun_tasks(self, run: JobRun) -> bool:
-        """Never: attempts have no directories."""
-        return False
-
     def needs_tags(self, run: JobRun) -> bool:
         """By its tag a file is known to be the job's, and no other has its name."""
         return True

@@ -11,8 +11,9 @@ task's path the attempt has committed. An intent that stays says that an attempt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from lockgate.engine.job.set_aside_by_others import set_aside_by_other
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, owner_of
 from lockgate.engine.manifests.load_manifests import below_root_of
@@ -237,7 +238,7 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
 
     Raises:
         CommitFenced: a job commit that has not ended has pinned the attempt.
-        CommitFailed: a file of it could not be taken out.
+        CommitFailed: a file of it could not be taken out, or was set aside by another job.
     """
     with run.stage("abort_task"):
         if not await bury(run, attempt):
@@ -254,10 +255,27 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
                 run, [each for _, each in own], kept=known, refuse_if_taken_over=lambda: _refuse_if_ended(run)
             )
             await _refuse_if_ended(run)
+            await _refuse_to_forget(run, [entry for _, each in own for entry in each.manifest.files])
             await run.store.delete_files([path for path, _ in own])
             await forget_taken_out(run, [each.manifest for _, each in own])
         except JobNotFound:
             await delete_trees(run, [working])  # who ends the job goes by what the attempt has saved
+
+
+async def _refuse_to_forget(run: JobRun, entries: Sequence[Entry]) -> None:
+    """Make sure that no file of an aborted attempt can come back, since another job has set it aside and is not over:
+    what the attempt has saved is all that tells whose it is.
+
+    Raises:
+        CommitFailed: one can.
+    """
+    other = await set_aside_by_other(run, entries) if entries else None
+    if other is not None:
+        raise CommitFailed(
+            f"files of the task attempt were set aside by job {other}, which has not come to its end",
+            where=run.url(entries[0].target),
+            next_step="where that job is undone they come back: abort the attempt, or its job, once it is over",
+        )
 
 
 async def _saved_by(run: JobRun, attempt: TaskAttempt) -> list[tuple[str, Saved]]:
