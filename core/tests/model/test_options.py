@@ -3,12 +3,12 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import re
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from lockgate import JobOptions
 from lockgate.model.errors import OptionError
-from lockgate.model.options import HADOOP_WITHOUT_EFFECT, OptionFields, option_table
+from lockgate.model.options import HADOOP_WITHOUT_EFFECT, OptionFields, _checked, option_table
 
 
 def test_precedence_is_python_then_spark_option_then_spark_conf_then_environment_then_hadoop() -> None:
@@ -273,3 +273,11 @@ def test_a_part_of_a_name_suggests_the_whole(name: str, meant: str) -> None:
     with pytest.raises(OptionError) as caught:
         JobOptions.resolve({name: "1"})
     assert caught.value.next_step == f"did you mean {meant}?"
+
+
+@pytest.mark.parametrize("spec", dataclasses.fields(JobOptions), ids=lambda spec: spec.name)
+def test_defaults_are_values_that_are_taken_as_they_are(spec: dataclasses.Field[Any]) -> None:
+    """They are not checked as each job's options are made."""
+    default = getattr(JobOptions(), spec.name)
+    given = _checked(spec, default)
+    assert (given, type(given)) == (default, type(default))
