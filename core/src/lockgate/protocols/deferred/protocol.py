@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from lockgate.engine.manifests import committed_tasks, load_manifests
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.engine.run.protocol import Attributes, Protocol
 from lockgate.engine.run.store import OutputFile
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import JobNotFound
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
@@ -61,11 +61,7 @@ class DeferredProtocol(Protocol):
         their directory."""
         (marker,) = await run.store.stat_files([run.layout.job_marker])
         if marker is None:
-            raise JobNotFound(
-                f"job {run.layout.job_id} is not at work: it is not set up, or over",
-                where=run.url(run.layout.job_marker),
-                next_step="call setup() on the job before its tasks start; a task of a finished job has nothing to do",
-            )
+            raise not_at_work(run, run.layout.job_marker)
         if staging.is_staging(run):
             staging.make_directories(run)
 

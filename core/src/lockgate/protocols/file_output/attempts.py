@@ -12,9 +12,10 @@ from collections.abc import Container, Mapping
 
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.engine.run.store import OutputFile
 from lockgate.engine.run.tries import TRIES, wait_to_try_again
-from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, PathError, UsageError
+from lockgate.model.errors import CommitFailed, FileMissing, PathError, UsageError
 from lockgate.model.file_output import FileOutputLayout, job_ids_of, job_part, parse_task, parse_task_attempt
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import is_unfinished
@@ -88,7 +89,7 @@ async def set_up_task(run: JobRun) -> None:
         if attempt:
             await wait_to_try_again(run, attempt)
         if await read_marker(run) is None:
-            raise over(run)
+            raise not_at_work(run)
         try:
             # Not within `_temporary`: a job beside this one deletes that at its end, if it is empty.
             (made,) = await run.store.make_directories([directory])
@@ -190,12 +191,3 @@ async def written_by(
     if given_up:
         await run.store.delete_files(given_up)
     return found if scan else {path: status for path, status in found.items() if path in written}
-
-
-def over(run: JobRun) -> JobNotFound:
-    """The error of a task attempt whose job is not there."""
-    return JobNotFound(
-        f"job {run.layout.job_id} is not at work: it is not set up, or over",
-        where=run.url(run.layout.attempt_directory),
-        next_step="call setup() on the job before its tasks start; nothing of this attempt is committed",
-    )

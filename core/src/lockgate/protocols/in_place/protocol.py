@@ -16,6 +16,7 @@ from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, listed_b
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.renames.roll_back import delete_sources
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.store import OutputFile
 from lockgate.model.capabilities import Capability
@@ -61,7 +62,7 @@ class InPlaceProtocol(Protocol):
         """The job is looked for, so that a late attempt writes nothing. Its directory holds no files, and says that it
         has begun."""
         if await read_marker(run) is None:
-            raise task_commit.over(run)
+            raise not_at_work(run)
         await staging.set_up_task(run)
 
     async def set_up_directory(self, run: JobRun, directory: str) -> None:

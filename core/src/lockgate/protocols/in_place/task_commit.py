@@ -19,6 +19,7 @@ from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.model.errors import CommitFailed, FileExists, FileMissing, JobNotFound, StoreUnavailable, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
@@ -102,7 +103,7 @@ async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, entries: Sequen
     record = await read_record(run)
     if await read_marker(run) is None:  # after the record, which goes later
         await give_up(run, attempt, entries, counted)
-        raise over(run)
+        raise not_at_work(run)
     if record is None or record.phase not in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK):
         return
     if is_pinned(run, record, attempt):
@@ -119,7 +120,7 @@ async def _save(run: JobRun, attempt: TaskAttempt, content: bytes, entries: Sequ
             await run.store.write_file(run.layout.manifest(attempt.task_id), content)
             return
         except FileMissing as error:
-            raise over(run) from error
+            raise not_at_work(run) from error
         except StoreUnavailable as error:
             if not left:
                 raise CommitFailed(
@@ -246,12 +247,3 @@ async def give_up(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry], c
     left = await take_out(run, entries)
     if left:
         run.log.warning("files that somebody has changed since this attempt wrote them are left", left=left)
-
-
-def over(run: JobRun) -> JobNotFound:
-    """The error of a task attempt whose job is not there."""
-    return JobNotFound(
-        f"job {run.layout.job_id} is not at work: it is not set up, or over",
-        where=run.url(run.layout.attempt_directory),
-        next_step="call setup() on the job before its tasks start; nothing of this attempt is committed",
-    )

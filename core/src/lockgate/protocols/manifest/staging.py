@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import FileMissing, JobNotFound
+from lockgate.model.errors import FileMissing
 
 
 async def set_up_job(run: JobRun) -> None:
@@ -24,8 +25,4 @@ async def set_up_task(run: JobRun) -> None:
     try:
         await run.store.make_directories([run.layout.task_directory(run.task_attempt_id)], within=run.layout.tasks)
     except FileMissing as error:
-        raise JobNotFound(
-            f"job {run.layout.job_id} is not at work: it is not set up, or over",
-            where=run.url(run.layout.tasks),
-            next_step="call setup() on the job before its tasks start; a task of a finished job has nothing to do",
-        ) from error
+        raise not_at_work(run, run.layout.tasks) from error

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import JobNotFound, PathError
+from lockgate.model.errors import PathError
 from lockgate.model.hudi_markers import TABLE, Marker, MarkerLayout, Operation, operation_of
 from lockgate.protocols.markers.early_conflicts import conflicts_of
 
@@ -31,11 +32,7 @@ async def set_up_task(run: JobRun) -> None:
         JobNotFound: the job is not set up, or over.
     """
     if await read_marker(run) is None:
-        raise JobNotFound(
-            f"job {run.layout.job_id} is not at work: it is not set up, or over",
-            where=run.url(run.layout.job_marker),
-            next_step="call setup() on the job before its tasks start; a task of a finished job has nothing to do",
-        )
+        raise not_at_work(run, run.layout.job_marker)
     if Capability.REAL_DIRECTORIES in run.store.capabilities:
         await run.store.make_directories([markers_of(run).directory])
 

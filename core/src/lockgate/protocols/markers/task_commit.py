@@ -17,7 +17,8 @@ from lockgate.engine.record.ended_jobs import listed_by_summary
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.errors import CommitFailed, JobNotFound, StoreUnavailable, UsageError
+from lockgate.engine.run.not_at_work import not_at_work
+from lockgate.model.errors import CommitFailed, StoreUnavailable, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
@@ -82,11 +83,7 @@ async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, written: Mappin
     await abort_task(run, attempt, written)
     if marker is not None and record is not None:
         raise fenced(run, record)
-    raise JobNotFound(
-        f"job {run.layout.job_id} is not at work: it is not set up, or over",
-        where=run.url(run.layout.job_marker),
-        next_step="call setup() on the job before its tasks start; nothing of this attempt is committed",
-    )
+    raise not_at_work(run, run.layout.job_marker)
 
 
 async def _entries(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> list[Entry]:

@@ -22,6 +22,7 @@ from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.model.errors import CommitFailed, FileMissing
 from lockgate.model.file_output import displaced_attempt_id
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
@@ -29,7 +30,7 @@ from lockgate.model.layout import TaskAttempt
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
 from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
-from lockgate.protocols.file_output.attempts import output_in, over, places_of, written_by
+from lockgate.protocols.file_output.attempts import output_in, places_of, written_by
 from lockgate.protocols.v1.match import is_of, owner_of_task, stands_at
 
 TRIES = 6
@@ -60,7 +61,7 @@ async def commit_task(
         if directory is None:
             return await _committed_before(run, attempt)
         if await read_marker(run) is None:
-            raise over(run)
+            raise not_at_work(run)
         files = await written_by(run, working, written, scan=scan)
         adopted = layout.task_directory(attempt.task_attempt_id)
         manifest = TaskManifest(
@@ -76,7 +77,7 @@ async def commit_task(
         try:
             await run.store.write_file(saved, content)
         except FileMissing as error:
-            raise over(run) from error
+            raise not_at_work(run) from error
         await _rename(run, attempt, working, content)
         await _take_back_if_over(run, manifest)
         return manifest.receipt(content)
@@ -87,7 +88,7 @@ async def _committed_before(run: JobRun, attempt: TaskAttempt) -> Receipt:
     (content,) = await run.store.read_files([saved], bytes_max=run.options.manifest_bytes_max)
     manifest = None if content is None else await stands_at(run, content, attempt.task_id)
     if content is None or manifest is None:
-        raise over(run)
+        raise not_at_work(run)
     return manifest.receipt(content)
 
 
@@ -105,7 +106,7 @@ async def _rename(run: JobRun, attempt: TaskAttempt, working: str, content: byte
         if still is None:
             if await stands_at(run, content, attempt.task_id) is not None:
                 return
-            raise over(run)
+            raise not_at_work(run)
         if left:
             await asyncio.sleep(wait * (0.5 + run.runtime.random.random()))
             wait *= 2
@@ -133,7 +134,7 @@ async def _take_back_if_over(run: JobRun, manifest: TaskManifest) -> None:
     task = places_of(run).task(manifest.task_id)
     if is_of(run, manifest, list((await output_in(run, task)).items())):
         await delete_trees(run, [task])
-    raise over(run)
+    raise not_at_work(run)
 
 
 async def _displace_rival(run: JobRun, attempt: TaskAttempt, committed: str) -> None:

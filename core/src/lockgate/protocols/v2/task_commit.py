@@ -23,6 +23,7 @@ from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.renames.rename_files import rename_all
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.engine.run.store import no_progress
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
@@ -40,7 +41,7 @@ from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode
 from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.model.urls import parent_of
-from lockgate.protocols.file_output.attempts import over, places_of, written_by
+from lockgate.protocols.file_output.attempts import places_of, written_by
 from lockgate.protocols.v2.visible import forget_taken_out, keep_unmoved, take_out
 
 WHERE_TAKEN = "give the files other names: v2 writes over none"
@@ -70,14 +71,14 @@ async def commit_task(
             raise fenced(run, record)
         if record is not None and record.phase is not Phase.REFUSED:
             # Its directories may be there yet, while somebody deletes them.
-            raise over(run)
+            raise not_at_work(run)
         if await read_marker(run) is None:  # after the record, which goes later
-            raise over(run)
+            raise not_at_work(run)
         if (done := await _committed_before(run, attempt)) is not None:
             return done
         await _refuse_rivals(run, attempt)
         if Capability.REAL_DIRECTORIES in run.store.capabilities and not any(await run.store.stat_files([working])):
-            raise over(run)
+            raise not_at_work(run)
         files = await written_by(run, working, written, scan=scan)
         _refuse_reserved(run, files)
         nowhere = layout.task_directory(attempt.task_attempt_id)
@@ -100,13 +101,13 @@ async def commit_task(
         try:
             saved = await run.store.create_file(intent, content)
         except FileMissing as error:
-            raise over(run) from error
+            raise not_at_work(run) from error
         except FileExists as error:
             raise _interrupted(run, intent) from error
         if await read_marker(run) is None:
             # Nothing was moved by it; another job that was given the id since would take it for its own attempt's.
             await run.store.delete_files([intent])
-            raise over(run)
+            raise not_at_work(run)
         try:
             await _move(run, working, files)
             end = Rename(intent, layout.manifest(attempt.task_id), len(content), saved.identity)
@@ -180,9 +181,9 @@ async def _refuse_if_ended(run: JobRun, attempt: TaskAttempt | None = None) -> N
     """
     record = await read_record(run)
     if (record is not None and record.phase is not Phase.REFUSED) or await read_marker(run) is None:
-        raise over(run)
+        raise not_at_work(run)
     if attempt is not None and any(await run.store.stat_files([run.layout.aborted(attempt.task_attempt_id)])):
-        raise over(run)
+        raise not_at_work(run)
 
 
 def _refuse_reserved(run: JobRun, files: Mapping[str, FileStatus]) -> None:
