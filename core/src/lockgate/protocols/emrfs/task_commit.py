@@ -250,8 +250,8 @@ async def refuse_interrupted(run: JobRun, plan: CommitPlan) -> None:
         raise ReceiptUnmatched(
             f"the commit of {', '.join(begun[:5])} was interrupted, or is under way: its files may be in place",
             where=run.url(run.layout.manifests),
-            next_step="abort those task attempts, which takes their files out, and commit again; or "
-            f"{command('abort', run.store.url, run.layout.job_id)}",
+            next_step="where the job's program lives, TaskAttempt.abort() of those takes their files out; then commit "
+            f"again; or {command('abort', run.store.url, run.layout.job_id)}",
         )
 
 

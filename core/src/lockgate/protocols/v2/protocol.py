@@ -10,6 +10,7 @@ from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes, TasksElsewhere
+from lockgate.model.commands import command
 from lockgate.model.errors import ReceiptUnmatched
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import ABORTED_SUFFIX, TaskAttempt, saves_manifest_of
@@ -126,5 +127,6 @@ async def _refuse_interrupted(run: JobRun) -> None:
         raise ReceiptUnmatched(
             f"the commit of {', '.join(sorted(begun)[:5])} was interrupted, or is under way: its files may be in place",
             where=run.url(run.layout.manifests),
-            next_step="abort those task attempts, which takes their files out, and commit again; or abort the job",
+            next_step="where the job's program lives, TaskAttempt.abort() of those takes their files out; then commit "
+            f"again; or {command('abort', run.store.url, run.layout.job_id)}",
         )

@@ -42,6 +42,11 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
     private static final Pattern HIVES_STAGING =
             Pattern.compile("(.*_)?hive_[0-9]{4}(-[0-9]{2}){2}_[0-9]{2}(-[0-9]{2}){2}_.*", Pattern.DOTALL);
 
+    /** What takes Lockgate out of one insert. */
+    private static final String WITHOUT_LOCKGATE =
+            "lockgate.spark.disable(spark) for this insert, in SQL SET spark.sql.sources.commitProtocolClass="
+                    + "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol";
+
     private static final long ROWS_UNKNOWN = -1;
 
     private final String sparkJobId;
@@ -192,9 +197,8 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
             throw new IllegalStateException(
                     "a partition in a location of its own cannot be written through Lockgate: no store plugin here serves "
                             + scheme + ":// with renames\n  " + location + "\n  served: " + String.join(", ", schemes)
-                            + "\n  Next: install the plugin of that store into the driver's Python; or"
-                            + " lockgate.spark.disable(spark) for this insert, in SQL SET spark.sql.sources.commitProtocolClass="
-                            + "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol");
+                            + "\n  Next: install the plugin of that store into the driver's Python; or "
+                            + WITHOUT_LOCKGATE);
         }
         String url = location.toString();
         StagedFiles there =
@@ -299,9 +303,8 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
             if (HIVES_STAGING.matcher(each.getName()).matches()) {
                 throw new LockgateException(
                         "an insert into a Hive SerDe table cannot commit through Lockgate: Hive moves the files once more"
-                                + "\n  " + root + "\n  Next: lockgate.spark.disable(spark) for this insert; or make the"
-                                + " table USING parquet or orc, or let Spark convert it"
-                                + " (spark.sql.hive.convertMetastoreParquet, …Orc)");
+                                + "\n  " + root + "\n  Next: make the table USING parquet or orc, or let Spark convert it"
+                                + " (spark.sql.hive.convertMetastoreParquet, …Orc); or " + WITHOUT_LOCKGATE);
             }
         }
     }
