@@ -287,6 +287,28 @@ def test_abortable_files_of_an_aborted_attempt_that_a_job_inside_has_set_aside_g
     assert _data(tmp_path) == {}
 
 
+@pytest.mark.parametrize("protocol", ["stocator", "markers"])
+def test_abortable_files_of_an_attempt_that_died_before_its_commit_and_that_a_job_inside_has_set_aside(
+    tmp_path: Path, protocol: str
+) -> None:
+    """Nothing but their names tells whose they are."""
+    job = Job(tmp_path, protocol=protocol, accept_unsafe=True)
+    job.setup()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with attempt.open(f"x/p=1/part-0-{attempt.tag}") as file:
+        file.write(b"early")
+    other = _dies_replacing(tmp_path / "x")
+    assert _data(tmp_path) == {}
+    options = JobOptions(alive_seconds=0)
+    with pytest.raises(OutcomeUnknown, match=f"job {other.job_id}.*has set aside files of job {job.job_id}"):
+        lockgate.abort(tmp_path, job.job_id, options=options)
+    collect_garbage(tmp_path, options=options)
+    recover(tmp_path / "x", other.job_id, undo=True, force=True)
+    lockgate.abort(tmp_path, job.job_id, options=options)
+    assert _data(tmp_path) == {}
+
+
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_list_of_winners_stays_while_a_job_of_another_destination_has_set_its_files_aside(
     tmp_path: Path, inside: bool

@@ -638,15 +638,15 @@ def _from_hadoop(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def boolean_of(text: str) -> bool:
-    """What an option says that is true or false: `true`, `yes`, `1` or `on`, or their opposites.
+    """What an option says that is true or false: `true`, `t`, `yes`, `1` or `on`, or their opposites.
 
     Raises:
         ValueError: it is neither.
     """
     lowered = text.strip().lower()
-    if lowered in ("true", "yes", "1", "on"):
+    if lowered in ("true", "yes", "1", "on", "t"):
         return True
-    if lowered in ("false", "no", "0", "off"):
+    if lowered in ("false", "no", "0", "off", "f"):
         return False
     raise ValueError("not true or false")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lockgate.model.errors import OptionError
+from lockgate.model.store_options import bytes_of, switch_of
 
 from lockgate_abfs.connection_string import parse_connection_string
 from lockgate_abfs.hadoop_names import HADOOP_NAMES, told_by_hadoop
@@ -75,9 +75,9 @@ class AbfsSettings:
         values: dict[str, str | bool | int | None] = dict(found)
         for name in ("anon", "hns"):
             if name in found:
-                values[name] = _truth(name, found[name])
+                values[name] = switch_of(name, found[name])
         if "block_bytes" in found:
-            values["block_bytes"] = _block_bytes(found["block_bytes"])
+            values["block_bytes"] = bytes_of("block_bytes", found["block_bytes"], least=1 << 16, most=4000 << 20)
         return cls(**values)  # type: ignore[arg-type]  # each was given its field's type above
 
 
@@ -98,21 +98,3 @@ def _told_by_hadoop(
     if own.get("account_host") or not _ENDPOINTS.isdisjoint(named):
         told.pop("endpoint_url", None)
     return told
-
-
-def _truth(name: str, text: str) -> bool:
-    lowered = text.strip().lower()
-    if lowered in ("true", "yes", "1", "on", "t"):
-        return True
-    if lowered in ("false", "no", "0", "off", "f"):
-        return False
-    raise OptionError(f"store.{name} cannot be {text!r}", next_step=f"store.{name} takes true or false")
-
-
-def _block_bytes(text: str) -> int:
-    if not text.isdigit() or not 1 << 16 <= int(text) <= 4000 << 20:
-        raise OptionError(
-            f"store.block_bytes cannot be {text!r}",
-            next_step="store.block_bytes takes a whole number of bytes, from 64 KiB to 4000 MiB",
-        )
-    return int(text)

@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 from lockgate.model.endpoints import check_endpoint
 from lockgate.model.errors import OptionError
+from lockgate.model.store_options import bytes_of, number_of
 
 from lockgate_gcs.batch import CALLS_MAX
 from lockgate_gcs.hadoop_names import HADOOP_NAMES, told_by_hadoop
@@ -69,8 +70,8 @@ class GcsSettings:
             token,
             options.get("user_project", ""),
             cast(RenameBy, rename),
-            _whole("batch_calls", options.get("batch_calls", str(CALLS_MAX)), 1, CALLS_MAX),
-            _whole("chunk_bytes", options.get("chunk_bytes", str(CHUNK_BYTES)), CHUNK_STEP, 1 << 30)
+            number_of("batch_calls", options.get("batch_calls", str(CALLS_MAX)), least=1, most=CALLS_MAX),
+            bytes_of("chunk_bytes", options.get("chunk_bytes", str(CHUNK_BYTES)), least=CHUNK_STEP, most=1 << 30)
             // CHUNK_STEP
             * CHUNK_STEP,
         )
@@ -78,11 +79,3 @@ class GcsSettings:
 
 OPTIONS = (*GcsSettings.__dataclass_fields__, *HADOOP_NAMES)
 """What the store reads of `JobOptions.store`."""
-
-
-def _whole(name: str, text: str, least: int, most: int) -> int:
-    if not text.isdigit() or not least <= int(text) <= most:
-        raise OptionError(
-            f"store.{name} cannot be {text!r}", next_step=f"store.{name} takes a whole number from {least} to {most}"
-        )
-    return int(text)

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from lockgate.model.errors import OptionError
 from lockgate.model.names import HDFS, NameRules
 from lockgate.model.options import JobOptions
+from lockgate.model.store_options import bytes_of, number_of, switch_of
 
 from lockgate_hdfs.hadoop_conf import namenodes_of, read_configuration
 
 THREADS_MAX = 32
+THREADS_MOST = 1024
 PART_BYTES = 32 << 20
 
 _OWN = ("user", "token", "tls", "conf_dir", "threads", "file_mode", "directory_mode", "part_bytes")
@@ -48,11 +50,13 @@ class HdfsSettings:
         return cls(
             user=given.get("user") or environment.get("HADOOP_USER_NAME", "") or environment.get("USER", ""),
             token=given.get("token", ""),
-            tls=_truth("tls", given),
-            threads=_number("threads", given, min(THREADS_MAX, options.requests_in_flight), least=1),
+            tls=switch_of("tls", given.get("tls") or "false"),
+            threads=number_of("threads", given["threads"], least=1, most=THREADS_MOST)
+            if given.get("threads")
+            else min(THREADS_MAX, options.requests_in_flight),
             file_mode=_mode("file_mode", given, 0o644),
             directory_mode=_mode("directory_mode", given, 0o755),
-            part_bytes=_number("part_bytes", given, PART_BYTES, least=1 << 20),
+            part_bytes=bytes_of("part_bytes", given.get("part_bytes") or str(PART_BYTES), least=1 << 20, most=1 << 30),
             hadoop=read_configuration(given.get("conf_dir", ""), environment) | hadoop,
         )
 
@@ -67,23 +71,6 @@ class HdfsSettings:
         NameNode, or two at each of a name service."""
         tries = 2 * len(namenodes_of(authority, self.hadoop)) or 1
         return {"dfs.client.failover.max.attempts": str(tries), **_FAILOVER, **self.hadoop}
-
-
-def _truth(name: str, given: Mapping[str, str]) -> bool:
-    """False where it is not given. A misspelt `true` must not send a token in plain text."""
-    text = given.get(name, "").strip().lower()
-    if text not in ("", "true", "yes", "1", "on", "t", "false", "no", "0", "off", "f"):
-        raise OptionError(f"store.{name} cannot be {given[name]!r}", next_step=f"store.{name} takes true or false")
-    return text in ("true", "yes", "1", "on", "t")
-
-
-def _number(name: str, given: Mapping[str, str], default: int, *, least: int) -> int:
-    text = given.get(name, "")
-    if not text:
-        return default
-    if not text.isdigit() or int(text) < least:
-        raise OptionError(f"store.{name} cannot be {text!r}", next_step=f"it takes a whole number from {least}")
-    return int(text)
 
 
 def _mode(name: str, given: Mapping[str, str], default: int) -> int:

@@ -9,6 +9,7 @@ from typing import Literal, cast
 
 from lockgate.model.endpoints import check_endpoint
 from lockgate.model.errors import OptionError
+from lockgate.model.store_options import bytes_of, switch_of
 
 from lockgate_s3.checksums import checksum_named
 from lockgate_s3.hadoop_names import HADOOP_NAMES, told_by_hadoop
@@ -102,9 +103,9 @@ class S3Settings:
             told.get("secret", ""),
             told.get("token", ""),
             told.get("profile", ""),
-            _switch(told.get("anon", "false")),
+            switch_of("anon", told.get("anon", "false")),
             _addressing(told.get("addressing", "auto")),
-            _part_bytes(told.get("part_bytes", str(PART_BYTES))),
+            bytes_of("part_bytes", told.get("part_bytes", str(PART_BYTES)), least=PART_BYTES_MIN, most=PART_BYTES_MAX),
             *_encryption(told.get("encryption", ""), told.get("encryption_key", "")),
             _acl(told.get("acl", "")),
             told.get("storage_class", "").upper(),
@@ -139,7 +140,7 @@ OPTIONS = (*S3Settings.__dataclass_fields__, *HADOOP_NAMES)
 
 def _refuse_contradictions(told: Mapping[str, str]) -> None:
     named = [name for name in ("key", "profile") if told.get(name)]
-    named += ["anon"] if _switch(told.get("anon", "false")) else []
+    named += ["anon"] if switch_of("anon", told.get("anon", "false")) else []
     if len(named) > 1:
         raise OptionError(
             f"store.{named[0]} and store.{named[1]} each say who asks",
@@ -154,29 +155,12 @@ def _refuse_contradictions(told: Mapping[str, str]) -> None:
         raise OptionError(f"store.region cannot be {region!r}", next_step="store.region takes a name such as eu-west-1")
 
 
-def _switch(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise OptionError(f"store.anon cannot be {text!r}", next_step="store.anon takes true or false")
-    return text.lower() == "true"
-
-
 def _addressing(text: str) -> Addressing:
     if text not in ("auto", "path", "virtual"):
         raise OptionError(
             f"store.addressing cannot be {text!r}", next_step="store.addressing takes auto, path or virtual"
         )
     return cast(Addressing, text)
-
-
-def _part_bytes(text: str) -> int:
-    units = {"K": 10, "M": 20, "G": 30}
-    number, unit = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 0)
-    if not number.isdigit() or not PART_BYTES_MIN <= int(number) << unit <= PART_BYTES_MAX:
-        raise OptionError(
-            f"store.part_bytes cannot be {text!r}",
-            next_step=f"store.part_bytes takes a number of bytes from {PART_BYTES_MIN} (5M) to {PART_BYTES_MAX} (5G)",
-        )
-    return int(number) << unit
 
 
 def _encryption(text: str, key: str) -> tuple[str, str]:

@@ -88,7 +88,9 @@ async def _refuse(
         found = await _first(run, lambda: _own_files(run))
         if found is None and nested:
             entries = [entry for each in await saved(run) for entry in each.manifest.files]
-            found = await _first_nested(run, entries, _is_in(run, {each.target: each.identity for each in entries}))
+            # What has a name of the job's own may be of attempts that have saved nothing, anywhere below.
+            missing = None if run.protocol.names_tell else await _missing(run, entries)
+            found = await _first_nested(run, missing, await _own_files(run))
     except _Unreadable as unreadable:
         raise kind(
             f"nobody can tell whether job {unreadable.job_id}, which has not come to its end, has set aside files of "
@@ -136,7 +138,7 @@ async def set_aside_by_other(run: JobRun, entries: Sequence[Entry]) -> str | Non
         return is_own
 
     try:
-        found = await _first(run, own_files) or await _first_nested(run, entries, is_own)
+        found = await _first(run, own_files) or await _first_nested(run, await _missing(run, entries), is_own)
     except _Unreadable as unreadable:
         return unreadable.job_id
     return None if found is None else found[1]
@@ -155,13 +157,18 @@ async def _first(run: JobRun, own_files: Callable[[], Awaitable[IsOwn]]) -> tupl
     return None
 
 
-async def _first_nested(run: JobRun, entries: Iterable[Entry], is_own: IsOwn) -> tuple[JobRun, str, str] | None:
-    """The same, of jobs of destinations above this one, or inside it where one of these files is not in place."""
+async def _missing(run: JobRun, entries: Iterable[Entry]) -> list[str]:
+    """The targets of these that are not in place."""
     missing: list[str] = []
     for some in windows([entry.target for entry in entries], AT_ONCE):
         there = await run.store.stat_files(some)
         missing += [path for path, status in zip(some, there, strict=True) if status is None]
-    if not missing:
+    return missing
+
+
+async def _first_nested(run: JobRun, missing: Sequence[str] | None, is_own: IsOwn) -> tuple[JobRun, str, str] | None:
+    """The same, of jobs of destinations above this one, or inside it where one of these paths is; None: wherever."""
+    if missing is not None and not missing:
         return None
     async with nested_with_replaced(run, missing) as others:
         for other, turned in others:

@@ -167,11 +167,12 @@ async def _refuse_jobs_of(run: JobRun, url: StoreUrl, ours: str) -> None:
 
 @asynccontextmanager
 async def nested_with_replaced(
-    run: JobRun, missing: Collection[str]
+    run: JobRun, missing: Collection[str] | None
 ) -> AsyncIterator[list[tuple[JobRun, Callable[[str], str | None]]]]:
     """Other destinations in which jobs have set files aside that are not cleaned up: those above this one, and those
     inside it that hold one of these paths, of files which were looked for in vain. Each with what turns a path there
-    into one here; None: it is not below this destination. One listing for each directory above these paths."""
+    into one here; None: it is not below this destination. One listing for each directory above these paths; where
+    `missing` is None, they are not known, and all below the destination is listed."""
     found: list[tuple[JobRun, Callable[[str], str | None]]] = []
     async with AsyncExitStack() as stack:
 
@@ -182,14 +183,30 @@ async def nested_with_replaced(
             if await jobs_with_replaced_files(other):
                 found.append((other, turn))
 
-        inside = sorted({directory for path in missing for directory in ancestors_of(path)})
-        for some in windows(inside, AT_ONCE):
-            listed = await together(list_all(run.store, f"{directory}/{REPLACED}") for directory in some)
-            for directory in [each for each, there in zip(some, listed, strict=True) if there]:
-                await look(run.store.url.child(directory), functools.partial(_join, directory))
+        for directory in await (_all_with_replaced(run) if missing is None else _above_with_replaced(run, missing)):
+            await look(run.store.url.child(directory), functools.partial(_join, directory))
         for url, ours in await destinations_above(run):
             await look(url, functools.partial(_below, ours))
         yield found
+
+
+async def _above_with_replaced(run: JobRun, paths: Collection[str]) -> list[str]:
+    above = sorted({directory for path in paths for directory in ancestors_of(path)})
+    found: list[str] = []
+    for some in windows(above, AT_ONCE):
+        listed = await together(list_all(run.store, f"{directory}/{REPLACED}") for directory in some)
+        found += [directory for directory, there in zip(some, listed, strict=True) if there]
+    return found
+
+
+async def _all_with_replaced(run: JobRun) -> list[str]:
+    found = {
+        status.path.partition(f"/{REPLACED}/")[0]
+        async for page in run.store.list_tree("")
+        for status in page
+        if f"/{REPLACED}/" in status.path
+    }
+    return sorted(found)
 
 
 def _join(directory: str, path: str) -> str:

@@ -147,6 +147,9 @@ class Protocol(ABC):
     writes_in_destination: ClassVar[bool] = False
     """Whether `open_file` opens files where they stay, in directories that others may empty, and then delete."""
 
+    names_tell: ClassVar[bool] = False
+    """Whether a file in the destination is known to be the job's by its name, and not by a manifest alone."""
+
     looks_in_place: ClassVar[int] = 2
     """How often its job commit looks at each file that is in place already, for predictions of what that costs."""
 

@@ -49,8 +49,6 @@ class InPlaceProtocol(Protocol):
     policies_why: ClassVar[str] = WHY
     commits_by_success: ClassVar[bool] = False
     writes_in_destination: ClassVar[bool] = True
-    names_tell: ClassVar[bool] = False
-    """Whether a file is known to be the job's by its name, and not by a manifest alone."""
 
     # A job and its task attempts.
 

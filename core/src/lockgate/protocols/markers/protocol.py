@@ -54,6 +54,7 @@ class MarkersProtocol(DeferredProtocol):
     writes_in_destination: ClassVar[bool] = True
     saves_uploads: ClassVar[bool] = False
     announces_files: ClassVar[bool] = True
+    names_tell: ClassVar[bool] = True
     looks_in_place: ClassVar[int] = 1
     own_options: ClassVar[frozenset[str]] = frozenset(
         {
