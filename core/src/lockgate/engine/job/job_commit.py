@@ -23,6 +23,7 @@ from lockgate.engine.job.locations import refuse_if_in_parts
 from lockgate.engine.job.plan_claimed import Ahead, begin_moving, check_claimed, meet_ahead, plan_claimed
 from lockgate.engine.job.reports import report_success
 from lockgate.engine.job.set_aside_by_others import refuse_commit_beside
+from lockgate.engine.job.taken_names import refuse_taken_names
 from lockgate.engine.job.undo import roll_back
 from lockgate.engine.record.ended_jobs import (
     committed_summary,
@@ -175,7 +176,9 @@ async def plan_job(run: JobRun, receipts: Sequence[Receipt] | None) -> CommitPla
     else:
         pins = pins_of(receipts, run.layout.job_id)
         await run.protocol.refuse_aborted(run, pins)
-    return await run.protocol.meet(run, await run.protocol.load_plan(run, pins))
+    plan = await run.protocol.meet(run, await run.protocol.load_plan(run, pins))
+    await refuse_taken_names(run, plan)
+    return plan
 
 
 async def _claim(

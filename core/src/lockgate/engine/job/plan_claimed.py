@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lockgate.engine.job.set_aside_by_others import refuse_commit_beside
+from lockgate.engine.job.taken_names import refuse_taken_names
 from lockgate.engine.record.marker import check_marker
 from lockgate.engine.record.neighbours import ground_of, take_ground
 from lockgate.engine.record.nested import refuse_jobs_above
@@ -73,6 +74,7 @@ async def plan_claimed(
     with run.stage("plan"):
         met = ahead.met if ahead is not None and ahead.ground == ground else None
         plan = await run.protocol.meet(run, plan) if met is None else met
+        await refuse_taken_names(run, plan)
         await refuse_commit_beside(run)
     await refuse_jobs_above(run, ground)
     return plan

@@ -43,7 +43,7 @@ async def ready_to_commit(
             job = await by_the_stores_clock(job)
             await refuse_unless_over(job, harm="what its tasks commit from now on would be left out")
         seen = await committed_tasks_of(job)
-        job = dataclasses.replace(job, left_out=await unfinished_tasks(job, seen))
+        job = dataclasses.replace(job, by_what_is_found=True, left_out=await unfinished_tasks(job, seen))
         if job.left_out:
             if not force:
                 raise unfinished_error(job)
@@ -72,7 +72,8 @@ async def plan_found(run: JobRun, job_id: str, *, told: Collection[str]) -> Comm
         raise _past_planning(run, state)
     job = await as_set_up(run, told)
     left_out = await unfinished_tasks(job, await committed_tasks_of(job))
-    return dataclasses.replace(await plan_job(job, None), left_out=left_out)
+    plan = await plan_job(dataclasses.replace(job, by_what_is_found=True), None)
+    return dataclasses.replace(plan, left_out=left_out)
 
 
 def _past_planning(run: JobRun, state: JobState) -> CommitFenced:

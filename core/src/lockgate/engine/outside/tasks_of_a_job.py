@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from lockgate.engine.inspection.list_jobs import job_state
+from lockgate.engine.manifests.load_manifests import every_attempt
 from lockgate.engine.record.signs_of_life import begun_attempts, refuse_if_at_work
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -47,10 +50,13 @@ async def committed_tasks_of(run: JobRun) -> set[str]:
 
 
 async def unfinished_tasks(run: JobRun, committed: set[str]) -> list[str]:
-    """The tasks that have begun and have not committed: when somebody commits the job by what is found, they are missed
-    by nobody else."""
-    begun = {task for status in await list_all(run.store, run.layout.tasks) if (task := task_of(status.path))}
-    begun |= {task for attempt in await begun_attempts(run) if (task := task_of(attempt))}
+    """The tasks that have begun, at whichever attempt at the job, and have not committed: when somebody commits the job
+    by what is found, they are missed by nobody else."""
+    begun: set[str] = set()
+    for layout in {run.layout, *await every_attempt(run)}:
+        begun |= {task for status in await list_all(run.store, layout.tasks) if (task := task_of(status.path))}
+        at_attempt = dataclasses.replace(run, layout=layout)
+        begun |= {task for attempt in await begun_attempts(at_attempt) if (task := task_of(attempt))}
     begun |= (await run.protocol.tasks_elsewhere(run)).begun
     return sorted(begun - committed)
 

@@ -85,6 +85,8 @@ class JobRun:
     """Whether task attempts may have declared more of them: false for a driver that knows that its own do not."""
     part_of: str = ""
     """The destination of the job on whose behalf this part of it is worked at."""
+    by_what_is_found: bool = False
+    """Whether somebody from outside commits the job, by what is found, and cannot run its tasks again."""
     left_out: Sequence[str] = ()
     """The tasks that have begun and not committed, where somebody from outside commits the job without them."""
     marker_for_parts: str = ""

@@ -1,0 +1,78 @@
+"""`lockgate.commit` by somebody who has no receipts, and cannot run the tasks of the job again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lockgate
+import pytest
+from lockgate import Job, JobOptions
+from lockgate.model.errors import CommitRefused, DestinationConflict
+
+NOBODY_LIVES = JobOptions(alive_seconds=0.0)
+HADOOPS = "job_202411211721_0003"
+
+
+def _begun(job: Job, path: str, task: int) -> lockgate.TaskAttempt:
+    attempt = job.task_attempt(task)
+    attempt.setup()
+    with attempt.open(path.replace("TAG", attempt.tag)) as file:
+        file.write(b"new")
+    return attempt
+
+
+def _files(root: Path) -> dict[str, bytes]:
+    found = {path.relative_to(root).as_posix(): path for path in root.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in sorted(found.items()) if name[0] != "_"}
+
+
+@pytest.mark.parametrize("protocol", ["manifest", "hive", "v1", "v2", "direct", "stocator", "markers"])
+def test_complete_a_task_that_has_begun_at_an_earlier_attempt_at_the_job_is_missed(
+    tmp_path: Path, protocol: str
+) -> None:
+    job = Job(tmp_path, NOBODY_LIVES, job_id="j", protocol=protocol, accept_unsafe=True)
+    job.setup()
+    _begun(job, "part-0-TAG", 0).commit()
+    _begun(job, "part-1-TAG", 1)
+    again = Job(tmp_path, NOBODY_LIVES, job_id="j", job_attempt=1, protocol=protocol, accept_unsafe=True)
+    again.setup()
+    assert lockgate.plan(tmp_path, "j", NOBODY_LIVES).left_out == ["task_000001"]
+    with pytest.raises(CommitRefused, match="begun and not committed: task_000001"):
+        lockgate.commit(tmp_path, "j", options=NOBODY_LIVES)
+    lockgate.commit(tmp_path, "j", options=NOBODY_LIVES, force=True)
+    assert b"new" in _files(tmp_path).values()
+
+
+@pytest.mark.parametrize("protocol", ["manifest", "v1"])
+def test_complete_a_name_that_is_taken_costs_an_abandoned_job_none_of_its_files(tmp_path: Path, protocol: str) -> None:
+    """The rename would refuse it: then all is undone, and what the tasks have written goes."""
+    (tmp_path / "part-0").write_bytes(b"old")
+    job = Job(tmp_path, NOBODY_LIVES, job_id="j", protocol=protocol)
+    job.setup()
+    _begun(job, "part-0", 0).commit()
+    _begun(job, "part-1", 1).commit()
+    for _ in range(2):
+        with pytest.raises(DestinationConflict, match="1 name that the job gives its files is taken") as caught:
+            lockgate.plan(tmp_path, "j", NOBODY_LIVES)
+        assert (tmp_path / "part-0").as_uri() in caught.value.where
+        with pytest.raises(DestinationConflict, match="1 name that the job gives its files is taken"):
+            lockgate.commit(tmp_path, "j", options=NOBODY_LIVES)
+    (tmp_path / "part-0").rename(tmp_path / "old")
+    lockgate.commit(tmp_path, "j", options=NOBODY_LIVES)
+    assert _files(tmp_path) == {"old": b"old", "part-0": b"new", "part-1": b"new"}
+
+
+def test_complete_a_name_that_is_taken_costs_a_job_of_hadoops_none_of_its_files(tmp_path: Path) -> None:
+    tasks = tmp_path / "_temporary/0/task_202411211721_0003_m_000000"
+    tasks.mkdir(parents=True)
+    (tasks / "part-0").write_bytes(b"new")
+    (tasks / "part-1").write_bytes(b"new")
+    (tmp_path / "part-0").write_bytes(b"old")
+    options = NOBODY_LIVES.replace(protocol="v1")
+    with pytest.raises(DestinationConflict, match="is taken"):
+        lockgate.plan(tmp_path, HADOOPS, options)
+    with pytest.raises(DestinationConflict, match="is taken") as caught:
+        lockgate.commit(tmp_path, HADOOPS, options=options, force=True)
+    assert "-o delete_target_files=true" in caught.value.next_step
+    lockgate.commit(tmp_path, HADOOPS, options=options.replace(delete_target_files=True), force=True)
+    assert _files(tmp_path) == {"part-0": b"new", "part-1": b"new"}
