@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hive_left import HIVE, JOB, OUTPUT, STAGING, everything, leave, seen
 from local_acts import CHANGES, Died, before_act, dies
-from lockgate.api.jobs import abort, collect_garbage, commit, plan
-from lockgate.errors import CommitFailed, CommitRefused, JobNotFound
+from lockgate.api.jobs import abort, collect_garbage, commit, jobs, plan
+from lockgate.errors import CommitFailed, CommitFenced, CommitRefused, JobNotFound, OptionError
 from lockgate.stores.local import LocalStore
 
 AT_WORK = f"{STAGING}/_task_tmp.-ext-10000"
@@ -39,6 +39,37 @@ def test_complete_an_attempt_that_was_cut_short_counts_in_no_commit_after_an_abo
         with pytest.raises((CommitRefused, JobNotFound)):
             commit(root, JOB, options=ALONE, force=True)
         assert seen(root) == {}
+    raise AssertionError("no end")
+
+
+@pytest.mark.parametrize("command", ["gc", "abort", "nothing"])
+def test_complete_the_same_of_a_directory_outside_of_the_destination_which_only_some_commands_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """What the abort had taken can go back only where it is known from where it came."""
+    for number in range(1, 40):
+        root = tmp_path / str(number)
+        destination = root / "table"
+        destination.mkdir(parents=True)
+        hives = root / "scratch" / STAGING
+        leave(hives, {"ds=1/000000_0": b"a", "ds=1/000001_0": b"b"}, "_tmp.-ext-10000")
+        leave(hives, {"ds=2/_tmp.000001_0": b"half"}, "_task_tmp.-ext-10000")
+        options = ALONE.replace(hive_directory=(hives / "_tmp.-ext-10000").as_uri())
+        (job,) = jobs(destination, options)
+        with monkeypatch.context() as patch:
+            done = before_act(patch, number, CHANGES, dies)
+            with contextlib.suppress(Died):
+                abort(destination, job.job_id, options=options, force=True)
+        if len(done) < number:
+            return
+        with contextlib.suppress(OptionError, JobNotFound, CommitFenced):
+            if command == "gc":
+                collect_garbage(destination, options=ALONE)
+            if command == "abort":
+                abort(destination, job.job_id, options=ALONE, force=True)
+        with pytest.raises((CommitRefused, JobNotFound, OptionError)):
+            commit(destination, job.job_id, options=options, force=True)
+        assert seen(destination) == {}
     raise AssertionError("no end")
 
 

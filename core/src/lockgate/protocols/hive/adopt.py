@@ -33,9 +33,11 @@ from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
 from lockgate.model.urls import parent_of
 from lockgate.protocols.hive.look import look
-from lockgate.protocols.hive.place import Place, is_adopted, needed_place, place_of, read_note
+from lockgate.protocols.hive.place import Place, is_adopted, needed_place, place_of, read_note, write_note
 
 TRIES = 3
+TO_DELETE = "to-delete"
+"""Stands in the note of an abort where a commit's names its choice."""
 
 
 async def adopt(run: JobRun, *, if_there: bool = False) -> None:
@@ -147,6 +149,9 @@ async def take_to_delete(run: JobRun) -> None:
         place = await needed_place(found, run)
         beside = _beside(place.path)
         if beside is not None:
+            if place.destination:
+                # From here on nobody ends the job who does not know where to: what is in there may have to go back.
+                await write_note(run, place, TO_DELETE, "", ())
             end = place.at_destination(taken_at_work(run.layout))
             await place.store.rename_directories([Rename(beside, end)])
         await adopt(run, if_there=True)
