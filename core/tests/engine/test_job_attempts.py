@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from faulty_store import Stop, make_faulty
 from lockgate import Job, JobOptions, collect_garbage, jobs, recover
-from lockgate.errors import CommitFailed, CommitFenced, DestinationConflict, JobNotFound, LockgateError
+from lockgate.errors import CommitFailed, CommitFenced, DestinationConflict, JobNotFound, LockgateError, UsageError
 
 
 def attempt_at(table, number: int, **options: object) -> Job:
@@ -168,3 +170,26 @@ def test_what_earlier_attempts_committed_is_counted_where_a_job_waits_for_somebo
     problem = recover(str(table.root), "nightly", force=True)["nightly"].problem
     assert "1 task has committed" in problem
     assert "lockgate commit" in problem
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("v2", "manifest"), ("markers", "hive"), ("v1", "manifest"), ("manifest", "v1"), ("manifest", "direct")],
+)
+def test_another_attempt_at_a_job_is_by_the_protocol_of_the_first(tmp_path: Path, first: str, second: str) -> None:
+    """By another, what the first has written would not be found: it would be lost, or left to be seen."""
+    job = Job(tmp_path, job_id="j", protocol=first, accept_unsafe=True)
+    job.setup()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with attempt.open(f"part-0-{attempt.tag}") as file:
+        file.write(b"first")
+    attempt.commit()
+    for number in (1, 2):
+        with pytest.raises(UsageError, match=f"an earlier attempt at job j is by the protocol {first}"):
+            Job(tmp_path, job_id="j", job_attempt=number, protocol=second, accept_unsafe=True).setup()
+    again = Job(tmp_path, job_id="j", job_attempt=1, protocol=first, accept_unsafe=True)
+    again.setup()
+    assert [each.task_id for each in again.committed()] == ["task_000000"]
+    again.abort()
+    assert list(tmp_path.rglob("part-0*")) == []

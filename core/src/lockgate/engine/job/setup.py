@@ -14,6 +14,7 @@ from lockgate.engine.job.reports import refuse_reports_among_data
 from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
 from lockgate.engine.record.ended_jobs import remember_last, why_over
 from lockgate.engine.record.marker import JobMarker, read_marker
+from lockgate.engine.record.own_protocol import why_another_protocol
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.record.recorded_options import options_for_marker
 from lockgate.engine.record.summaries import read_summary
@@ -50,7 +51,7 @@ async def setup_job(run: JobRun) -> None:
     A setup that is refused leaves nothing behind.
 
     Raises:
-        UsageError: another job has this id.
+        UsageError: another job has this id, or an earlier attempt at this one another protocol.
         JobNotFound: the job has committed already.
         CommitFenced: an earlier attempt at the job has begun to move files.
         OutcomeUnknown: files are set aside by a commit of this job whose record is lost.
@@ -102,7 +103,7 @@ def _tell_options_without_effect(run: JobRun) -> None:
 
 async def _refusal(run: JobRun) -> LockgateError | None:
     over, table = await both(_why_refused(run), why_not_a_plain_table(run))
-    return over or table
+    return over or await why_another_protocol(run) or table
 
 
 async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:

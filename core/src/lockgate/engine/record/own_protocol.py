@@ -6,7 +6,8 @@ import dataclasses
 
 from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.errors import LockgateError, OptionError, StoreError
+from lockgate.model.commands import command
+from lockgate.model.errors import LockgateError, OptionError, StoreError, UsageError
 from lockgate.model.layout import FOUND_PROTOCOL, OURS
 from lockgate.model.record import CommitRecord
 
@@ -22,6 +23,24 @@ async def with_own_protocol(run: JobRun, record: CommitRecord | None) -> JobRun:
         return run
     named = record.options.get("protocol") if record is not None else None
     return by_protocol(run, named or await _by_marker(run) or run.options.protocol)
+
+
+async def why_another_protocol(run: JobRun) -> LockgateError | None:
+    """Why this attempt at a job cannot be set up: the earlier ones are by another protocol, by which alone what their
+    tasks have written is found. One read for each of them that has left no marker, and one more."""
+    if run.layout.job_attempt == 0:
+        return None
+    earlier = dataclasses.replace(run, layout=run.layout.at_attempt(run.layout.job_attempt - 1))
+    named = await _by_marker(earlier)
+    if named is None or named == run.options.protocol:
+        return None
+    return UsageError(
+        f"an earlier attempt at job {run.layout.job_id} is by the protocol {named}, and this one by "
+        f"{run.options.protocol}",
+        where=run.url(run.layout.job_directory),
+        next_step=f"give protocol={named}; or give the job another id, and abort the earlier one: "
+        f"{command('abort', run.store.url, run.layout.job_id)}",
+    )
 
 
 async def _by_marker(run: JobRun) -> str | None:
