@@ -6,6 +6,7 @@ native writers (docs/spark-native.md). What could not be pointed at an emulator 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -27,6 +28,8 @@ from troubled_tasks import going_wrong
 cloudpickle.register_pickle_by_value(troubled_tasks)
 
 KINDS = "hdfs", "abfs", "gs"
+ROOT = "table-at-root"
+"""A container, or bucket, that is a table."""
 FILES = 6
 """Two tasks write three partitions."""
 
@@ -45,7 +48,7 @@ class Place:
         each = path.getFileSystem(self.spark._jsparkSession.sessionState().newHadoopConf()).listFiles(path, True)
         found = []
         while each.hasNext():
-            found.append(each.next().getPath().toString().removeprefix(f"{path.toString()}/"))
+            found.append(each.next().getPath().toString().removeprefix(f"{path.toString().rstrip('/')}/"))
         return sorted(found)
 
     def visible(self, name: str) -> list[str]:
@@ -87,14 +90,15 @@ class _Stores(dict[str, tuple[str, dict[str, str], list[str]]]):
     def _abfs(self) -> tuple[str, dict[str, str], list[str]]:
         jars = or_skip(abfs_connector_jars)
         azure = self._running.enter_context(AzureLab(AzureSettings(check_signatures=True)))
-        azure.on_loop(lambda: azure.account.create("native"))
+        for name in ("native", ROOT):
+            azure.on_loop(functools.partial(azure.account.create, name))
         # The connector's own settings alone: the engine's store finds key and endpoint in them.
         return "abfs://native@devstoreaccount1.dfs.core.windows.net/tables", azure.hadoop_configuration, jars
 
     def _gs(self) -> tuple[str, dict[str, str], list[str]]:
         jar = or_skip(gcs_connector_jar)
         gcs = self._running.enter_context(GcsLab())
-        gcs.on_loop(lambda: gcs.service.buckets.__setitem__("native", Bucket("native")))
+        gcs.on_loop(lambda: gcs.service.buckets.update({name: Bucket(name) for name in ("native", ROOT)}))
         told = {
             "fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
             "fs.gs.storage.root.url": gcs.url,
@@ -169,6 +173,26 @@ def test_spark_34298_spark_cannot_overwrite_the_root_of_a_store(place: Place) ->
     dynamic.option("partitionOverwriteMode", "dynamic").parquet(root)
     found = spark.read.schema("id BIGINT, p BIGINT").parquet(*(f"{root}p={number}" for number in range(3)))
     assert found.count() == 50
+
+
+@pytest.mark.parametrize("place", ["abfs", "gs"], indirect=True)
+def test_complete_partitions_in_locations_of_their_own_below_the_root_of_a_store(place: Place) -> None:
+    """Their paths were cut short by a letter: rows that nobody saw, and those of another partition overwritten."""
+    spark, root = place.spark, str(re.match(r"\w+://[^/]+/", place.base)[0]).replace("native", ROOT)
+    spark.sql(f"CREATE TABLE at_root (id BIGINT, p INT) USING parquet PARTITIONED BY (p) LOCATION '{root}'")
+    try:
+        for partition, location in ((2, "custom/two"), (3, "xthree"), (6, "xp=5")):
+            spark.sql(f"ALTER TABLE at_root ADD PARTITION (p={partition}) LOCATION '{root}{location}'")
+        spark.sql("INSERT INTO at_root VALUES (1, 1), (2, 2), (3, 3), (5, 5), (6, 6)")
+        spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+        spark.sql("INSERT OVERWRITE at_root VALUES (22, 2), (66, 6)")
+        found = sorted(tuple(row) for row in spark.sql("SELECT id, p FROM at_root").collect())
+        assert found == [(1, 1), (3, 3), (5, 5), (22, 2), (66, 6)]
+        visible = {re.sub("/part-.*", "", path) for path in Place(spark, root.rstrip("/"), {}).visible("")}
+        assert visible == {"p=1", "custom/two", "xthree", "p=5", "xp=5"}
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+        spark.sql("DROP TABLE at_root")
 
 
 @pytest.mark.parametrize("place", ["hdfs"], indirect=True)

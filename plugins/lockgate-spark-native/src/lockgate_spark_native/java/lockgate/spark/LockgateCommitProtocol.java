@@ -285,7 +285,9 @@ public final class LockgateCommitProtocol extends FileCommitProtocol implements 
     }
 
     private static String below(Path given, Path root) {
-        return given.equals(root) ? "" : given.toString().substring(root.toString().length() + 1);
+        String above = root.toUri().getPath();
+        String path = given.toUri().getPath();
+        return given.equals(root) ? "" : path.substring(above.endsWith("/") ? above.length() : above.length() + 1);
     }
 
     private static boolean isWithin(Path given, Path root) {
