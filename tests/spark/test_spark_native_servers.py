@@ -15,6 +15,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from lockgate.spark.native_session import COMMIT_PROTOCOL_SETTING, PYTHON_SETTING
+from lockgate_lab.servers.free_port import free_port
 from lockgate_spark_native import COMMIT_PROTOCOL, jar_path
 
 HOME = Path(pyspark.__file__).parent
@@ -66,12 +67,6 @@ def server(kind: str, port: int, work: Path, *arguments: str) -> Iterator[None]:
 def is_listening(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def run(*command: str, work: Path) -> str:

@@ -17,7 +17,7 @@ from lockgate_lab.servers.free_port import free_port
 from lockgate_lab.servers.hadoop_jars import java, mini_cluster_class_path
 
 _OPENED = ("java.base/java.lang", "java.base/java.io", "java.base/java.util", "java.base/sun.nio.ch")
-START_TIMEOUT_S = 180.0
+START_TIMEOUT_S = 600.0  # on a machine that is busy with other tests
 
 
 class MiniHdfs(DirectoryProcess):

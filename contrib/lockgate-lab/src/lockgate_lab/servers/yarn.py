@@ -19,7 +19,7 @@ _ADDRESSES = tuple(
     f"yarn.resourcemanager.{name}"
     for name in ("address", "scheduler.address", "resource-tracker.address", "admin.address")
 )
-START_TIMEOUT_S = 180.0
+START_TIMEOUT_S = 600.0  # on a machine that is busy with other tests
 
 
 class MiniYarn(DirectoryProcess):
