@@ -154,7 +154,8 @@ def _undecided(task: Duplicates, why: str) -> CommitRefused:
     return CommitRefused(
         f"{task.task_id} has the output of {len(task.attempts)} attempts, {why}",
         where="\n".join(shown[:SHOWN_MAX]),
-        next_step="nothing was moved: see in the log of Hive or Tez which attempt has succeeded, and name it, "
-        f"-o duplicates=receipts -o duplicate_attempts={task.attempts[-1].name}; or choose a rule, "
-        "-o duplicates=largest or newest; or delete the files of all other attempts",
+        next_step="nothing was moved: see in the log of Hive or Tez which attempt has succeeded, and name it: if it is "
+        f"the last, -o duplicates=receipts -o duplicate_attempts={task.attempts[-1].name} (with commas, one for each "
+        "task that has several); or choose another rule, -o duplicates=largest or newest; or delete the files of all "
+        "other attempts",
     )

@@ -287,7 +287,8 @@ class PlanBuilder:
             raise DuplicateTarget(
                 f"{counted(len(duplicates), 'path')} would be written by two tasks",
                 where="\n".join([f"target  {duplicates[0]}", *_owners(plan, {duplicates[0]})[:4]]),
-                next_step="nothing was moved; give the files of different tasks different names",
+                next_step="nothing was moved; give the files of different tasks different names; of a job that is over "
+                "rename one of them in its task's directory, where there are no manifests",
             )
 
 

@@ -14,7 +14,8 @@ from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import bury
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.errors import CommitFailed, JobNotFound, StoreUnavailable, UsageError
+from lockgate.engine.run.not_at_work import not_at_work
+from lockgate.model.errors import CommitFailed, StoreUnavailable, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import MANIFEST_SUFFIX, TaskAttempt
 from lockgate.model.manifest import TaskManifest, decode_manifest, encode_manifest
@@ -71,11 +72,7 @@ async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
     for left in reversed(range(run.options.manifest_save_attempts)):
         try:
             if await read_marker(run) is None:
-                raise JobNotFound(
-                    f"job {run.layout.job_id} is not at work: it is not set up, or over",
-                    where=run.url(run.layout.job_marker),
-                    next_step="nothing of this attempt is committed",
-                )
+                raise not_at_work(run, run.layout.job_marker)
             await run.store.keep_uploads(keep_of(run, attempt.task_attempt_id))
             await run.store.write_file(run.layout.manifest_temporary(attempt.task_attempt_id), content)
             await run.store.write_file(run.layout.manifest(attempt.task_id), content)

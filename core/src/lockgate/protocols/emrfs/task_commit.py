@@ -26,13 +26,13 @@ from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, own
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.engine.run.store import no_progress
 from lockgate.model.commands import command
 from lockgate.model.errors import (
     AnswerLost,
     CommitFailed,
     FileExists,
-    JobNotFound,
     LockgateError,
     OutcomeUnknown,
     ReceiptUnmatched,
@@ -111,7 +111,7 @@ async def _refuse_if_too_late(run: JobRun) -> None:
     if record is not None and record.phase in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK):
         raise fenced(run, record)
     if await read_marker(run) is None:  # after the record, which goes later
-        raise _over(run)
+        raise not_at_work(run, run.layout.job_marker)
 
 
 async def _complete(run: JobRun, manifest: TaskManifest) -> None:
@@ -264,12 +264,4 @@ def _interrupted(run: JobRun, intent: str) -> CommitFailed:
         "the commit of an attempt at this task was interrupted, or is under way: files of it may be in place",
         where=run.url(intent),
         next_step="abort that attempt, which takes them out; or abort the job and run it again",
-    )
-
-
-def _over(run: JobRun) -> JobNotFound:
-    return JobNotFound(
-        f"job {run.layout.job_id} is not at work: it is not set up, or over",
-        where=run.url(run.layout.job_marker),
-        next_step="nothing of this attempt is committed",
     )

@@ -16,6 +16,7 @@ from lockgate.model.commands import command
 from lockgate.model.counted import counted
 from lockgate.model.errors import FileChanged, ManifestInvalid
 from lockgate.model.files import FileStatus, Rename
+from lockgate.model.layout import OURS
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 
@@ -45,7 +46,12 @@ async def refuse_unless_staged(
                     len(wrong), "staged file is not as its manifest says", "staged files are not as their manifests say"
                 ),
                 where="\n".join(wrong[:5]),
-                next_step="nothing was moved; run the job again",
+                next_step="nothing was moved; "
+                + (
+                    "run the job again"
+                    if run.layout.prefix == OURS
+                    else "move what is no regular file out of there, or run the job again"
+                ),
             )
 
 

@@ -25,6 +25,7 @@ from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import bury, marker_in, owner_of
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
     CommitFailed,
@@ -168,11 +169,7 @@ async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
             await _take_the_place(run, Rename(temporary, place, len(content), written.identity), content)
             return
         except FileMissing as error:
-            raise JobNotFound(
-                f"job {run.layout.job_id} is not at work: it is not set up, or over",
-                where=run.url(run.layout.manifests),
-                next_step="nothing of this attempt is committed",
-            ) from error
+            raise not_at_work(run, run.layout.manifests) from error
         except (StoreUnavailable, OutcomeUnknown, CommitFailed) as error:
             if not left:
                 raise CommitFailed(
