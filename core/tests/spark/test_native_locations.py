@@ -30,7 +30,8 @@ class Spark:
         (root / "place").mkdir(parents=True, exist_ok=True)
         if not (root / "link").exists():
             (root / "link").symlink_to("place")
-        self.asked = NativeJob(url=f"file:{root}/table", job_id="job-1", nonce="n1", **asked)
+        told = {"url": f"file:{root}/table", "job_id": "job-1", "nonce": "n1", **asked}
+        self.asked = NativeJob(**told)
         self.job: Job = self.asked.job()
         self.told = set_up(self.job, self.asked)
 
@@ -53,7 +54,7 @@ class Spark:
             found[location] = [["part-00000-job-1.c000.parquet", f"_0-parquet-{number}_", 6]]
         return found
 
-    def commit(self, locations: dict[str, list[list[Any]]], below: Sequence[str] = ()) -> None:
+    def commit(self, locations: dict[str, list[list[Any]]], below: Sequence[str] = (), rows: int = 2) -> None:
         """Commit the files of locations, and others that the same task has staged for these paths of the table."""
         directory = self.root / "table" / self.told["tasks"] / "attempt_000000_0"
         files = []
@@ -61,7 +62,7 @@ class Spark:
             directory.mkdir(parents=True, exist_ok=True)
             (directory / f"_{number}-parquet-below_").write_text("below")
             files.append([target, f"_{number}-parquet-below_", 5])
-        message = {"task": 0, "attempt": 0, "files": files, "locations": locations, "rows": 2}
+        message = {"task": 0, "attempt": 0, "files": files, "locations": locations, "rows": rows}
         commit(self.job, self.asked, [json.dumps(message)])
 
     def left_over(self) -> list[Path]:
@@ -145,3 +146,16 @@ def test_an_overwrite_of_a_location_inside_another_by_a_link_is_refused_before_a
     with pytest.raises(LockgateError, match="holds another that is not its own"):
         Spark(tmp_path, replaced_locations=[f"file:{tmp_path}/link", f"file:{tmp_path}/place/inner"])
     assert not list(tmp_path.rglob("_lockgate/jobs/*"))
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_rows_in_locations_alone_are_counted_where_a_write_is_left_out_by_its_transaction_id(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str], rows: int
+) -> None:
+    settings = {"txnId": "one"}
+    first = Spark(tmp_path, settings=settings)
+    first.commit(first.stage(f"file:{tmp_path}/place"))
+    again = Spark(tmp_path, settings=settings, job_id="job-2", nonce="n2")
+    again.commit(again.stage(f"file:{tmp_path}/place"), rows=rows)
+    assert contents(tmp_path / "place") == ["file 0"]
+    assert ("these rows are left out" in capfd.readouterr().err + caplog.text) == (rows != 2)

@@ -38,7 +38,7 @@ from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_process
 from lockgate.spark.driver_terminal import driver_terminal
 from lockgate.spark.error_answer import answering, told_by
-from lockgate.spark.left_out import tell_left_out
+from lockgate.spark.left_out import rows_of, tell_left_out
 from lockgate.spark.session_conf import task_properties
 from lockgate.spark.write_options import WriteOptions
 from lockgate.spark.write_task import CommitMessage, SetUp, begin_task, is_the_jobs, receipts_of, write_task
@@ -85,7 +85,7 @@ class BatchWriter(DataSourceArrowWriter):
             receipts = receipts_of(told)
             try:
                 job = self._job(conf)
-                tell_left_out(job, job.commit(receipts, movers=movers_for(job)), receipts)
+                tell_left_out(job, job.commit(receipts, movers=movers_for(job)), rows_of(receipts))
             except CleanupFailed as error:
                 log.warning("the job is committed; its cleanup failed", job=self._job_id, error=str(error))
 

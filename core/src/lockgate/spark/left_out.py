@@ -24,11 +24,11 @@ def is_forgotten(summary: Summary) -> bool:
     return not summary.job_id
 
 
-def tell_left_out(job: Job, summary: Summary, receipts: Sequence[Receipt]) -> None:
-    """Warn where the job's rows are left out, since its transaction was committed by another, of another number of
-    rows, or is forgotten. It is no error: a query may give other rows when it runs again. A summary leaves out what is
-    zero; that of a job whose tasks have counted no rows is taken for one without any."""
-    committed, rows = summary.counters.get("rows_written", 0), rows_of(receipts)
+def tell_left_out(job: Job, summary: Summary, rows: int) -> None:
+    """Warn where the job's rows, in all its places, are left out, since its transaction was committed by another, of
+    another number of rows, or is forgotten. It is no error: a query may give other rows when it runs again. A summary
+    leaves out what is zero; that of a job whose tasks have counted no rows is taken for one without any."""
+    committed = summary.counters.get("rows_written", 0)
     if is_forgotten(summary) and rows:
         log.warning(
             "these rows are left out: their transaction id is one of those that were forgotten, as done long ago. "

@@ -173,7 +173,7 @@ def commit(job: Job, asked: NativeJob, messages: Sequence[str]) -> dict[str, Any
             commit_elsewhere(job, elsewhere, asked.replaced_locations, dynamic=asked.dynamic)
         receipts = receipts_of(job, [staged_below(each) for each in told])
         summary = job.commit(receipts, movers=movers_for(job))
-        tell_left_out(job, summary, receipts)
+        tell_left_out(job, summary, sum(each.get("rows", 0) for each in told))
         tell_of_catalog(job, summary, statically=bool(asked.replaced or asked.replaced_locations) and not asked.dynamic)
     except CleanupFailed as error:
         log.warning("the job is committed; its cleanup failed", job=job.job_id, error=str(error))
