@@ -16,7 +16,6 @@ from lockgate.model.commands import command
 from lockgate.model.counted import counted
 from lockgate.model.errors import FileChanged, ManifestInvalid
 from lockgate.model.files import FileStatus, Rename
-from lockgate.model.layout import OURS
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 
@@ -46,12 +45,8 @@ async def refuse_unless_staged(
                     len(wrong), "staged file is not as its manifest says", "staged files are not as their manifests say"
                 ),
                 where="\n".join(wrong[:5]),
-                next_step="nothing was moved; "
-                + (
-                    "run the job again"
-                    if run.layout.prefix == OURS
-                    else "move what is no regular file out of there, or run the job again"
-                ),
+                next_step="nothing was moved; where a permission is missing, or something is no regular file, mend "
+                "that and commit again; else run the job again",
             )
 
 
