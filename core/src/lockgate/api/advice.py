@@ -19,7 +19,7 @@ from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import UsageError
 from lockgate.model.layout import JobLayout, probe_directory
-from lockgate.model.options import JobOptions
+from lockgate.model.options import AUTO_PROTOCOL, JobOptions
 from lockgate.model.policies import KEEPING
 from lockgate.model.prediction import at_once
 from lockgate.plugins.registry import needs_on
@@ -69,6 +69,8 @@ def advise(
         if conflict is not None:
             chosen = chosen.replace(conflict=conflict)
         registry.check_policy(chosen)
+        if chosen.protocol != AUTO_PROTOCOL:
+            registry.protocol(chosen.protocol)
         _refuse_replaced(chosen, replaced)
         hasty = chosen.replace(patience_seconds=min(chosen.patience_seconds, DOCTOR_PATIENCE))
         # No protocol is chosen yet, so that the store is not checked against one.

@@ -39,6 +39,10 @@ ABOUT_EQUAL = 1.1
 """Times that differ by less are the same for all that a prediction can know."""
 
 
+LISTED = 1000
+"""Files in one page of a listing."""
+
+
 @dataclass(frozen=True)
 class JobSize:
     """The job that is thought of."""
@@ -260,11 +264,17 @@ def _operations(
     renames = Capability.RENAME_WITHOUT_REPLACE in needs and not defers
     early = not protocol.attributes.committed_invisible
     direct = not protocol.attributes.uncommitted_invisible
+    real = Capability.REAL_DIRECTORIES in capabilities
     at_tasks = [Operations("save manifests", 2 * size.tasks, in_series=True)]
+    if protocol.looks_at_task_commit:
+        at_tasks.append(Operations("look at files", protocol.looks_at_task_commit * size.files))
     adopts = protocol.works_in_temporary and Capability.ATOMIC_DIRECTORY_RENAME in needs
     if adopts:
         at_tasks.append(Operations("rename directories of tasks", size.tasks, in_series=True))
     if early and not direct:
+        if real and not defers:
+            of_a_task = min(size.directories, math.ceil(size.files / size.tasks))
+            at_tasks.append(Operations("make directories", of_a_task * size.tasks))
         at_tasks.append(Operations("complete uploads" if defers else "rename files", size.files))
     work = Work(
         tasks=size.tasks,
@@ -278,6 +288,9 @@ def _operations(
     )
     if early:
         at_job = operations_in_place(work, options, capabilities)
+        if "delete_losers" in protocol.own_options and options.delete_losers:
+            pages = math.ceil(size.files / LISTED)
+            at_job.append(Operations("list the destination", max(pages, size.directories) if real else pages))
     elif renames:
         at_job = operations_of_renames(work, options, capabilities)
     else:

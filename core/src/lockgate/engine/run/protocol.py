@@ -153,6 +153,9 @@ class Protocol(ABC):
     looks_in_place: ClassVar[int] = 2
     """How often its job commit looks at each file that is in place already, for predictions of what that costs."""
 
+    looks_at_task_commit: ClassVar[int] = 0
+    """How often a task commit looks at each of its files, or at its name in the destination, for predictions."""
+
     saves_uploads: ClassVar[bool] = False
     """Whether what its task attempts save names deferred uploads, and not files."""
 

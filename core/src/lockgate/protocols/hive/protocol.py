@@ -72,6 +72,7 @@ class HiveProtocol(ManifestProtocol):
         Capability.REAL_DIRECTORIES,
     }
     alternative = "leave protocol out: manifest and deferred need no directory that is renamed as one act"
+    looks_at_task_commit: ClassVar[int] = 1
     own_options: ClassVar[frozenset[str]] = frozenset(
         {"hive_directory", "duplicates", "duplicate_attempts", "hive_buckets"}
     )
