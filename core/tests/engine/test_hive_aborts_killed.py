@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hive_left import HIVE, JOB, OUTPUT, STAGING, everything, leave, seen
 from local_acts import CHANGES, Died, before_act, dies
-from lockgate.api.jobs import abort, collect_garbage, commit, jobs, plan
+from lockgate.api.jobs import abort, collect_garbage, commit, jobs, plan, recover
 from lockgate.errors import CommitFailed, CommitFenced, CommitRefused, JobNotFound, OptionError
 from lockgate.stores.local import LocalStore
 
@@ -123,3 +123,43 @@ def test_a_choice_of_before_an_abort_that_was_killed_is_made_by_the_same_options
             commit(tmp_path, JOB, options=options, force=True)
     commit(tmp_path, JOB, options=NEWEST, force=True)
     assert seen(tmp_path) == {"p=1/000000_1": b"bb"}
+
+
+def test_complete_an_undoing_gives_hive_its_directory_back_to_where_it_was_whatever_namesake_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy has the same last two names, which the job's id is made of."""
+    table, right, copy = tmp_path / "table", tmp_path / "scratch" / STAGING, tmp_path / "backup" / STAGING
+    table.mkdir()
+    for root in (right, copy):
+        leave(root, {"000000_0": b"a"}, "_tmp.-ext-10000")
+    named, wrong = (ALONE.replace(hive_directory=(root / "_tmp.-ext-10000").as_uri()) for root in (right, copy))
+    (job,) = jobs(table, named)
+    rename = LocalStore.rename_files
+
+    async def dies_first(store, renames, *others):
+        if any("000000_0" in each.target for each in renames):
+            raise Died
+        return await rename(store, renames, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStore, "rename_files", dies_first)
+        with pytest.raises(Died):
+            commit(table, job.job_id, options=named, force=True)
+    assert not (right / "_tmp.-ext-10000").exists()
+    for _ in range(2):
+        with pytest.raises(OptionError, match="of another directory, of the same last two names") as caught:
+            recover(table, job.job_id, undo=True, force=True, options=wrong)
+        assert str((right / "_tmp.-ext-10000").as_uri()) in caught.value.next_step
+    recover(table, job.job_id, undo=True, force=True, options=named)
+    assert everything(right) == everything(copy)
+
+
+def test_an_abort_of_a_committed_job_leaves_alone_a_namesake_of_its_directory(tmp_path: Path) -> None:
+    leave(tmp_path, {"000000_0": b"a"})
+    commit(tmp_path, JOB, options=ALONE, force=True)
+    leave(tmp_path, {"000000_0": b"another"})
+    before = everything(tmp_path)
+    with pytest.raises(JobNotFound, match="is committed already"):
+        abort(tmp_path, JOB, options=ALONE, force=True)
+    assert everything(tmp_path) == before

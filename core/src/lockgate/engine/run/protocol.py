@@ -188,8 +188,8 @@ class Protocol(ABC):
         """
 
     def final_path(self, run: JobRun, path: str) -> str:
-        """Where in the destination the file will be that a task attempt opens for `path`: there, unless the protocol
-        gives it a name of its own.
+        """Where in the destination the file will be that `open_file` opens for `path`, for who asks (the conformance
+        kit does): there, unless `open_file` and `commit_task` give it a name of its own. This names nothing by itself.
 
         Raises:
             PathError: it cannot.

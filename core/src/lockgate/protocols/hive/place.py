@@ -30,6 +30,7 @@ from lockgate.model.hive_output import (
     job_id_of,
     may_be_left_by_hive,
     note_of,
+    taken_at_work,
 )
 from lockgate.model.layout import found_layout
 from lockgate.model.phases import Phase
@@ -155,10 +156,11 @@ async def place_of(run: JobRun) -> AsyncIterator[Place | None]:
     """Where the job's directory is, or was; None: nobody knows.
 
     Raises:
-        OptionError: `hive_directory` names what cannot be the job's.
+        OptionError: `hive_directory` names what cannot be, or is not, the job's.
     """
     given = _chosen(run)
     if given is not None and job_id_of(given) == run.layout.job_id:
+        await _refuse_namesake(run, given)
         async with _opened(run, given) as place:
             yield place
         return
@@ -175,6 +177,25 @@ async def place_of(run: JobRun) -> AsyncIterator[Place | None]:
         return
     found = {job_id_of(path): path for path in await below_destination(run)}
     yield Place(run.store, found[run.layout.job_id]) if run.layout.job_id in found else None
+
+
+async def _refuse_namesake(run: JobRun, given: str) -> None:
+    """Once somebody commits the job, or has taken some of it, its directory is the one that was named then: another may
+    have the same last two names, which the job's id is made of, as a copy has.
+
+    Raises:
+        OptionError: another was.
+    """
+    taken = any(await run.store.stat_files([adopted(run.layout), taken_at_work(run.layout)]))
+    if not taken and await held_record(run) is None:
+        return
+    note = await read_note(run)
+    if note is not None and note.directory.rstrip("/") != given.rstrip("/"):
+        raise OptionError(
+            f"job {run.layout.job_id} is of another directory, of the same last two names",
+            where=f"hive_directory={given}\nbegun with     {note.directory}",
+            next_step=f"give -o hive_directory={note.directory}",
+        )
 
 
 async def needed_place(place: Place | None, run: JobRun) -> Place:
