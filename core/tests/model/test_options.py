@@ -281,3 +281,11 @@ def test_defaults_are_values_that_are_taken_as_they_are(spec: dataclasses.Field[
     default = getattr(JobOptions(), spec.name)
     given = _checked(spec, default)
     assert (given, type(given)) == (default, type(default))
+
+
+def test_a_bad_value_by_another_programs_name_is_told_with_that_name() -> None:
+    """It may stand in a cluster's configuration, which nobody here has written."""
+    for name, value in (("fs.azure.io.rate.limit", "x"), ("hoodie.write.markers.type", "bogus")):
+        with pytest.raises(OptionError) as caught:
+            JobOptions.resolve(spark_conf={f"spark.hadoop.{name}": value})
+        assert f"given as the option {name}" in caught.value.where

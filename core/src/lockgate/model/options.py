@@ -494,7 +494,7 @@ class JobOptions:
                 _put(found, name, value, source, raw)
             _refuse_empty_transaction(found, source)
             layers.append((source, found))
-        layers.append(("a Hadoop option", _from_hadoop(hadoop)))
+        layers += [(f"the option {raw}", {name: value}) for raw, name, value in _from_hadoop(hadoop)]
         merged: dict[str, Any] = {}
         store: dict[str, str] = {}
         for source, found in reversed(layers):
@@ -618,14 +618,15 @@ def _put(found: dict[str, Any], name: str, value: Any, source: str, raw: str) ->
         found[known] = value
 
 
-def _from_hadoop(values: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    others: dict[str, Any] = {}
+def _from_hadoop(values: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+    """What other programs' names say: each with the option that it is of here, the names that count first."""
+    found: list[tuple[str, str, Any]] = []
+    others: list[tuple[str, str, Any]] = []
     for name, value in values.items():
         if name in HADOOP_WITHOUT_EFFECT:
             continue
         if name in _BY_OTHER_HADOOP:
-            others[_BY_OTHER_HADOOP[name]] = value
+            others.append((name, _BY_OTHER_HADOOP[name], value))
             continue
         if name not in _BY_HADOOP:
             near = difflib.get_close_matches(name, _BY_HADOOP, n=1, cutoff=0.6)
@@ -633,8 +634,8 @@ def _from_hadoop(values: Mapping[str, Any]) -> dict[str, Any]:
                 f"there is no Hadoop option {name!r} that applies here",
                 next_step=f"did you mean {near[0]}?" if near else "lockgate's options page lists every name",
             )
-        found[_BY_HADOOP[name]] = value
-    return others | found
+        found.append((name, _BY_HADOOP[name], value))
+    return found + others
 
 
 def boolean_of(text: str) -> bool:

@@ -40,7 +40,10 @@ async def committed_tasks_of(run: JobRun) -> set[str]:
     committed = {pin.task_id for pin in await run.protocol.find_pins(run)}
     if committed:
         return committed
-    empty = "; an output without files is committed by the job's own driver, never from here"
+    empty = (
+        "; an output without files is committed by the job's own driver, never from here; of a job of Spark's own "
+        "writers nothing is known before its driver commits it: write again"
+    )
     raise CommitRefused(
         f"no task of job {run.layout.job_id} has committed",
         where=run.url(run.layout.manifests if run.layout.prefix == OURS else ""),
