@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import lockgate
@@ -76,3 +77,20 @@ def test_complete_a_name_that_is_taken_costs_a_job_of_hadoops_none_of_its_files(
     assert "-o delete_target_files=true" in caught.value.next_step
     lockgate.commit(tmp_path, HADOOPS, options=options.replace(delete_target_files=True), force=True)
     assert _files(tmp_path) == {"part-0": b"new", "part-1": b"new"}
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_complete_a_directory_of_the_name_of_a_file_costs_a_job_of_hadoops_none_of_its_files(
+    tmp_path: Path, *, replaces: bool
+) -> None:
+    tasks = tmp_path / "_temporary/0/task_202411211721_0003_m_000000"
+    tasks.mkdir(parents=True)
+    (tasks / "part-0").write_bytes(b"new")
+    (tmp_path / "part-0/inside").mkdir(parents=True)
+    options = NOBODY_LIVES.replace(protocol="v1", delete_target_files=replaces)
+    for _ in range(2):
+        with pytest.raises(DestinationConflict, match="is taken"):
+            lockgate.commit(tmp_path, HADOOPS, options=options, force=True)
+    shutil.rmtree(tmp_path / "part-0")
+    lockgate.commit(tmp_path, HADOOPS, options=options, force=True)
+    assert _files(tmp_path) == {"part-0": b"new"}

@@ -24,21 +24,27 @@ async def refuse_taken_names(run: JobRun, plan: CommitPlan) -> None:
     Raises:
         DestinationConflict: one has.
     """
-    replaces = run.options.conflict not in KEEPING or run.options.delete_target_files
-    if not run.by_what_is_found or replaces or not run.protocol.attributes.committed_invisible:
+    keeps = run.options.conflict in KEEPING
+    if not run.by_what_is_found or not keeps or not run.protocol.attributes.committed_invisible:
         return
+    replaces = run.options.delete_target_files  # but no directory
     taken = 0
     shown: list[str] = []
     for batch in plan.batches():
         there = await run.store.stat_files([entry.target for entry in batch])
-        found = [entry.target for entry, status in zip(batch, there, strict=True) if status is not None]
+        found = [
+            entry.target
+            for entry, status in zip(batch, there, strict=True)
+            if status is not None and (status.is_directory or not replaces)
+        ]
         taken += len(found)
         shown += found[: SHOWN - len(shown)]
     if taken:
-        replacing = ", or add -o delete_target_files=true to replace it" if run.layout.prefix != OURS else ""
+        may_replace = run.layout.prefix != OURS and not replaces
+        replacing = ", or add -o delete_target_files=true to replace it" if may_replace else ""
         raise DestinationConflict(
             f"{counted(taken, 'name', 'names')} that the job gives its files {'is' if taken == 1 else 'are'} taken",
             where="\n".join(run.url(path) for path in shown),
-            next_step="nothing was moved, and what the tasks have written is kept: see whose the file there is; move "
+            next_step="nothing was moved, and what the tasks have written is kept: see whose that is; move "
             f"it away{replacing}, and commit again",
         )
