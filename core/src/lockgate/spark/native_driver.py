@@ -4,8 +4,8 @@ Requests come as lines of JSON on standard input, answers go as lines to standar
 request; every request has a thread of its own. A line with `progress` answers nothing: it is what the JVM is to write
 to its terminal. The first, which is empty, says that this program is there. A request holds all that is to be known of
 its job, since the job's state is on the store: a process that was started anew goes on with it. Signals are ignored:
-the JVM says what is to be done, and when the input ends, so does the process, once the commits that are under way have
-ended.
+the JVM says what is to be done, and when the input ends, so does the process, once the commits and aborts that are
+under way have ended; what else is under way has half a minute.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from typing import Any, TextIO
 
@@ -28,6 +29,9 @@ from lockgate.model.errors import LockgateError
 from lockgate.spark import native_job
 from lockgate.spark.driver_terminal import driver_terminal
 from lockgate.spark.native_job import NativeJob
+
+OTHERS_SECONDS = 30.0
+"""How long requests that end no job are waited for once the input has ended."""
 
 
 class NativeDriver:
@@ -42,9 +46,8 @@ class NativeDriver:
         """Say that this is no other program, which would never answer."""
         self._send({"progress": "", "number": 0})
 
-    def answer(self, line: str) -> None:
-        """Do what one line asks, and answer it, whatever comes of it."""
-        request = json.loads(line)
+    def answer(self, request: dict[str, Any]) -> None:
+        """Do what is asked, and answer it, whatever comes of it."""
         try:
             told = self._done(request)
         except LockgateError as error:
@@ -105,14 +108,23 @@ def main() -> None:
     logging.getLogger("lockgate").addHandler(warnings)
     driver = NativeDriver(answers)
     driver.greet()
-    answering: list[threading.Thread] = []
+    ending: list[threading.Thread] = []
+    others: list[threading.Thread] = []
     for line in sys.stdin.buffer:
-        thread = threading.Thread(target=driver.answer, args=(line.decode(),))
+        request = json.loads(line)
+        thread = threading.Thread(target=driver.answer, args=(request,), daemon=True)
         thread.start()
-        answering = [each for each in answering if each.is_alive()] + [thread]
+        kind = ending if request["do"] in ("commit", "abort") else others
+        kind[:] = [each for each in kind if each.is_alive()] + [thread]
     # Once this function has returned, Python starts no threads any more, and a commit may still need some.
-    for each in answering:
+    for each in ending:
         each.join()
+    # A setup lasts for as long as a store does not answer, and nobody waits for it any more.
+    until = time.monotonic() + OTHERS_SECONDS
+    for each in others:
+        each.join(max(0.0, until - time.monotonic()))
+    sys.stderr.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
