@@ -4,8 +4,8 @@ Requests come as lines of JSON on standard input, answers go as lines to standar
 request; every request has a thread of its own. A line with `progress` answers nothing: it is what the JVM is to write
 to its terminal. The first, which is empty, says that this program is there. A request holds all that is to be known of
 its job, since the job's state is on the store: a process that was started anew goes on with it. Signals are ignored:
-the JVM says what is to be done, and when the input ends, so does the process, once the commits and aborts that are
-under way have ended; what else is under way has half a minute.
+the JVM says what is to be done, and when the input ends, so does the process, once the commits that are under way
+have ended; what else is under way has half a minute.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lockgate.spark.driver_terminal import driver_terminal
 from lockgate.spark.native_job import NativeJob
 
 OTHERS_SECONDS = 30.0
-"""How long requests that end no job are waited for once the input has ended."""
+"""How long requests that commit nothing are waited for once the input has ended."""
 
 
 class NativeDriver:
@@ -108,18 +108,18 @@ def main() -> None:
     logging.getLogger("lockgate").addHandler(warnings)
     driver = NativeDriver(answers)
     driver.greet()
-    ending: list[threading.Thread] = []
+    commits: list[threading.Thread] = []
     others: list[threading.Thread] = []
     for line in sys.stdin.buffer:
         request = json.loads(line)
         thread = threading.Thread(target=driver.answer, args=(request,), daemon=True)
         thread.start()
-        kind = ending if request["do"] in ("commit", "abort") else others
+        kind = commits if request["do"] == "commit" else others
         kind[:] = [each for each in kind if each.is_alive()] + [thread]
     # Once this function has returned, Python starts no threads any more, and a commit may still need some.
-    for each in ending:
+    for each in commits:
         each.join()
-    # A setup lasts for as long as a store does not answer, and nobody waits for it any more.
+    # A setup or an abort lasts for as long as a store does not answer, and nobody waits for it any more.
     until = time.monotonic() + OTHERS_SECONDS
     for each in others:
         each.join(max(0.0, until - time.monotonic()))
