@@ -11,13 +11,17 @@ import hashlib
 import json
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import botocore.session
 import lockgate
 import pytest
 from lockgate import JobOptions
+from lockgate.api.job_runs import registry_of
+from lockgate.engine.run.runtime import Event
 from lockgate.errors import CommitFailed, OutcomeUnknown
+from lockgate.plugins.hookspecs import hookimpl
 from lockgate_lab.dialects import S3
 from lockgate_lab.fault_proxy import FaultProxyLab
 from lockgate_lab.opaque_etags import OpaqueEtagsLab
@@ -80,13 +84,35 @@ def test_a_job_of_another_place_with_the_same_beginning_is_not_found(bucket: Any
     assert lockgate.jobs(bucket.url("tables"), JobOptions(store=bucket.store)) == []
 
 
+class TakesAName:
+    """A plugin of the test's process by which another program takes a name once the uploads are being completed."""
+
+    def __init__(self, take: Callable[[], object]) -> None:
+        self.take = take
+
+    @hookimpl
+    def lockgate_event(self, event: Event) -> None:
+        if event.name == "stage-begins" and event.stage == "complete_uploads":
+            self.take()
+
+
+@contextmanager
+def taking_a_name(options: JobOptions, take: Callable[[], object]) -> Iterator[None]:
+    registry, plugin = registry_of(options), TakesAName(take)
+    registry.register(plugin, "takes-a-name")
+    try:
+        yield
+    finally:
+        registry.unregister(plugin)
+
+
 @pytest.mark.parametrize("undo", [None, True])
 def test_pinned_a_late_attempt_that_takes_the_file_of_a_committed_one_stops_nobody(bucket: Any, undo: Any) -> None:
     """What the job commit had pinned is kept where S3A does not write: neither finish nor undo could go on."""
     job_id = write_job(bucket, {"a": b"1", "b": b"2"})
-    bucket.client.put_object(Bucket=bucket.name, Key=f"{PLACE}/b", Body=b"of others")
     options = JobOptions(store=bucket.store, on_failure="leave")
-    with pytest.raises(CommitFailed):
+    taken = {"Bucket": bucket.name, "Key": f"{PLACE}/b", "Body": b"of others"}
+    with taking_a_name(options, lambda: bucket.client.put_object(**taken)), pytest.raises(CommitFailed):
         lockgate.commit(bucket.url(PLACE), job_id, options=options, force=True)
     bucket.client.delete_object(Bucket=bucket.name, Key=f"{PLACE}/b")
     save(bucket, job_id, [begin(bucket, job_id, "late", b"3")])
