@@ -106,6 +106,15 @@ LONG_FILES = (
     "core/tests/engine/test_locations.py",
     "plugins/lockgate-s3/tests/test_s3_bad_input.py",
     "contrib/lockgate-lab/tests/test_lab_azure_hadoop_suite.py",
+    "plugins/lockgate-abfs/tests/test_abfs_conformance.py",
+    "plugins/lockgate-hdfs/tests/test_hdfs_jobs.py",
+    "core/tests/engine/test_run_again.py",
+    "plugins/lockgate-s3/tests/test_s3_jobs.py",
+    "core/tests/spark/test_native_driver.py",
+    "contrib/lockgate-sftp/tests/test_sftp_conformance.py",
+    "contrib/lockgate-testkit/tests/test_testkit_manifest_protocol.py",
+    "plugins/lockgate-gcs/tests/test_gcs_conformance.py",
+    "plugins/lockgate-hdfs/tests/test_hdfs_guarantees.py",
     "tests/spark/test_spark_guarantees.py",
     "tests/spark/test_spark_native_faults.py",
     "tests/kills/test_spark_driver_killed.py",
@@ -243,8 +252,8 @@ def simulation(session: nox.Session) -> None:
 def long(session: nox.Session) -> None:
     """What takes too long for CI: a hundred real kills on each store, one at every system call of a driver and of a
     recoverer on the local one, twenty of a stream, fifty seeds of faults on each store, jobs on MinIO, Hadoop's tests
-    of its Azure connector against our emulator, twenty seeds of values, every pair of crashes in the simulation, an
-    hour of simulated histories, and drivers that die on HDFS by the protocol v1."""
+    of its Azure connector against our emulator, every moment of a job with parts, twenty seeds of values, every pair of
+    crashes in the simulation, an hour of simulated histories, and drivers that die on HDFS by the protocol v1."""
     _install(session, *TEST_TOOLS)
     suite = "contrib/lockgate-lab/tests/test_lab_azure_hadoop_suite.py"
     stream = "tests/spark/test_spark_streaming.py"
@@ -252,6 +261,8 @@ def long(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-q", "-s", "tests/kills", env={"TEST_KILLS": "100", "TEST_EVERY_CALL": "1"})
     session.run("python", "-m", "pytest", "-q", "-s", stream, "-k", "kills", env={"TEST_KILLS": "20"})
     session.run("python", "-m", "pytest", "-q", "-s", "tests/spark/test_spark_values.py", env={"TEST_VALUES": "20"})
+    moments = ("core/tests/engine/test_locations.py", "core/tests/stores/test_in_flight.py")
+    session.run("python", "-m", "pytest", "-q", *moments, env={"TEST_EVERY_CALL": "1", "TEST_FLIGHT_SEEDS": "5"})
     faults = _existing("plugins/*/tests")
     session.run("python", "-m", "pytest", "-q", *faults, "-k", "percent", env={"TEST_FAULT_SEEDS": "0-49"})
     s3 = "plugins/lockgate-s3/tests"

@@ -10,7 +10,7 @@ from simworld.history import render
 from simworld.world import play
 
 QUICK_SEEDS = 2_000
-HISTORIES = int(os.environ.get("TEST_SIMULATION_HISTORIES", "2000"))
+HISTORIES = int(os.environ.get("TEST_SIMULATION_HISTORIES", "1000"))
 WORKERS = int(os.environ.get("TEST_SIMULATION_WORKERS", "2"))
 SEED = os.environ.get("TEST_SIMULATION_SEED", "2026")
 

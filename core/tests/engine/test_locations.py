@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import os
 import shutil
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,8 @@ OLD = {"table": {"p=1/old": b"old"}, "one": {"old": b"old"}, "two": {"kept": b"k
 NEW = {"table": {"p=1/new": b"new"}, "one": {"new": b"new"}, "two": {"kept": b"kept", "new": b"new"}}
 POLICIES = {"one": "replace", "two": "append"}
 Tables = Callable[[str], Any]
+EACH = int(os.environ.get("TEST_EVERY_CALL", "0"))
+"""1: drivers die, or sleep, before every one of their calls, and not before some of them."""
 
 
 def fill(tables: Tables, number: int = 0) -> dict[str, Any]:
@@ -121,7 +124,7 @@ def test_resumable_a_driver_killed_anywhere_leaves_all_locations_to_one_end(
     tables: Tables, undo: bool, marks: bool
 ) -> None:
     ends: list[str] = []
-    for calls in range(0, 400, 1 if marks else 3):
+    for calls in range(0, 400, EACH or (3 if marks else 7)):
         at = fill(tables, calls)
         job, receipts = prepare(at, mark_success=marks)
         try:
@@ -322,7 +325,7 @@ def test_fenced_a_part_is_not_undone_where_only_the_outcome_of_its_transaction_s
 def test_resumable_a_recoverer_killed_anywhere_is_followed_by_another(tables: Tables) -> None:
     """Both ways, from a job that died when its first location had its new file, and the table had none yet."""
     for undo in (False, True):
-        for calls in range(0, 400, 5):
+        for calls in range(0, 400, EACH or 11):
             at = fill(tables, calls + 1000 * undo)
             job, receipts = prepare(at, on_failure="leave")
             table = str(at["table"].root)
@@ -478,7 +481,7 @@ def test_continuity_a_driver_that_sleeps_anywhere_while_others_end_its_job_chang
 ) -> None:
     """And it is told how the job has ended, as the driver of a job without parts is."""
     ends: set[str] = set()
-    for calls in range(0, 400, 2):
+    for calls in range(0, 400, EACH or 5):
         at = fill(tables, calls)
         job, receipts = prepare(at)
         made, found = 0, ""
