@@ -156,10 +156,12 @@ def test_complete_an_undoing_gives_hive_its_directory_back_to_where_it_was_whate
 
 
 def test_an_abort_of_a_committed_job_leaves_alone_a_namesake_of_its_directory(tmp_path: Path) -> None:
-    leave(tmp_path, {"000000_0": b"a"})
-    commit(tmp_path, JOB, options=ALONE, force=True)
-    leave(tmp_path, {"000000_0": b"another"})
-    before = everything(tmp_path)
+    table, other = tmp_path / "table", tmp_path / "backup"
+    leave(table, {"000000_0": b"a"})
+    commit(table, JOB, options=ALONE, force=True)
+    leave(other, {"000000_0": b"another"})
+    before = everything(other)
+    named = ALONE.replace(hive_directory=(other / OUTPUT).as_uri())
     with pytest.raises(JobNotFound, match="is committed already"):
-        abort(tmp_path, JOB, options=ALONE, force=True)
-    assert everything(tmp_path) == before
+        abort(table, JOB, options=named, force=True)
+    assert everything(other) == before

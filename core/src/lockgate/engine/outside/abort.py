@@ -30,11 +30,11 @@ async def abort_found(run: JobRun, job_id: str, *, force: bool, told: Collection
         await refuse_other_protocol(job)
     if not force:
         await refuse_unless_over(await by_the_stores_clock(job), harm="what its tasks have written would be deleted")
-    over = await is_over_and_committed(job)
-    if job.layout.prefix != OURS and not over:
+    if job.layout.prefix != OURS:
         record = await read_record(job)
         if record is None or record.phase is Phase.REFUSED:
             await by_protocol(job, job.layout.found_protocol).protocol.take_over(job, to_commit=False)
+    over = await is_over_and_committed(job)
     undone = await abort_job(job)
     if over:
         raise committed_already(job, job_id)

@@ -13,6 +13,7 @@ from typing import ClassVar
 from lockgate.engine.job.conflicts import meet_directories, resolve
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.load_manifests import add_manifest, below_root_of, unmatched
+from lockgate.engine.record.ended_jobs import has_ended
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
@@ -148,6 +149,8 @@ class HiveProtocol(ManifestProtocol):
         if await held_record(run) is not None or await is_adopted(run):
             return
         if not to_commit:
+            if run.options.hive_directory and await has_ended(run):
+                return  # another directory of the same last two names: what tasks leave late is where Hive works
             async with place_of(run) as found:
                 place = await needed_place(found, run)
                 # What no task has written would be deleted with the rest.
