@@ -77,14 +77,14 @@ def test_resumable_and_undoable_from_crash_points_of_driver_and_recoverer(scenar
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("scenario", SMALL_JOBS, ids=_named)
+@pytest.mark.parametrize("scenario", SOME_SMALL_JOBS, ids=_named)
 def test_resumable_and_undoable_from_pairs_of_crash_points_of_driver_and_recoverer(
     scenario: Scenario, sample: Sample
 ) -> None:
     assert _all_hold(every_pair_of_crashes(scenario, sample)) > 10
 
 
-@pytest.mark.parametrize("scenario", SMALL_JOBS, ids=_named)
+@pytest.mark.parametrize("scenario", SOME_SMALL_JOBS, ids=_named)
 def test_continuity_when_a_driver_sleeps_at_any_operation_until_its_job_is_long_over(scenario: Scenario) -> None:
     scenario = and_then_another(scenario, undo=scenario.settle_undoes)
     assert _all_hold(every_sleeping_driver(scenario)) > 20

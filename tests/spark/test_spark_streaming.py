@@ -152,7 +152,7 @@ def test_exactly_once_through_kills_and_restarts(java, spark, tmp_path) -> None:
     seed = int(os.environ.get("TEST_SEED", time.time_ns() % 10**6))
     print(f"seed {seed}")
     chance = random.Random(seed)
-    kills = int(os.environ.get("TEST_KILLS", "3"))
+    kills = int(os.environ.get("TEST_KILLS", "2"))
     feed(tmp_path / "in", 6 * kills, rows=20)
     killed = 0
     for _ in range(4 * kills):

@@ -45,7 +45,7 @@ def by_rest(hdfs: MiniHdfs, seed: int) -> FaultyRun:
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_complete_and_exclusive_with_5_percent_of_each_fault_by_rpc(hdfs: MiniHdfs) -> None:
-    runs = run_seeds(seeds_of_faults(2), lambda seed: by_rpc(hdfs, seed))
+    runs = run_seeds(seeds_of_faults(3), lambda seed: by_rpc(hdfs, seed))
     assert sum(run.recovered for run in runs) > 0
 
 
