@@ -148,7 +148,7 @@ SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 SMALL_JVMS = dict.fromkeys(("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS", "SPARK_DAEMON_JAVA_OPTS"), SMALL_JVM)
 PYSPARKS = ("4.0", "4.1")
 LINT_TOOLS = ("ruff>=0.12", "mypy>=1.17", "import-linter>=2.3")
-SOURCES = ("core", "plugins", "contrib", "tests", "docs", "noxfile.py")
+SOURCES = ("core", "plugins", "contrib", "tests", "docs", "conftest.py", "noxfile.py")
 
 
 def _install(session: nox.Session, *tools: str) -> None:
@@ -255,6 +255,7 @@ def long(session: nox.Session) -> None:
     crashes in the simulation, an hour of simulated histories, drivers that die on HDFS by the protocol v1, and the
     PySparks between the oldest and the newest."""
     _install(session, *TEST_TOOLS)
+    os.environ["TEST_EVERY_CASE"] = "1"  # of those that CI runs in part
     suite = "contrib/lockgate-lab/tests/test_lab_azure_hadoop_suite.py"
     stream = "tests/spark/test_spark_streaming.py"
     session.run("python", "-m", "pytest", "-q", suite, env={"HADOOP_SUITE": "whole"})

@@ -98,25 +98,8 @@ def sleeping_world(
     yield from _world_of(request.param, asked_stores, asked_drivers)
 
 
-PART_IN_CI = 3
-"""CI tries a third of each of these tests' cases (stores, protocols, policies), others in each run; all of them are
-tried where nobody says `CI`, and in `nox -s long`. What is left out is told as deselected."""
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
-    of_tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         if here in item.path.parents:
             item.add_marker("slow")
-            of_tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    if not os.environ.get("CI") or "TEST_EVERY_CALL" in os.environ:
-        return
-    # The same for all workers of a run.
-    run = os.environ.get("TEST_SEED") or os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
-    left_out: set[pytest.Item] = set()
-    for cases in of_tests.values():
-        random.Random(f"{run} {cases[0].nodeid}").shuffle(cases)
-        left_out.update(cases[-(-len(cases) // PART_IN_CI) :])
-    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-    items[:] = [item for item in items if item not in left_out]
