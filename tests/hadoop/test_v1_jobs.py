@@ -14,7 +14,14 @@ from found_job import read_output
 from hadoop_jvm import HadoopJvm
 from hadoop_names import contents
 from lockgate import Job, JobOptions, Receipt
-from lockgate.errors import CommitFailed, CommitFenced, CommitRefused, DuplicateTarget, ManifestInvalid, OutcomeUnknown
+from lockgate.errors import (
+    CommitFenced,
+    CommitRefused,
+    DestinationConflict,
+    DuplicateTarget,
+    ManifestInvalid,
+    OutcomeUnknown,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -156,17 +163,16 @@ def test_equal_ids_are_refused(hadoop: HadoopJvm, tmp_path: Path) -> None:
         Job(tmp_path / "t", V1, job_id=THEIR_ID).setup()
 
 
-def test_a_taken_name_undoes_the_commit_unless_hadoops_way_is_asked_for(hadoop: HadoopJvm, tmp_path: Path) -> None:
-    for name in ("refused", "overwritten"):
-        (tmp_path / name / "p=1").mkdir(parents=True)
-        (tmp_path / name / "p=1/taken").write_bytes(b"before")
-        hadoops_job(hadoop, tmp_path / name, [{"p=1/taken": b"1", "new": b"2"}])
-    with pytest.raises(CommitFailed, match="restored"):
-        lockgate.commit(str(tmp_path / "refused"), THEIR_ID, options=V1, force=True)
-    assert read_output(tmp_path / "refused") == {"p=1/taken": b"before"}
+def test_a_taken_name_is_refused_unless_hadoops_way_is_asked_for(hadoop: HadoopJvm, tmp_path: Path) -> None:
+    (tmp_path / "t/p=1").mkdir(parents=True)
+    (tmp_path / "t/p=1/taken").write_bytes(b"before")
+    hadoops_job(hadoop, tmp_path / "t", [{"p=1/taken": b"1", "new": b"2"}])
+    with pytest.raises(DestinationConflict, match="1 name that the job gives its files is taken"):
+        lockgate.commit(str(tmp_path / "t"), THEIR_ID, options=V1, force=True)
+    assert read_output(tmp_path / "t") == {"p=1/taken": b"before"}
     overwriting = JobOptions(protocol="v1", delete_target_files=True)
-    lockgate.commit(str(tmp_path / "overwritten"), THEIR_ID, options=overwriting, force=True)
-    assert read_output(tmp_path / "overwritten") == {"p=1/taken": b"1", "new": b"2"}
+    lockgate.commit(str(tmp_path / "t"), THEIR_ID, options=overwriting, force=True)
+    assert read_output(tmp_path / "t") == {"p=1/taken": b"1", "new": b"2"}
 
 
 @pytest.mark.parametrize("strange", ["task_20260101_0001_m_1/a", "notes.txt", "task_20260101_0001_m_000009"])
