@@ -13,13 +13,14 @@ from lockgate.model.errors import DestinationConflict
 from lockgate.model.layout import OURS
 from lockgate.model.plan import CommitPlan
 from lockgate.model.policies import KEEPING
+from lockgate.model.prediction import completes_uploads
 
 SHOWN = 5
 
 
 async def refuse_taken_names(run: JobRun, plan: CommitPlan) -> None:
     """Make sure that no file of the plan, as it has met the destination, has a name that is taken; where the policy
-    replaces what is there, or files are in place before their job commits, there is nothing to look for.
+    replaces what is there, or files may be in place before their job commits, there is nothing to look for.
 
     Raises:
         DestinationConflict: one has.
@@ -27,6 +28,8 @@ async def refuse_taken_names(run: JobRun, plan: CommitPlan) -> None:
     keeps = run.options.conflict in KEEPING
     if not run.by_what_is_found or not keeps or not run.protocol.attributes.committed_invisible:
         return
+    if run.layout.prefix != OURS and completes_uploads(plan):
+        return  # their own driver may have completed some, and what stands there is what the job has written
     replaces = run.options.delete_target_files  # but no directory
     taken = 0
     shown: list[str] = []
