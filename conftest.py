@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 
 import pytest
 
@@ -15,7 +16,8 @@ PARTS = {
     "plugins/lockgate-gcs/tests/test_gcs_guarantees.py": 2,
     "plugins/lockgate-s3/tests/test_s3_guarantees.py": 2,
 }
-"""Of the cases of each test below these paths (stores, protocols, guarantees) CI runs one in so many."""
+"""Of each test's cases below these paths (protocols, policies, guarantees) CI runs one in so many, on each store."""
+_STORE = re.compile("local|abfs|gcs|hdfs|s3")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -24,14 +26,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     # The same for all workers of a run.
     run = os.environ.get("TEST_SEED") or os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
-    cases: dict[tuple[str, int], list[pytest.Item]] = {}
+    cases: dict[tuple[str, str, int], list[pytest.Item]] = {}
     for item in items:
         for path, part in PARTS.items():
             if item.nodeid.startswith(path):
-                cases.setdefault((item.nodeid.partition("[")[0], part), []).append(item)
+                test, _, case = item.nodeid.partition("[")
+                store = _STORE.search(case)
+                cases.setdefault((test, store[0] if store else "", part), []).append(item)
     left_out: set[pytest.Item] = set()
-    for (test, part), found in cases.items():
-        random.Random(f"{run} {test}").shuffle(found)  # a choice of tests
+    for (test, on, part), found in cases.items():
+        random.Random(f"{run} {test} {on}").shuffle(found)  # a choice of tests
         left_out.update(found[-(-len(found) // part) :])
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]

@@ -251,9 +251,9 @@ def simulation(session: nox.Session) -> None:
 def long(session: nox.Session) -> None:
     """What takes too long for CI: a hundred real kills on each store, one at every system call of a driver and of a
     recoverer on the local one, twenty of a stream, fifty seeds of faults on each store, jobs on MinIO, Hadoop's tests
-    of its Azure connector against our emulator, every moment of a job with parts, twenty seeds of values, every pair of
-    crashes in the simulation, an hour of simulated histories, drivers that die on HDFS by the protocol v1, and the
-    PySparks between the oldest and the newest."""
+    of its Azure connector against our emulator, every moment of a job with parts, every guarantee of every protocol on
+    every store, twenty seeds of values, every pair of crashes in the simulation, an hour of simulated histories, and
+    the PySparks between the oldest and the newest."""
     _install(session, *TEST_TOOLS)
     os.environ["TEST_EVERY_CASE"] = "1"  # of those that CI runs in part
     suite = "contrib/lockgate-lab/tests/test_lab_azure_hadoop_suite.py"
@@ -262,6 +262,8 @@ def long(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-q", "-s", "tests/kills", env={"TEST_KILLS": "100", "TEST_EVERY_CALL": "1"})
     session.run("python", "-m", "pytest", "-q", "-s", stream, "-k", "kills", env={"TEST_KILLS": "20"})
     session.run("python", "-m", "pytest", "-q", "-s", "tests/spark/test_spark_values.py", env={"TEST_VALUES": "20"})
+    guarantees = _existing("plugins/*/tests/test_*_guarantees.py")
+    session.run("python", "-m", "pytest", "-q", "tests/protocols", *guarantees, env={"TEST_EVERY_GUARANTEE": "1"})
     moments = ("core/tests/engine/test_locations.py", "core/tests/stores/test_in_flight.py")
     session.run("python", "-m", "pytest", "-q", *moments, env={"TEST_EVERY_CALL": "1", "TEST_FLIGHT_SEEDS": "5"})
     faults = _existing("plugins/*/tests")
@@ -271,8 +273,6 @@ def long(session: nox.Session) -> None:
     pairs = "tests/simulation/test_simulation_systematic.py"
     session.run("python", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", pairs, env={"TEST_EVERY_PAIR": "1"})
     session.run("python", "tests/simulation/explore.py", "--seconds", "3600", "--features", "all")
-    hdfs = "plugins/lockgate-hdfs/tests/test_hdfs_guarantees.py"
-    session.run("python", "-m", "pytest", "-q", hdfs, env={"TEST_EVERY_GUARANTEE": "1"})
     for version in PYSPARKS[1:]:
         session.notify(f"spark_versions(pyspark='{version}')")
 

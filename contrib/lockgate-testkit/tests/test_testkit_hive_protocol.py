@@ -21,7 +21,7 @@ class WithNamesAsGiven(HiveProtocol):
 
 class TestHiveProtocol(ProtocolContract):
     protocol = WithNamesAsGiven()
-    moments_max = 8
+    moments_max = 12
 
     @pytest.fixture
     def lockgate_store_factory(self, tmp_path: Path) -> StoreFactory:

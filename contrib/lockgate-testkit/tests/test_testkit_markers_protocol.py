@@ -44,7 +44,6 @@ class ByServer(MarkersProtocol):
 
 class TestDirectMarkers(ProtocolContract):
     protocol = MARKERS
-    moments_max = 24
 
     @pytest.fixture
     def lockgate_store_factory(self, tmp_path: Path) -> StoreFactory:
@@ -53,7 +52,6 @@ class TestDirectMarkers(ProtocolContract):
 
 class TestMarkersOfATimelineServer(ProtocolContract):
     protocol = ByServer()
-    moments_max = 12
 
     @pytest.fixture
     def lockgate_store_factory(self, tmp_path: Path) -> StoreFactory:

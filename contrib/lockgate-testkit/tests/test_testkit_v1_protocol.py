@@ -11,7 +11,7 @@ from lockgate_testkit import ProtocolContract, StoreFactory, local_places
 
 class TestV1Protocol(ProtocolContract):
     protocol = V1
-    moments_max = 8
+    moments_max = 12
 
     @pytest.fixture
     def lockgate_store_factory(self, tmp_path: Path) -> StoreFactory:

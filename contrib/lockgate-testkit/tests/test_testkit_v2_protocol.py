@@ -13,7 +13,6 @@ from lockgate_testkit import GUARANTEES, ProtocolContract, StoreFactory, local_p
 
 class TestV2Protocol(ProtocolContract):
     protocol = V2
-    moments_max = 24
 
     @pytest.fixture
     def lockgate_store_factory(self, tmp_path: Path) -> StoreFactory:

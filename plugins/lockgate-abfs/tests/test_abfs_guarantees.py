@@ -18,7 +18,7 @@ class TestDeferredOnAzurite(ProtocolContract):
     """By blocks that wait for their names."""
 
     protocol = DeferredProtocol()
-    moments_max = 4
+    moments_max = 6
 
     @pytest.fixture
     def lockgate_store_factory(self, flat_stores: Callable[[str], Store]) -> Callable[[str], Store]:
@@ -29,7 +29,7 @@ class TestDeferredOnHierarchicalAccounts(ProtocolContract):
     """By the same, asked for by name."""
 
     protocol = DeferredProtocol()
-    moments_max = 4
+    moments_max = 6
 
     @pytest.fixture
     def lockgate_store_factory(self, hierarchical_stores: Callable[[str], Store]) -> Callable[[str], Store]:

@@ -23,7 +23,7 @@ class TestDeferredOnGcs(ProtocolContract):
     """By resumable sessions."""
 
     protocol = DeferredProtocol()
-    moments_max = 4
+    moments_max = 6
 
     @pytest.fixture
     def lockgate_store_factory(self, gcs: GcsLab) -> Callable[[str], Store]:

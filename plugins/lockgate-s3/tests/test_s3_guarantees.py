@@ -21,7 +21,7 @@ class TestDeferredOnS3(ProtocolContract):
     """On the server that honours every condition; in the long session also on one that does not."""
 
     protocol = DeferredProtocol()
-    moments_max = 4
+    moments_max = 6
 
     @pytest.fixture
     def lockgate_store_factory(self, make_s3: Callable[..., Store]) -> Callable[[str], Store]:
@@ -33,7 +33,7 @@ class TestEmrfsOnS3(ProtocolContract):
     """Whose attributes promise less."""
 
     protocol = EmrfsProtocol()
-    moments_max = 4
+    moments_max = 6
 
     @pytest.fixture
     def lockgate_store_factory(self, make_s3: Callable[..., Store]) -> Callable[[str], Store]:
@@ -45,7 +45,7 @@ class TestDirectOnS3(ProtocolContract):
     """Whose attributes promise less."""
 
     protocol = DirectProtocol()
-    moments_max = 4
+    moments_max = 6
 
     @pytest.fixture
     def lockgate_store_factory(self, make_s3: Callable[..., Store]) -> Callable[[str], Store]:
@@ -57,7 +57,7 @@ class TestStocatorOnS3(ProtocolContract):
     """Whose attributes promise less."""
 
     protocol = StocatorProtocol()
-    moments_max = 4
+    moments_max = 6
 
     @pytest.fixture
     def lockgate_store_factory(self, make_s3: Callable[..., Store]) -> Callable[[str], Store]:

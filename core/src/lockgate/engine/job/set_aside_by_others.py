@@ -87,10 +87,12 @@ async def _refuse(
     try:
         found = await _first(run, lambda: _own_files(run))
         if found is None and nested:
-            entries = [entry for each in await saved(run) for entry in each.manifest.files]
-            # What has a name of the job's own may be of attempts that have saved nothing, anywhere below.
-            missing = None if run.protocol.names_tell else await _missing(run, entries)
-            found = await _first_nested(run, missing, await _own_files(run))
+            if run.protocol.names_tell:  # also of attempts that have saved nothing, anywhere below
+                found = await _first_nested(run, None, await _own_files(run))
+            else:
+                entries = [entry for each in await saved(run) for entry in each.manifest.files]
+                is_own = _is_in(run, {each.target: each.identity for each in entries})
+                found = await _first_nested(run, await _missing(run, entries), is_own)
     except _Unreadable as unreadable:
         raise kind(
             f"nobody can tell whether job {unreadable.job_id}, which has not come to its end, has set aside files of "
