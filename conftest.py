@@ -6,18 +6,30 @@ from __future__ import annotations
 import os
 import random
 import re
+from fnmatch import fnmatch
 
 import pytest
 
 PARTS = {
-    "tests/kills/": 3,
-    "tests/protocols/": 3,
-    "plugins/lockgate-abfs/tests/test_abfs_guarantees.py": 2,
-    "plugins/lockgate-gcs/tests/test_gcs_guarantees.py": 2,
-    "plugins/lockgate-s3/tests/test_s3_guarantees.py": 2,
+    "plugins/*/test_*_guarantees.py": 4,
+    "plugins/*/test_*_conformance.py": 2,
+    "plugins/*/test_*_jobs.py": 3,
+    "plugins/*/test_*_faults.py": 3,
+    "plugins/*/test_*_outages.py": 3,
+    "plugins/*/test_*_bad_input.py": 3,
+    "contrib/*/test_*_conformance.py": 2,
+    "contrib/*/test_testkit_*_protocol.py": 3,
+    "core/tests/engine/test_locations.py": 2,
+    "core/tests/engine/test_run_again.py": 3,
+    "core/tests/stores/test_in_flight.py": 3,
+    "tests/kills/*": 3,
+    "tests/protocols/*": 3,
+    "tests/simulation/test_simulation_readers.py": 2,
+    "tests/simulation/test_simulation_systematic.py": 3,
 }
-"""Of each test's cases below these paths (protocols, policies, guarantees) CI runs one in so many, on each store."""
-_STORE = re.compile("local|abfs|gcs|hdfs|s3")
+"""Of each test's cases in these files (protocols, policies, guarantees, moments) CI runs one in so many, and one at
+least, on each store."""
+_STORE = re.compile("local|abfs|gcs|hdfs|s3|moto|versity|tree|flat|disk|bucket")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -28,11 +40,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     run = os.environ.get("TEST_SEED") or os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
     cases: dict[tuple[str, str, int], list[pytest.Item]] = {}
     for item in items:
-        for path, part in PARTS.items():
-            if item.nodeid.startswith(path):
-                test, _, case = item.nodeid.partition("[")
-                store = _STORE.search(case)
-                cases.setdefault((test, store[0] if store else "", part), []).append(item)
+        test, _, case = item.nodeid.partition("[")
+        part = next((part for files, part in PARTS.items() if fnmatch(test.partition("::")[0], files)), 1)
+        if part > 1:
+            store = _STORE.search(case)
+            cases.setdefault((test, store[0] if store else "", part), []).append(item)
     left_out: set[pytest.Item] = set()
     for (test, on, part), found in cases.items():
         random.Random(f"{run} {test} {on}").shuffle(found)  # a choice of tests

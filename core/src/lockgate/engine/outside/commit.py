@@ -48,6 +48,9 @@ async def ready_to_commit(
             if not force:
                 raise unfinished_error(job)
             job.log.warning("tasks that have begun and not committed are left out", tasks=list(job.left_out[:20]))
+        if "on_failure" not in told:
+            # Nobody here can run the tasks again.
+            job = dataclasses.replace(job, leaves_before_losing=True)
     if job.layout.prefix != OURS:
         try:
             await job.protocol.take_over(job, to_commit=True)

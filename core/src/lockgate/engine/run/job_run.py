@@ -87,6 +87,8 @@ class JobRun:
     """The destination of the job on whose behalf this part of it is worked at."""
     by_what_is_found: bool = False
     """Whether somebody from outside commits the job, by what is found, and cannot run its tasks again."""
+    leaves_before_losing: bool = False
+    """Whether a commit that fails leaves the job as it is where an undoing would delete what its tasks have written."""
     left_out: Sequence[str] = ()
     """The tasks that have begun and not committed, where somebody from outside commits the job without them."""
     marker_for_parts: str = ""

@@ -396,6 +396,15 @@ class Protocol(ABC):
             OutcomeUnknown: it may have committed, and undoing it would delete the only data there is.
         """
 
+    async def gives_back(self, run: JobRun, plan: CommitPlan) -> bool:
+        """Whether an undoing, now, would leave all that the job's tasks have written to whoever wrote it. As a rule it
+        deletes that: then a commit by somebody who cannot run the tasks again leaves the job as it is when it fails.
+
+        Raises:
+            StoreError: it cannot be told.
+        """
+        return False
+
     @abstractmethod
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         """Undo what `perform` did, and make sure that no driver that still lives can do more of it. The record says

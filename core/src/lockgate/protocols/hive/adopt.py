@@ -221,7 +221,7 @@ async def undo(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         await run.store.make_directories([layout.tasks], within=layout.attempt_directory)
         (made,) = await run.store.make_directories([adopted(layout)], within=layout.tasks)
         never, back, taken = marks
-        said = [never if made.state == "created" else back if await _nothing_moved(run, plan) else taken]
+        said = [never if made.state == "created" else back if await nothing_moved(run, plan) else taken]
         await run.store.write_file(said[0], b"")
     if said[0] == given_back(layout):
         await _give_back(run)
@@ -231,7 +231,8 @@ async def undo(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
     return await undo_moves(run, untouched if said[0] == left_alone(layout) else plan, record)
 
 
-async def _nothing_moved(run: JobRun, plan: CommitPlan) -> bool:
+async def nothing_moved(run: JobRun, plan: CommitPlan) -> bool:
+    """Whether none of the job's files stands where it is to be."""
     for batch in plan.batches(1_000):
         found = await run.store.stat_files([entry.target for entry in batch])
         if any(is_ours(run, entry, status) for entry, status in zip(batch, found, strict=True)):

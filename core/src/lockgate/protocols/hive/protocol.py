@@ -250,6 +250,10 @@ class HiveProtocol(ManifestProtocol):
             await adopt.give_back_at_work(run)
         return await super().discard(run, record)
 
+    async def gives_back(self, run: JobRun, plan: CommitPlan) -> bool:
+        """What Hive has left, as long as nothing was moved out of it."""
+        return run.layout.prefix != OURS and await adopt.nothing_moved(run, plan)
+
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         """As `manifest`; a directory of which nothing was moved yet is Hive's."""
         if run.layout.prefix == OURS:
