@@ -10,6 +10,7 @@ from azure.storage.blob import ContainerClient
 from lockgate.engine.run.store import Store
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
+from lockgate.stores.http import transport
 from lockgate_lab.azure import AzureLab, AzureSettings
 from lockgate_lab.azure.namespace import File
 from lockgate_lab.servers import Azurite, start_or_skip
@@ -67,6 +68,12 @@ def hierarchical_stores(azure: AzureLab) -> Callable[[str], Store]:
     options = JobOptions(store={"connection_string": azure.connection_string})
     base = "abfss://data@devstoreaccount1.dfs.core.windows.net"
     return lambda place: registry_for((), ()).open_store(f"{base}/{place}", options)
+
+
+@pytest.fixture
+def the_answer_to_a_cancelled_request_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is that the server runs on."""
+    monkeypatch.setattr(transport, "ANSWER_SECONDS_MAX", 300.0)
 
 
 @pytest.fixture(scope="session")

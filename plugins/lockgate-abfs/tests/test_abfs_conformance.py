@@ -9,6 +9,8 @@ from lockgate.engine.run.store import Store
 from lockgate_abfs import calls, flat_store, store
 from lockgate_testkit import Effort, StoreContract
 
+pytestmark = pytest.mark.usefixtures("the_answer_to_a_cancelled_request_is_waited_for")
+
 
 class TestAbfsStore(StoreContract):
     """On the lab's account, which checks signatures, in pages of 5,000."""

@@ -8,6 +8,7 @@ import pytest
 from lockgate.engine.run.store import Store
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
+from lockgate.stores.http import transport
 from lockgate_lab.gcs import GcsLab
 from lockgate_lab.gcs.buckets import Bucket
 from lockgate_lab.servers import FakeGcsServer, start_or_skip
@@ -84,6 +85,12 @@ def make_gcs(gcs: GcsLab, renames_by: str) -> Callable[..., Store]:
         return registry_for((), ()).open_store(URL, JobOptions(store=chosen, timeout_seconds=10.0))
 
     return make
+
+
+@pytest.fixture
+def the_answer_to_a_cancelled_request_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is that the server runs on."""
+    monkeypatch.setattr(transport, "ANSWER_SECONDS_MAX", 300.0)
 
 
 @pytest.fixture(scope="session")

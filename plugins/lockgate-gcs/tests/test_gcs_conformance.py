@@ -13,6 +13,8 @@ from lockgate_gcs.store import COPY_CAPABILITIES, MOVE_CAPABILITIES
 from lockgate_lab.gcs import GcsLab
 from lockgate_testkit import Effort, StoreContract
 
+pytestmark = pytest.mark.usefixtures("the_answer_to_a_cancelled_request_is_waited_for")
+
 
 @pytest.mark.parametrize("renames_by", ["move"], indirect=True)
 class TestGcsStoreByMoves(StoreContract):

@@ -13,6 +13,7 @@ import pytest
 from lockgate.engine.run.store import Store
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
+from lockgate.stores.http import transport
 from lockgate_lab.servers import MinioServer, MotoServer, VersityGateway, VersityGatewayOfVersions, start_or_skip
 
 AnyS3 = MinioServer | MotoServer | VersityGateway
@@ -59,6 +60,12 @@ class Bucket:
         """The keys of uploads that are neither complete nor given up."""
         found = self.client.list_multipart_uploads(Bucket=self.name).get("Uploads", ())
         return sorted(each["Key"] for each in found)
+
+
+@pytest.fixture
+def the_answer_to_a_cancelled_request_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is that the server runs on."""
+    monkeypatch.setattr(transport, "ANSWER_SECONDS_MAX", 300.0)
 
 
 @pytest.fixture(scope="session")
@@ -130,7 +137,7 @@ def make_s3(bucket: Bucket) -> Callable[..., Store]:
     """Opens the store at a place of the bucket, with more store options."""
 
     def make(place: str = "tables/all events", **store: str) -> Store:
-        options = JobOptions(store={**bucket.store, **store}, timeout_seconds=60.0, patience_seconds=45.0)
+        options = JobOptions(store={**bucket.store, **store}, timeout_seconds=120.0, patience_seconds=120.0)
         return registry_for((), ()).open_store(bucket.url(place), options)
 
     return make

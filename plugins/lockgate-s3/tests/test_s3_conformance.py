@@ -9,6 +9,8 @@ from lockgate.engine.run.store import Store
 from lockgate_s3.store import CAPABILITIES
 from lockgate_testkit import Effort, StoreContract
 
+pytestmark = pytest.mark.usefixtures("the_answer_to_a_cancelled_request_is_waited_for")
+
 
 @pytest.mark.parametrize("s3", ["versity"], indirect=True)
 class TestS3Store(StoreContract):

@@ -1,5 +1,6 @@
 """moto's server of S3, in memory. Known not to do: it ignores `If-Match` on completions and copies, answers 500 to the
-completion of an aborted upload, dates every upload 2010, and never answers 409 or 503."""
+completion of an aborted upload, dates every upload 2010, and never answers 409 or 503. Its own program also creates an
+object twice for two who ask at once; here it acts on one request at a time."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ class MotoServer(DirectoryServer):
         """From this environment."""
         if importlib.util.find_spec("moto") is None:
             raise MissingTool("moto", "the tests against moto's server", "pip install 'moto[s3,server]'")
-        return [sys.executable, "-W", "ignore", "-m", "moto.server"]
+        return [sys.executable, "-W", "ignore", "-m", "lockgate_lab.servers.moto_one_by_one"]
 
     def arguments(self, port: int, directory: Path) -> Sequence[str]:
         """In memory."""
-        return ["-H", "127.0.0.1", "-p", str(port)]
+        return ["--host", "127.0.0.1", "--port", str(port)]
