@@ -176,7 +176,7 @@ def _small_jvms(session: nox.Session) -> dict[str, str]:
 
 
 def _archive_classes(session: nox.Session) -> None:
-    """Make that archive: JVMs since Java 13 can. One that does not fit a JVM's class path is not used by it."""
+    """Make that archive, in a minute: JVMs since Java 13 can. A JVM of another class path does not use it."""
     archive = Path(session.virtualenv.location) / "spark.jsa"
     archive.unlink(missing_ok=True)
     if " " in str(archive):
@@ -254,7 +254,6 @@ def spark_versions(session: nox.Session, pyspark: str) -> None:
     all other tests run with the newest."""
     native = ("-e", "plugins/lockgate-spark-native")
     session.install("-q", "-e", "core", *native, f"pyspark=={pyspark}.*", "pyarrow>=18", *PYTEST)
-    _archive_classes(session)
     own_writers = ["tests/spark/test_spark_native.py"] if pyspark == PYSPARKS[0] else []
     _pytest(session, "tests/spark/test_spark_smoke.py", *own_writers, workers=1 + len(own_writers))
     if os.environ.get("CI"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
+import shlex
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -15,6 +16,7 @@ import pytest
 from faulty_store import Stop, make_faulty
 from lockgate import Job, JobOptions
 from lockgate.api.job import Job as ApiJob
+from lockgate.cli.main import app
 from lockgate.errors import (
     CleanupFailed,
     CommitFailed,
@@ -27,6 +29,7 @@ from lockgate.errors import (
 )
 from lockgate.model.phases import Phase
 from lockgate.model.summary import FileList, decode_file_list, decode_summary
+from typer.testing import CliRunner
 
 
 def test_append_adds(table) -> None:
@@ -109,6 +112,28 @@ def test_cleanup_failures_are_ignored_by_option_only(table) -> None:
             with pytest.raises(CleanupFailed, match="is committed"):
                 job.commit([receipt])
     assert set(table.read()) == {"f-True", "f-False"}, "a failing cleanup never undoes a commit"
+
+
+def test_resumable_a_job_that_can_change_nothing_after_its_commit_point_is_ended_by_the_command_that_is_told(
+    table,
+) -> None:
+    """`gc` and `recover` took its driver for alive, and named one another."""
+    job = table.job()
+    receipt = table.task(job, {"a": b"x"})
+    store = make_faulty(job)
+
+    def refuse(name: str, subject: object) -> None:
+        if (table.root / "_SUCCESS").exists() and name in ("create_file", "write_file", "delete_directories"):
+            raise StoreError("planned")
+
+    store.before = refuse
+    with pytest.raises(CleanupFailed, match="is committed") as caught:
+        job.commit([receipt])
+    words = shlex.split(caught.value.next_step.partition("changes again, ")[2].partition(" cleans up")[0])
+    assert words[:2] == ["lockgate", "recover"]
+    assert CliRunner().invoke(app, words[1:]).exit_code == 0
+    assert not table.left_over()
+    table.write({"b": b"1"})
 
 
 def test_success_is_marked_unless_switched_off(table) -> None:

@@ -484,9 +484,17 @@ async def wind_up(
         raise CleanupFailed(
             f"job {run.layout.job_id} is committed, but what it left could not be deleted: {error.what}",
             where=run.url(run.layout.job_directory),
-            next_step=f"{command('gc', run.store.url)}; do not run the job again",
+            next_step=f"{_to_clean_up(run, record)}; do not run the job again",
         ) from error
     return summary
+
+
+def _to_clean_up(run: JobRun, record: CommitRecord) -> str:
+    if record.phase is Phase.COMMITTED:
+        return command("gc", run.store.url)
+    # The record could not say so, and this driver seems to be at work until it has been silent for long.
+    forcing = command("recover", run.store.url, run.layout.job_id, "--force")
+    return f"once the store takes changes again, {forcing} cleans up"
 
 
 async def end_parts(run: JobRun, record: CommitRecord) -> None:
