@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from lockgate.engine.job import job_commit
+from lockgate.engine.job import answer_failure, job_commit
 from lockgate.engine.recovery import recover
 from simworld.found import play_found, told_of
 from simworld.history import render
@@ -63,3 +63,15 @@ def test_a_mutant_that_finishes_what_has_no_tasks_is_found() -> None:
                 print(f"seed {seed}")
                 return
     raise AssertionError("no history of 80 shows what is wrong")
+
+
+def test_a_mutant_whose_failed_commit_undoes_at_a_loss_is_found() -> None:
+    async def never(*ignored: object) -> bool:
+        return False
+
+    with patch.object(answer_failure, "_would_lose", never):
+        for seed in range(50, 200):
+            if any(each.guarantee == "kept" for each in play_found(seed).violations):
+                print(f"seed {seed}")
+                return
+    raise AssertionError("no history of 150 shows what is wrong")

@@ -1,6 +1,6 @@
 """Jobs that other programs have left (Hadoop's FileOutputCommitter, Hive), and people who end them: they commit, abort,
-recover, undo and collect garbage, die in the middle, come back with another choice, and meet each other and jobs of
-ours.
+recover, undo and collect garbage, die in the middle, come back with another choice, and meet each other, jobs of ours,
+and writers who take the names that the jobs give their files.
 
 The judge goes by whose file each is, and believes nobody:
 
@@ -9,7 +9,8 @@ The judge goes by whose file each is, and believes nobody:
   attempt at each task in the destination, or none; all, if somebody was told that it is committed.
 - **exclusive**: of attempts that lost nothing is seen; of a job of which somebody is told that it is undone, or
   aborted, nothing.
-- **kept**: of a job that nobody was asked to end, or whose commit was refused, every file is where its program left it.
+- **kept**: of a job that nobody was asked to end, or whose commit was refused, every file is where its program left it;
+  whose commit failed, somewhere.
 - **cleaned up**: after the last operator nothing is left of jobs that are over.
 """
 
@@ -27,7 +28,7 @@ from lockgate.engine.outside.commit import ready_to_commit
 from lockgate.engine.outside.recover import recover_found
 from lockgate.engine.recovery.collect_garbage import collect_garbage
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.errors import CommitFailed, LockgateError
+from lockgate.model.errors import LockgateError
 from lockgate.model.hive_output import job_id_of
 from lockgate.model.layout import BOOKKEEPING, JOBS, REPLACED, SUCCESS, JobLayout, TaskAttempt
 from lockgate.model.layout import FOUND as PLACES
@@ -98,6 +99,9 @@ class FoundScenario:
     errands: tuple[Errand, ...]
     ends_all: bool
     """Whether the last operator aborts whatever is not committed; else what nobody has begun stays."""
+    rivals: tuple[tuple[int, int], ...] = ()
+    """For the jobs of these numbers somebody writes a file at a name that one of its files is to have: when so many
+    files of jobs have come into the destination."""
     policy: str = "append"
     """By which conflict policy people commit. One that replaces is for a single job, and without jobs of ours."""
 
@@ -151,7 +155,11 @@ def draw_found(seed: int) -> FoundScenario:
     )
     alone = not ours and len(left) == 1
     policy = random.choice(("replace", "replace-partitions")) if alone and chance() < 0.5 else "append"
-    return FoundScenario(usual, left, errands, ends_all=chance() < 0.5, policy=policy)
+    rivals = tuple(
+        (random.randrange(len(left)), random.randrange(4))
+        for _ in range(random.randint(1, 2) if policy == "append" and chance() < 0.3 else 0)
+    )
+    return FoundScenario(usual, left, errands, ends_all=chance() < 0.5, rivals=rivals, policy=policy)
 
 
 def _contents(random: Random, run: str, attempt: str, paths: list[str], *, alike: bool) -> dict[str, bytes]:
@@ -204,7 +212,7 @@ class Whose:
     ever_seen: bool = False
     told_committed: str = ""
     ended_by: str = ""
-    """Who came to end it otherwise than by a commit, or failed to commit it, and undid that."""
+    """Who came to end it otherwise than by a commit. (One that fails leaves the job as it is.)"""
     late: str = ""
     """The attempt that is committed later, and may be missed."""
     came_late: bool = False
@@ -236,6 +244,9 @@ class FoundJudges(Judges):
         self.at_work: dict[str, set[str]] = {}
         """Who has begun to do something to a job of an id, and has come to no end yet."""
         self.is_dead: Callable[[str], bool] = _nobody
+        self.arrived = 0
+        """How many files of jobs have come into the destination."""
+        self.when_one_comes: Callable[[int], None] = _nothing
 
     def is_another_at_work(self, job_id: str, actor: str = "") -> bool:
         """Whether somebody else has to do with a job."""
@@ -295,6 +306,8 @@ class FoundJudges(Judges):
                 self.accuse("exclusive", f"{actor} put {path}, which is no task attempt's: {label}")
             return
         self.runs[label.run].ever_seen = True
+        self.arrived += 1
+        self.when_one_comes(self.arrived)
 
     def _goes(self, actor: str, path: str, gone: Stored) -> None:
         label = gone.label
@@ -342,6 +355,10 @@ def _nobody(name: str) -> bool:
     return False
 
 
+def _nothing(count: int) -> None:
+    pass
+
+
 def is_hidden(path: str) -> bool:
     """Whether no reader looks there."""
     return any(each[0] in "._" for each in path.split("/"))
@@ -369,6 +386,8 @@ class FoundWorld(World):
         self.judge.policy = self.found.policy
         for left in self.found.left:
             self._leave(left, left.run)
+        self.judge.when_one_comes = self._take_names
+        self._take_names(0)
 
     def _leave(self, left: Left, run: str) -> None:
         """What the other program does, as one act: nobody here looks while it writes."""
@@ -404,6 +423,17 @@ class FoundWorld(World):
             if left.again is not None:
                 actor = self.actor(f"{left.run}.program")
                 self.start(actor, self._leave_again(left, actor))
+
+    def _take_names(self, arrived: int) -> None:
+        """Somebody who knows nothing of jobs writes files, and keeps them."""
+        disk = self.ether.disk
+        for number, (job, after) in enumerate(self.found.rivals):
+            names = sorted({path for files in self.found.left[job].files.values() for path in files})
+            name = Random(f"rival {number} {self.seed}").choice(names)
+            if after == arrived and name not in disk.files:
+                stored = disk.make(b"another's", Before(name))
+                self._put(name, stored)
+                self.judge.first[name] = stored
 
     async def _commit_late(self, left: Left, actor: Actor) -> None:
         """A task of the other program that is still at work, though people have come to end its job."""
@@ -457,8 +487,6 @@ class FoundWorld(World):
         try:
             await self._do(errand.does, left, actor, duplicates=errand.duplicates, force=errand.forces)
         except LockgateError as error:
-            for run in self.judge.run_of_id[left.job_id] if isinstance(error, CommitFailed) else ():
-                self.judge.runs[run].ended_by = actor.name
             self.tell(actor, f"{errand.does} {left.job_id}: {type(error).__name__}: {error.what}")
 
     async def _do(
@@ -542,6 +570,7 @@ class FoundWorld(World):
     def _judge_end(self) -> None:
         self.judge.judge_end(settled=True)
         disk, judge = self.ether.disk, self.judge
+        there = {stored.label for stored in disk.files.values()}
         begun = {path.split("/")[2] for path in disk.below(BOOKKEEPING) if path.startswith(PLACES)}
         for left in self.found.left:
             run = judge.run_of_id[left.job_id][-1]
@@ -556,6 +585,8 @@ class FoundWorld(World):
                     judge.accuse("cleaned up", f"in the end of {run} there is left {hidden[:3]}")
             elif not whose.ever_seen and not whose.ended_by and len(lies) < len(on_time):
                 judge.accuse("kept", f"in the end of {run} there is only {lies}, and nobody was asked to end it")
+            elif not whose.ended_by and (lost := [str(label) for _, label in on_time if label not in there]):
+                judge.accuse("kept", f"in the end {lost} is nowhere, and nobody was asked to end {run}")
             if left.job_id in begun and (self.found.ends_all or whose.committed):
                 judge.accuse("cleaned up", f"in the end the directory of {left.job_id} is there")
         if left_over := disk.below(JOBS) + disk.below(REPLACED):
