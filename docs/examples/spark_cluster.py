@@ -61,7 +61,9 @@ def _daemon(home: Path, directory: str, name: str, arguments: Sequence[str]) -> 
         "SPARK_MASTER_HOST": "127.0.0.1",
     }
     main_class, *rest = arguments
-    command = [java_command(), "-cp", f"{home}/jars/*", "-Xmx256m", f"org.apache.spark.deploy.{main_class}", *rest]
+    # A daemon of a cluster that lives for minutes: compiled lightly, its garbage collected by one thread.
+    small = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    command = [java_command(), "-cp", f"{home}/jars/*", *small, f"org.apache.spark.deploy.{main_class}", *rest]
     with open(f"{directory}/{name}.log", "wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
