@@ -22,10 +22,12 @@ PARTS = {
     "core/tests/engine/test_locations.py": 2,
     "core/tests/engine/test_run_again.py": 3,
     "core/tests/stores/test_in_flight.py": 3,
+    "tests/hadoop/*": 2,
     "tests/kills/*": 3,
     "tests/protocols/*": 3,
     "tests/simulation/test_simulation_readers.py": 2,
     "tests/simulation/test_simulation_systematic.py": 3,
+    "tests/spark/*": 2,
 }
 """Of each test's cases in these files (protocols, policies, guarantees, moments) CI runs one in so many, and one at
 least, on each store."""

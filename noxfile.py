@@ -223,10 +223,16 @@ def quick(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Everything that CI runs. A part that fails does not hide the next."""
+    """Everything that CI runs: of the longest tests some cases, as `conftest.py` says, where `CI` is set."""
     _install(session, *TEST_TOOLS, *LINT_TOOLS)
     _lint(session)
     _archive_classes(session)
+    _whole_suite(session)
+    session.notify(f"spark_versions(pyspark='{PYSPARKS[0]}')")
+
+
+def _whole_suite(session: nox.Session) -> None:
+    """Every test. A part that fails does not hide the next."""
     stores = _longest_first("plugins/*/tests", "contrib/*/tests", "core/tests")
     others = [path for path in _longest_first("tests") if not path.startswith("tests/simulation/")]
     parts = [
@@ -244,7 +250,6 @@ def tests(session: nox.Session) -> None:
             failed += 1
     if failed:
         session.error(f"{failed} of {len(parts)} parts failed: see above")
-    session.notify(f"spark_versions(pyspark='{PYSPARKS[0]}')")
 
 
 @nox.session
@@ -269,13 +274,15 @@ def simulation(session: nox.Session) -> None:
 
 @nox.session
 def long(session: nox.Session) -> None:
-    """What takes too long for CI: a hundred real kills on each store, one at every system call of a driver and of a
-    recoverer on the local one, twenty of a stream, fifty seeds of faults on each store, jobs on MinIO, Hadoop's tests
-    of its Azure connector against our emulator, every moment of a job with parts, every guarantee of every protocol on
-    every store, twenty seeds of values, every pair of crashes in the simulation, an hour of simulated histories, and
-    the PySparks between the oldest and the newest."""
+    """What takes too long for CI: every case of every test, a hundred real kills on each store, one at every system
+    call of a driver and of a recoverer on the local one, twenty of a stream, fifty seeds of faults on each store, jobs
+    on MinIO, Hadoop's tests of its Azure connector against our emulator, every moment of a job with parts, every
+    guarantee of every protocol on every store, twenty seeds of values, every pair of crashes in the simulation, an hour
+    of simulated histories, and the PySparks between the oldest and the newest."""
     _install(session, *TEST_TOOLS)
+    _archive_classes(session)
     os.environ["TEST_EVERY_CASE"] = "1"  # of those that CI runs in part
+    _whole_suite(session)
     suite = "contrib/lockgate-lab/tests/test_lab_azure_hadoop_suite.py"
     stream = "tests/spark/test_spark_streaming.py"
     session.run("python", "-m", "pytest", "-q", suite, env={"HADOOP_SUITE": "whole"})
