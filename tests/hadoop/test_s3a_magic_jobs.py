@@ -151,7 +151,7 @@ def test_no_file_is_written_over_and_what_was_completed_is_left_and_named(s3a: S
     job_id = s3a.write_job([{"a": b"of the job", "b": b"of the job"}])
     s3a.put("b", b"of others")
     with pytest.raises(CommitFailed, match="a file is there that this job did not write") as raised:
-        lockgate.commit(s3a.url, job_id, options=s3a.options(), force=True)
+        lockgate.commit(s3a.url, job_id, options=s3a.options(), force=True, told=["on_failure"])
     assert s3a.files() == {"a": b"of the job", "b": b"of others"}
     assert s3a.uploads() == []
     # What S3A's uploads have become cannot be proved to be the job's: it is not deleted, and the error says which.
@@ -182,7 +182,7 @@ def test_resumable_a_commit_that_was_given_up_midway_is_finished(s3a: S3aPlace) 
     job_id = s3a.write_job(TASKS)
     s3a.put("p=1/part-1-1", b"of others")
     with pytest.raises(CommitFailed):
-        lockgate.commit(s3a.url, job_id, options=s3a.options(on_failure="leave"), force=True)
+        lockgate.commit(s3a.url, job_id, options=s3a.options(), force=True)
     assert len(s3a.uploads()) == 1
     s3a.delete("p=1/part-1-1")
     recovered = lockgate.recover(s3a.url, job_id, options=s3a.options(), force=True)[job_id]
