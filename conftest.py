@@ -22,15 +22,19 @@ PARTS = {
     "core/tests/engine/test_locations.py": 2,
     "core/tests/engine/test_run_again.py": 3,
     "core/tests/stores/test_in_flight.py": 3,
+    "tests/docs/test_examples_run.py": 2,
     "tests/hadoop/*": 2,
+    "tests/kills/test_every_request.py": 6,
+    "tests/kills/test_sleeps_at_every_request.py": 6,
     "tests/kills/*": 3,
     "tests/protocols/*": 3,
     "tests/simulation/test_simulation_readers.py": 2,
     "tests/simulation/test_simulation_systematic.py": 3,
-    "tests/spark/*": 2,
 }
 """Of each test's cases in these files (protocols, policies, guarantees, moments) CI runs one in so many, and one at
 least, on each store."""
+TESTS_IN_PART = {"tests/benchmarks/*": 3, "tests/packaging/test_skeletons.py": 2, "tests/spark/*": 2}
+"""Of all the tests of each of these files, likewise: they start clusters, or build environments."""
 _STORE = re.compile("local|abfs|gcs|hdfs|s3|moto|versity|tree|flat|disk|bucket")
 
 
@@ -43,13 +47,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     cases: dict[tuple[str, str, int], list[pytest.Item]] = {}
     for item in items:
         test, _, case = item.nodeid.partition("[")
-        part = next((part for files, part in PARTS.items() if fnmatch(test.partition("::")[0], files)), 1)
-        if part > 1:
-            store = _STORE.search(case)
-            cases.setdefault((test, store[0] if store else "", part), []).append(item)
+        file = test.partition("::")[0]
+        store = _STORE.search(case)
+        for table, of in ((PARTS, test), (TESTS_IN_PART, file)):
+            part = next((part for files, part in table.items() if fnmatch(file, files)), 1)
+            if part > 1:
+                cases.setdefault((of, store[0] if store else "", part), []).append(item)
     left_out: set[pytest.Item] = set()
-    for (test, on, part), found in cases.items():
-        random.Random(f"{run} {test} {on}").shuffle(found)  # a choice of tests
+    for (of, on, part), found in cases.items():
+        random.Random(f"{run} {of} {on}").shuffle(found)  # a choice of tests
         left_out.update(found[-(-len(found) // part) :])
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]

@@ -42,7 +42,7 @@ def chance() -> random.Random:
 @pytest.fixture
 def kills() -> int:
     """How many kills: a few at other moments in each run, or as many as the long session asks for."""
-    return int(os.environ.get("TEST_KILLS", "3"))
+    return int(os.environ.get("TEST_KILLS", "2"))
 
 
 @pytest.fixture(scope="module")
