@@ -22,7 +22,6 @@ PARTS = {
     "core/tests/engine/test_locations.py": 2,
     "core/tests/engine/test_run_again.py": 3,
     "core/tests/stores/test_in_flight.py": 3,
-    "tests/docs/test_examples_run.py": 2,
     "tests/hadoop/*": 2,
     "tests/kills/test_every_request.py": 6,
     "tests/kills/test_sleeps_at_every_request.py": 6,
@@ -35,7 +34,7 @@ PARTS = {
 least, on each store."""
 TESTS_IN_PART = {"tests/benchmarks/*": 3, "tests/packaging/test_skeletons.py": 2, "tests/spark/*": 2}
 """Of all the tests of each of these files, likewise: they start clusters, or build environments."""
-_STORE = re.compile("local|abfs|gcs|hdfs|s3|moto|versity|tree|flat|disk|bucket")
+_STORE = re.compile("local|azure|abfs|gcs|hdfs|s3|moto|versity|tree|flat|disk|bucket")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -48,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         test, _, case = item.nodeid.partition("[")
         file = test.partition("::")[0]
-        store = _STORE.search(case)
+        store = _STORE.search(case) or _STORE.search(test.removeprefix(file))
         for table, of in ((PARTS, test), (TESTS_IN_PART, file)):
             part = next((part for files, part in table.items() if fnmatch(file, files)), 1)
             if part > 1:

@@ -20,7 +20,8 @@ builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.e
 for name, value in {
     "spark.ui.enabled": "false",
     "spark.log.level": "OFF",
-    "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC"),
+    "spark.executor.extraJavaOptions": os.environ.get("SPARK_SUBMIT_OPTS")
+    or "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     "spark.ui.showConsoleProgress": "false",
 }.items():
     builder = builder.config(name, value)
