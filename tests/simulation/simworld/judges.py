@@ -657,14 +657,23 @@ class Judges:
         before it is."""
         if not self.has_record(job) or job.record is None or job.record.follows is None:
             return not self.has_record(job)
-        before = self.disk.files.get(JobLayout(job.record.job_id).commit_record(job.record.follows.sequence))
-        return before is not None and _record(before.content).holder.nonce != job.record.follows.nonce
+        before = self._before(job)
+        return before is not None and before.holder.nonce != job.record.follows.nonce
 
     def _has_predecessor(self, job: JobTruth) -> bool:
-        """Whether the version before the newest is there: a cleanup deletes it first, and may have been cut short."""
+        """Whether the version before the newest is there: a cleanup deletes it first, and may have been cut short; and
+        then a driver that slept may have begun another record in its place."""
         if job.record is None or job.record.follows is None:
             return True
-        return JobLayout(job.record.job_id).commit_record(job.record.follows.sequence) in self.disk.files
+        before = self._before(job)
+        return before is not None and before.holder.nonce == job.record.follows.nonce
+
+    def _before(self, job: JobTruth) -> CommitRecord | None:
+        """The version that stands where the newest says that the one before it is."""
+        if job.record is None or job.record.follows is None:
+            return None
+        stored = self.disk.files.get(JobLayout(job.record.job_id).commit_record(job.record.follows.sequence))
+        return None if stored is None else _record(stored.content)
 
     def _within(self, actor: str, path: str) -> None:
         directory = directory_of(path)
