@@ -13,7 +13,7 @@ import lockgate
 import pytest
 from command_line import crashed, run, run_json
 from lockgate.cli.main import app
-from lockgate.cli.other_words import CALLED_HERE
+from lockgate.cli.typed_wrongly import CALLED_HERE
 from lockgate.errors import CommitFenced, LockgateError
 from typer.testing import CliRunner
 
@@ -266,3 +266,31 @@ def test_a_command_by_the_word_of_another_tool_is_an_error_that_says_what_it_is_
     there = CliRunner().invoke(app, [command, "--help"], prog_name="lockgate")
     assert there.exit_code == 0
     assert all(flag in there.output for flag in flags)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["undo", "file:///x"],
+        ["jobs"],
+        ["jobs", "file:///x", "--no-such-option"],
+        ["no-such-command", "file:///x"],
+        ["advise", "file:///x", "--files", "many"],
+        ["jobs", "file://host/x"],
+        ["jobs", "file:///x", "-o", "no_such=1"],
+    ],
+)
+def test_a_mistake_is_a_document_where_a_program_asks_for_one(typed) -> None:
+    status, out, err = run(*typed, "--json")
+    assert (status, err) == (2, "")
+    told = json.loads(out)
+    assert set(told) == {"error", "what", "where", "next_step"}
+    assert told["what"]
+    assert run(*typed)[0] == 2
+
+
+def test_the_exit_status_is_the_same_with_a_document(tmp_path) -> None:
+    assert run_json("jobs", str(tmp_path))[0] == 0
+    assert run("--json", "jobs", str(tmp_path))[0] == 2
+    assert run("show", str(tmp_path), "--json")[0] == run("show", str(tmp_path))[0] == 2
+    assert run("jobs", "--help", "--json")[0] == 0

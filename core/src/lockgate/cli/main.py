@@ -28,7 +28,6 @@ from lockgate.api.uploads import uploads as uploads_of
 from lockgate.cli import tables
 from lockgate.cli.advice_table import advice_answer
 from lockgate.cli.completion import complete_job, complete_option, complete_path
-from lockgate.cli.other_words import Commands
 from lockgate.cli.terminal import (
     DONE,
     PROBLEM,
@@ -37,6 +36,7 @@ from lockgate.cli.terminal import (
     print_error,
     progress_bars,
 )
+from lockgate.cli.typed_wrongly import Commands
 from lockgate.model.durations import seconds_of
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import SUCCESS
@@ -77,10 +77,7 @@ def _lockgate(
 
 def _destination(given: str) -> str:
     """What is given as a destination, made absolute; told as every other mistake is if it cannot be one."""
-    try:
-        return absolute(given)
-    except LockgateError as error:
-        raise typer.Exit(print_error(error, as_json=False)) from None
+    return absolute(given)
 
 
 Url = Annotated[
