@@ -265,9 +265,11 @@ class Judges:
         self.doomed: dict[str, tuple[Stored, set[str]]] = {}
         """What committed jobs are to delete yet, and which: of protocols that replace after their commit point."""
         self.saved: dict[str, frozenset[Written]] = {}
+        """The manifests that are there, and whose files each names, so that others know of their uploads."""
         self.saved_until: dict[Written, int] = {}
         """After how many changes a file was named no longer by one of the manifests that named it."""
-        """The manifests that are there, and whose files each names, so that others know of their uploads."""
+        self.said: set[Written] = set()
+        """Files that attempts had saved that they would show, in manifests that another program has deleted since."""
         self.due: set[str] = set()
         """The tokens of the uploads that were pending, and known, when their job was committed, or began to be undone:
         that those do not stay which it did not commit is for those who end it."""
@@ -599,7 +601,10 @@ class Judges:
         if is_internal(path):
             job = self.truth(path)
             self._within(actor, path)
-            self.saved_until |= dict.fromkeys(self.saved.pop(path, frozenset()), self.changes)
+            named = self.saved.pop(path, frozenset())
+            self.saved_until |= dict.fromkeys(named, self.changes)
+            if actor in self.strangers:
+                self.said |= named
             if job is not None and (actor in self.strangers or self._cleans_up_late(actor, job, path)):
                 job.robbed = True
                 self._lose_what_is_known()
@@ -828,7 +833,7 @@ class Judges:
         self.happened("appears", target)
         if own is None or (own[0], own[2]) != (label.run, label.attempt):
             self.accuse("exclusive", f"{actor} made {target} visible, of {label.attempt} of {label.run}")
-        elif promises.uncommitted_invisible and not any(label in saved for saved in self.saved.values()):
+        elif promises.uncommitted_invisible and not any(label in saved for saved in (self.said, *self.saved.values())):
             self.accuse("abortable", f"{actor} made {target} visible, and has not saved that it would")
         elif job is not None and job.record is not None and not job.robbed:
             knew = self.looked_at_record(actor, job_id) > job.claimed_at
