@@ -21,6 +21,14 @@ class OpensInPlace(Honest):
         return run.store.open_output(f"visible-{ordinal}")
 
 
+class DropsEmptyFiles(Honest):
+    """A file without a byte does not come into the manifest."""
+
+    async def commit_task(self, run: Any, attempt: Any, written: Any, counters: Any, *, scan: bool = False) -> Any:
+        full = {path: status for path, status in written.items() if status.length}
+        return await super().commit_task(run, attempt, full, counters, scan=scan)
+
+
 class CommitsAtTaskCommit(Honest):
     """A task attempt's files are renamed into place when it commits."""
 

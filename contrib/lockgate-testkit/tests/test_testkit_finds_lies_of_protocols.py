@@ -17,6 +17,7 @@ BY_NAME = {each.name: each for each in GUARANTEES}
 
 LIES: dict[type[Honest], tuple[str, ...]] = {
     broken_protocols.OpensInPlace: ("nothing_of_an_uncommitted_attempt_is_seen",),
+    broken_protocols.DropsEmptyFiles: ("empty_and_equal_files_are_committed",),
     broken_protocols.CommitsAtTaskCommit: ("nothing_of_a_committed_attempt_is_seen",),
     broken_protocols.IgnoresReceipts: ("the_attempt_whose_receipt_is_held_is_committed",),
     broken_protocols.ForgetsAborts: ("an_aborted_attempt_is_not_committed",),

@@ -36,6 +36,19 @@ async def all_of_all_tasks_is_committed(bench: JobBench) -> None:
 
 
 @guarantee()
+async def empty_and_equal_files_are_committed(bench: JobBench) -> None:
+    """A file without a byte is committed as every other; so are files of equal contents, each by its own name, of one
+    task and of two. A task without files counts, and adds nothing."""
+    driver = await bench.driver().set_up()
+    files = [{"p=1/empty": b"", "p=1/a": b"equal", "p=2/a": b"equal"}, {"p=1/b": b"equal", "p=3/empty": b""}, {}]
+    receipts = [await driver.task(of_task, task) for task, of_task in enumerate(files)]
+    summary = await driver.commit(receipts)
+    wanted = {path: content for of_task in files for path, content in of_task.items()}
+    await bench.expect_visible(wanted, "after the commit")
+    expect_same(summary.files, len(wanted), "the files of the summary")
+
+
+@guarantee()
 async def what_is_found_is_committed_without_receipts(bench: JobBench) -> None:
     """Without receipts, all tasks that have committed are."""
     driver = await bench.driver().set_up()
