@@ -374,6 +374,40 @@ def test_a_dynamic_insert_overwrite_replaces_what_it_writes(native: Any, table: 
     assert sum(counts(native, table).values()) == 54
 
 
+def test_a_transaction_id_that_a_table_keeps_does_not_leave_out_later_writes(native: Any, tmp_path: Path) -> None:
+    """Spark keeps the options of the statement that creates a table, and hands them to every write to it."""
+    rows = rows_of(native)
+    location = f"LOCATION '{tmp_path / 'kept'}'"
+    with pytest.raises(Exception, match="a statement that creates a table cannot have a transaction id"):
+        native.sql(f"CREATE TABLE lg_kept USING orc OPTIONS ('lockgate.txnId' = 'a') {location} AS SELECT 1 AS id")
+    with pytest.raises(Exception, match="a statement that creates a table cannot have a transaction id"):
+        rows.write.option("lockgate.txnId", "a").option("path", str(tmp_path / "kept")).saveAsTable("lg_kept")
+    assert not native.catalog.tableExists("lg_kept")
+    native.sql(f"CREATE TABLE lg_kept (id BIGINT) USING parquet OPTIONS ('lockgate.txnId' = 'a') {location}")
+    try:
+        native.sql("INSERT INTO lg_kept SELECT id FROM range(5)")
+        native.sql("INSERT INTO lg_kept SELECT id FROM range(5)")
+        native.range(5).write.insertInto("lg_kept")
+        native.range(5).write.mode("append").saveAsTable("lg_kept")
+        assert native.table("lg_kept").count() == 20
+        native.sql("INSERT OVERWRITE lg_kept SELECT id FROM range(3)")
+        assert native.table("lg_kept").count() == 3
+    finally:
+        native.sql("DROP TABLE lg_kept")
+
+
+def test_a_transaction_id_of_an_insert_counts_and_one_that_spark_drops_is_refused(native: Any, table: str) -> None:
+    for _ in range(2):
+        native.sql(f"INSERT INTO {table} WITH ('lockgate.txnId' = 'b') SELECT id, 7, 7 FROM range(5)")
+    assert counts(native, table)[7, 7] == 5
+    if native.version < "4.1":
+        return  # there `saveAsTable` keeps nothing of its options where the table exists
+    again = native.sql("SELECT id, 8 AS a, 8 AS b FROM range(5)").write.mode("append").format("parquet")
+    with pytest.raises(Exception, match=r"Spark does not pass options of saveAsTable on[^\n]*\n[^\n]*lockgate\.txnId"):
+        again.option("lockgate.txnId", "c").partitionBy("a", "b").saveAsTable(table)
+    assert (8, 8) not in counts(native, table)
+
+
 def test_a_bucketed_table_and_create_table_as_select(native: Any, tmp_path: Path) -> None:
     rows_of(native).write.bucketBy(4, "id").sortBy("id").option("path", str(tmp_path / "b")).saveAsTable("lg_b")
     native.sql(f"CREATE TABLE lg_c USING orc LOCATION '{tmp_path / 'c'}' AS SELECT * FROM lg_b")

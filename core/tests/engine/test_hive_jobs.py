@@ -588,6 +588,17 @@ def test_append_gives_a_name_that_is_taken_the_next_copy_as_hive_does(tmp_path: 
     }
 
 
+def test_a_taken_name_without_a_next_copy_refuses_the_commit_instead_of_looking_for_ever(tmp_path: Path) -> None:
+    leave(tmp_path, {"000001_0_copy_999999": b"old"}, ".")
+    leave(tmp_path, {"000001_0_copy_999999": b"new"})
+    before = everything(tmp_path)
+    for command in (plan, commit):
+        with pytest.raises(CommitRefused, match="no number of a copy above 999999"):
+            command(tmp_path, JOB, options=HIVE, **({"force": True} if command is commit else {}))
+    assert seen(tmp_path) == {"000001_0_copy_999999": b"old"}
+    assert everything(tmp_path).items() >= before.items()
+
+
 def test_replace_partitions_replaces_what_the_job_writes_and_leaves_the_rest(tmp_path: Path) -> None:
     leave(tmp_path, {"ds=1/000000_0": b"old", "ds=3/000000_0": b"kept"}, ".")
     leave(tmp_path, TWO_TASKS)

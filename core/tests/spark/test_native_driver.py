@@ -335,3 +335,15 @@ def test_a_loop_whose_thread_cannot_be_started_keeps_nobody_waiting(monkeypatch:
             with pytest.raises(RuntimeError, match="can't create new thread"):
                 _ = loop.loop
     assert loop.run(nothing()) == 1
+
+
+def test_a_jvm_that_is_killed_while_it_writes_a_request_leaves_the_other_commit_to_be_finished(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "t")
+    message = driver.stage(driver.ask("setup"), 0, 0, *(f"f{number}" for number in range(2_000)))
+    assert driver.process.stdin is not None
+    for number in (1, 2):
+        request = json.dumps({**driver.job, "do": "commit", "messages": [message], "number": number})
+        driver.process.stdin.write(f"{request}\n" if number == 1 else request[:-100])
+    driver.end()
+    assert driver.process.returncode == 0
+    assert seen(driver.destination) == {f"f{number}" for number in range(2_000)}

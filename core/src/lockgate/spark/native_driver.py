@@ -111,6 +111,8 @@ def main() -> None:
     commits: list[threading.Thread] = []
     others: list[threading.Thread] = []
     for line in sys.stdin.buffer:
+        if not line.endswith(b"\n"):
+            break  # the JVM was killed while it wrote this
         request = json.loads(line)
         thread = threading.Thread(target=driver.answer, args=(request,), daemon=True)
         thread.start()

@@ -37,12 +37,17 @@ log = get_log()
 PROTOCOL = "manifest"
 """The one protocol whose files are staged where another program can write them."""
 
+_INSERT_WITH = "write by INSERT INTO name WITH ('lockgate.txnId' = '…') SELECT …, which takes options of the write"
+
 
 class NativeJob(msgspec.Struct):
     """What a request says of its job. `settings` are of the session and of the write, under the names that they have in
     Hadoop's configuration; `replaced` are the directories that Spark would have deleted, relative to the destination,
     empty for the whole of it, `replaced_locations` those elsewhere, as URLs; `dynamic`: Spark replaces the partitions
     that the job writes. `driver_process` is the JVM, whose life is the job's: this process may end, and another go on.
+    `table` is the name of the catalog's table that is written, if one is; `table_options` are those that the catalog
+    keeps with it, and hands to each write to it; `asked_options` those of a statement that creates it, or would;
+    `table_dropped`: that statement has dropped the table that was there.
     """
 
     url: str
@@ -53,6 +58,10 @@ class NativeJob(msgspec.Struct):
     replaced_locations: list[str] = []
     dynamic: bool = False
     driver_process: int | None = None
+    table: str = ""
+    table_options: dict[str, str] = {}
+    asked_options: dict[str, str] = {}
+    table_dropped: bool = False
 
     def options(self, environment: Mapping[str, str]) -> JobOptions:
         """The job's options, with the conflict policy that Spark's save mode means.
@@ -60,7 +69,8 @@ class NativeJob(msgspec.Struct):
         Raises:
             OptionError: an unknown name or a bad value, or the policy contradicts the save mode.
         """
-        spark_conf, of_write = _of_session_and_write(self.settings)
+        self._refuse_options_of_a_creation()
+        spark_conf, of_write = _of_session_and_write(self._without_the_tables_transaction())
         options = JobOptions.resolve(spark_options=of_write, spark_conf=spark_conf, environment=environment)
         options = following_spark(options, of_write, spark_conf, environment)
         registry = registry_of(options)
@@ -97,6 +107,49 @@ class NativeJob(msgspec.Struct):
         # With "replace" too: a partition's location may be in a directory whose name is a hidden one's.
         below = tuple(each for each in self.replaced if each) if meant != "replace-partitions" else ()
         return options.replace(conflict=meant, replace_below=below)
+
+    def _refuse_options_of_a_creation(self) -> None:
+        """Refuse a transaction id of a statement that creates a table, and what Spark keeps from the job. Once the
+        table that was there is dropped, nothing is refused: there is nothing to go back to.
+
+        Raises:
+            OptionError: options would be lost, or stay where they do not belong.
+        """
+        if self.table_dropped:
+            return
+        given = self.asked_options.items() - self.table_options.items()
+        asked = {name for name, _ in given if is_of_lockgate(name) or names_given([name])}
+        settings = {name.lower() for name in self.settings}
+        lost = sorted(name for name in asked if name.lower() not in settings)
+        kept = sorted(name for name in asked if "txn_id" in names_given([name]))
+        if lost:
+            raise OptionError(
+                "Spark does not pass options of saveAsTable on where the table exists",
+                where=f"{self.table}: {', '.join(lost)}",
+                next_step=_INSERT_WITH,
+            )
+        if kept:
+            raise OptionError(
+                "a statement that creates a table cannot have a transaction id: Spark would keep it with the table, as "
+                "that of each later write",
+                where=f"{self.table}: {', '.join(kept)}",
+                next_step=f"create the table first, and {_INSERT_WITH}",
+            )
+
+    def _without_the_tables_transaction(self) -> dict[str, str]:
+        """The settings, without a transaction id that the catalog keeps with the table: it was that of the write that
+        has created the table, and as that of each later one it would leave out all of them."""
+        kept = {name: value for name, value in self.table_options.items() if "txn_id" in names_given([name])}
+        if not kept:
+            return self.settings
+        log.warning(
+            "the table keeps a transaction id among its options, of the write that has created it; it does not count "
+            "for this write. Make the table anew without it",
+            table=self.table,
+            options=sorted(kept),
+        )
+        of_table = {(name.lower(), value) for name, value in kept.items()}
+        return {name: value for name, value in self.settings.items() if (name.lower(), value) not in of_table}
 
     def job(self) -> Job:
         """The job.

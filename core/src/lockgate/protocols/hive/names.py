@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import CommitRefused
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import is_own, own_name, parse_name
 from lockgate.model.layout import TaskAttempt
@@ -20,6 +21,7 @@ async def free_names(run: JobRun, targets: Sequence[str]) -> dict[str, str]:
     name that is free in the destination and among these; else its own.
 
     Raises:
+        CommitRefused: a name is taken, and no number of a copy is left for it.
         StoreError: the destination cannot be looked at.
     """
     found = {target: target for target in targets}
@@ -31,7 +33,14 @@ async def free_names(run: JobRun, targets: Sequence[str]) -> dict[str, str]:
         there = await run.store.stat_files([found[target] for target in taken])
         taken = [target for target, status in zip(taken, there, strict=True) if status is not None]
         for target in taken:
-            found[target] = _next_copy(found[target], used)
+            free = _next_copy(found[target], used)
+            if free is None:
+                raise CommitRefused(
+                    f"a name is taken, and names have no number of a copy above {COPIES_MAX}",
+                    where=run.url(found[target]),
+                    next_step="nothing was moved: give what is there another name, then commit again",
+                )
+            found[target] = free
     return found
 
 
@@ -57,7 +66,7 @@ def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _next_copy(target: str, used: set[str]) -> str:
+def _next_copy(target: str, used: set[str]) -> str | None:
     directory, name = parent_of(target), parse_name(_name(target))
     assert name is not None
     for copy in range(name.copy + 1, COPIES_MAX + 1):
@@ -66,4 +75,4 @@ def _next_copy(target: str, used: set[str]) -> str:
         if path not in used:
             used.add(path)
             return path
-    return target
+    return None

@@ -34,6 +34,7 @@ final class DriverJob {
         job.put("replaced", replaced);
         job.put("replaced_locations", replacedElsewhere);
         job.put("settings", settings(conf));
+        job.putAll(WrittenTable.told());
         // The job's driver is this JVM, which may outlive a Python.
         job.put("driver_process", ProcessHandle.current().pid());
         python = PythonCommand.of(conf);
