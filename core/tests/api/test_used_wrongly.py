@@ -152,3 +152,13 @@ def test_show_says_of_a_jobs_marker_that_it_reads_other_files(table) -> None:
     job = table.job()
     with pytest.raises(LockgateError, match="does not read files of this kind"):
         read_any(f"{table.root}/{job.layout.job_marker}")
+
+
+@pytest.mark.parametrize("name", ["_SUCCESS", "_lockgate/x", "p=1/.lockgate-ab12.tmp", ".lockgate-0.tmp-3"])
+def test_a_name_that_garbage_collection_would_delete_or_no_reader_sees_is_no_output(tmp_path: Path, name: str) -> None:
+    job = Job(tmp_path)
+    job.setup()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with pytest.raises(PathError, match="a name that Lockgate keeps for itself"):
+        attempt.open(name)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import hive_left
 import lockgate
 import pytest
 from lockgate import Job, JobOptions
-from lockgate.model.errors import CommitFailed, CommitRefused, DestinationConflict
+from lockgate.model.errors import CommitFailed, CommitRefused, DestinationConflict, StoreUnavailable
 from lockgate.model.files import Rename
 from lockgate.stores.local import LocalStore
 
@@ -116,6 +117,57 @@ def test_complete_a_name_that_is_taken_amid_the_renames_costs_no_file(
     (tmp_path / "part-1").rename(tmp_path / "another")
     assert lockgate.recover(tmp_path, job_id, options=options)[job_id].outcome == "finished"
     assert _files(tmp_path) == {"another": b"another's", "part-0": b"new", "part-1": b"new"}
+
+
+@pytest.mark.parametrize("undo", [None, True])
+@pytest.mark.parametrize("by_link_first", [True, False])
+@pytest.mark.parametrize("protocol", ["v1", "hive"])
+def test_resumable_by_another_name_of_the_destination(
+    tmp_path: Path, protocol: str, by_link_first: bool, undo: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No marker gives a name for a job of Hadoop's or Hive's, and its manifests were made with the committer's."""
+    root, link, options = tmp_path / "t", tmp_path / "link", NOBODY_LIVES.replace(protocol=protocol)
+    if protocol == "v1":
+        job_id, target = HADOOPS, "part-1"
+        left = {f"_temporary/0/task_202411211721_0003_m_00000{number}/part-{number}": b"new" for number in range(2)}
+    else:
+        job_id, target = hive_left.JOB, "000001_0"
+        left = {f"{hive_left.OUTPUT}/00000{number}_0": b"new" for number in range(2)}
+    hive_left.leave(root, left, ".")
+    link.symlink_to(root)
+    first, second = (link, root) if by_link_first else (root, link)
+    renames = LocalStore.rename_files
+
+    async def fails(store: LocalStore, files: Sequence[Rename], *progress: Any) -> Any:
+        if any(file.target == target for file in files):
+            raise StoreUnavailable("planned", where=target)
+        return await renames(store, files, *progress)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStore, "rename_files", fails)
+        with pytest.raises(CommitFailed, match="was left as it is"):
+            lockgate.commit(first, job_id, options=options.replace(on_failure="leave"), force=True)
+    ended = lockgate.recover(second, job_id, undo=undo, options=NOBODY_LIVES)[job_id]
+    assert ended.outcome == ("undone" if undo else "finished")
+    assert len([path for path in hive_left.seen(root) if path[0] not in "._"]) == (0 if undo else 2)
+
+
+@pytest.mark.parametrize("protocol", ["v1", "hive"])
+def test_a_commit_by_one_name_is_planned_and_committed_by_another_when_it_was_refused(
+    tmp_path: Path, protocol: str
+) -> None:
+    root, link, options = tmp_path / "t", tmp_path / "link", NOBODY_LIVES.replace(protocol=protocol)
+    left = {"_temporary/0/task_202411211721_0003_m_000000/part-0": b"new"}
+    hive_left.leave(root, left if protocol == "v1" else {f"{hive_left.OUTPUT}/000000_0": b"new"}, ".")
+    job_id = HADOOPS if protocol == "v1" else hive_left.JOB
+    link.symlink_to(root)
+    (root / "data").write_bytes(b"old")
+    refused = options.replace(conflict="fail")
+    with pytest.raises(DestinationConflict):
+        lockgate.commit(link, job_id, options=refused, force=True)
+    (root / "data").unlink()
+    assert lockgate.plan(root, job_id, refused).files == 1
+    assert lockgate.commit(root, job_id, options=refused, force=True).files == 1
 
 
 @pytest.mark.parametrize("replaces", [False, True])

@@ -12,6 +12,7 @@ from faulty_store import make_faulty
 from lockgate import Job, JobOptions, Receipt
 from lockgate.api.jobs import abort, collect_garbage, jobs, recover
 from lockgate.engine.inspection.list_jobs import JobStatus
+from lockgate.engine.job import answer_failure
 from lockgate.errors import (
     CapabilityMissing,
     CleanupFailed,
@@ -171,8 +172,17 @@ def test_the_next_writer_rolls_a_dead_one_back_first(tmp_path: Path) -> None:
     assert [state.status for state in jobs(str(tmp_path))] == [JobStatus.COMMITTED]
 
 
+@pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("moment", ["delete_files", "stat_files"])
-def test_a_writer_that_died_in_its_commit_is_rolled_back_by_the_next(tmp_path: Path, moment: str) -> None:
+def test_a_writer_that_died_in_its_commit_is_rolled_back_by_the_next_and_one_that_was_left_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, left: bool
+) -> None:
+    if not left:
+
+        async def dies(*ignored: object) -> None:
+            return
+
+        monkeypatch.setattr(answer_failure, "_give_up", dies)
     job = a_job(tmp_path, on_failure="leave", validate_output=True)
     receipt = done(job, {"TAG": b"1"})
     begun(job, {"TAG": b"other"}, 1)
@@ -191,7 +201,11 @@ def test_a_writer_that_died_in_its_commit_is_rolled_back_by_the_next(tmp_path: P
         job.commit([receipt])
     assert b"1" in data(tmp_path)
     a_job(tmp_path, alive_seconds=0)
-    assert data(tmp_path) == []
+    if left:
+        assert recover(tmp_path, job.job_id)[job.job_id].outcome == "finished"
+        assert data(tmp_path) == [b"1"]
+    else:
+        assert data(tmp_path) == []
 
 
 def test_what_a_dead_writer_has_left_and_cannot_be_deleted_stops_no_setup(tmp_path: Path) -> None:

@@ -44,6 +44,16 @@ def test_a_job_without_files_empties_what_is_below(tmp_path: Path) -> None:
     assert files(tmp_path) == {"a=2/x"}
 
 
+def test_thousands_of_directories_can_be_named(tmp_path: Path) -> None:
+    """The job's marker names them, and was read up to 64 KiB only: a commit was refused when all tasks had run."""
+    below = tuple(
+        f"2024/{month:02}/{day:02}/{hour:02}" for month in range(12) for day in range(30) for hour in range(24)
+    )
+    write(tmp_path, f"{below[0]}/x", "other/x")
+    write(tmp_path, f"{below[-1]}/new", below=below)
+    assert files(tmp_path) == {f"{below[-1]}/new", "other/x"}
+
+
 def test_replace_takes_hidden_names_that_are_named_for_data(tmp_path: Path) -> None:
     write(tmp_path, "_a/b/x", "_a/_other", "_a/.b/x", ".c/x", "_d/x", "e/x")
     options = JobOptions(conflict="replace", replace_below=("_a", "_a/.b", ".c"))

@@ -252,6 +252,12 @@ def test_a_transaction_id_that_is_given_empty_is_refused(source: str, name: str,
         JobOptions.resolve(**{source: {name: given}})
 
 
+def test_a_transaction_id_that_no_claim_could_hold_is_refused() -> None:
+    JobOptions(txn_id="x" * 4096)
+    with pytest.raises(OptionError, match="txn_id has 4,097 characters, and may have 4,096"):
+        JobOptions(txn_id="x" * 4097)
+
+
 @pytest.mark.parametrize("name", ["maxRecordsPerFile", "replaceWhere", "dateFormat", "bucketBy"])
 def test_an_option_of_sparks_is_not_taken_for_a_misspelled_one(name: str) -> None:
     """One that the write itself takes: another name would lead astray."""

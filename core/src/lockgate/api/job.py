@@ -48,7 +48,7 @@ from lockgate.model.errors import (
     UsageError,
 )
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import BOOKKEEPING, MAGIC, TEMPORARY, JobLayout, is_reserved
+from lockgate.model.layout import BOOKKEEPING, MAGIC, TEMPORARY, JobLayout, is_no_output
 from lockgate.model.layout import TaskAttempt as TaskAttemptName
 from lockgate.model.options import JobOptions, OptionFields, names_given
 from lockgate.model.plan import CommitPlan
@@ -466,12 +466,12 @@ class TaskAttempt:
                 where=repr(path),
                 next_step="give it relative to the destination, with `/` between its parts",
             )
-        if is_reserved(check_relative(path)):
+        if is_no_output(check_relative(path)):
             raise PathError(
                 "a file of a task cannot have a name that Lockgate keeps for itself",
                 where=path,
-                next_step="choose another: `_SUCCESS`, and all below `_temporary`, `_lockgate` and `__magic_job-…`, "
-                "are no output",
+                next_step="choose another: `_SUCCESS`, all below `_temporary`, `_lockgate` and `__magic_job-…`, and "
+                "`.lockgate-….tmp` are no output",
             )
         if path in self._written or path in self._open:
             raise FileExists(

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lockgate.model.errors import LockgateError, ManifestInvalid, PathError
-from lockgate.model.layout import MARKERS, is_reserved
+from lockgate.model.layout import MARKERS, is_no_output
 from lockgate.model.uploads import TAG_LENGTH, job_part_of
 from lockgate.model.urls import check_relative
 
@@ -117,7 +117,7 @@ def parse_marker(name: str, *, where: str) -> Marker:
         raise _invalid(
             f"a marker names a path that is none of the destination: {name!r}, {error.what}", where
         ) from error
-    if is_reserved(path) or path.split("/", 1)[0] == TABLE:
+    if is_no_output(path) or path.split("/", 1)[0] == TABLE:
         raise _invalid(f"a marker names a path that is not for data: {name!r}", where)
     return Marker(path, Operation[operation])
 

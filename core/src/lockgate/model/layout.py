@@ -570,6 +570,12 @@ def is_unfinished(path: str) -> bool:
     return re.fullmatch(r"\.lockgate-[0-9a-f]+\.tmp(-[0-9]+)?", path.rpartition("/")[2]) is not None
 
 
+def is_no_output(relative: str) -> bool:
+    """Whether no file of a job may have this path: it is a committer's, or the name is that of a file that a store has
+    not finished, which garbage collection deletes."""
+    return is_reserved(relative) or is_unfinished(relative)
+
+
 def probe_directory(nonce: str) -> str:
     """Where the store is tried out: no job's directory."""
     return f"{BOOKKEEPING}/probe-{nonce[:16]}"

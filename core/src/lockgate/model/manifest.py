@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct, field
 
 from lockgate.model.errors import ManifestInvalid, PathError
-from lockgate.model.layout import JobLayout, is_reserved
+from lockgate.model.layout import JobLayout, is_no_output, is_reserved
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
 from lockgate.model.statistics import Statistics, merged_statistics
@@ -187,7 +187,7 @@ def decode_manifest(
             raise _bad_entry(name, index, file, "it is a deferred upload, or is none, against the job's protocol")
         if not deferred and not source.startswith(tasks):
             raise _bad_entry(name, index, file, f"the source is not below this job attempt's {tasks}")
-        if is_reserved(target):
+        if is_no_output(target):
             raise _bad_entry(name, index, file, "the target is among the paths reserved for committers")
         if not 0 <= file.z <= LENGTH_MAX:
             raise _bad_entry(name, index, file, f"the length {file.z} is not a file's")

@@ -418,6 +418,12 @@ class JobOptions:
         _check_below(self.conflict, self.replace_below)
         _check_attempts(self.duplicates, self.duplicate_attempts)
         _check_server(self.markers_type, self.markers_server)
+        if len(self.txn_id) > TXN_ID_CHARACTERS_MAX:
+            raise OptionError(
+                f"txn_id has {len(self.txn_id):,} characters, and may have {TXN_ID_CHARACTERS_MAX:,}",
+                where=f"{self.txn_id[:60]}…",
+                next_step="give a name of the write, such as a query's and a batch's number, or a hash",
+            )
 
     @property
     def files_read_at_once(self) -> int:
@@ -502,6 +508,8 @@ class JobOptions:
             merged |= {name: _parse(name, value, source) for name, value in found.items()}
         return cls(**merged, store=store)
 
+
+TXN_ID_CHARACTERS_MAX = 4096
 
 _FIELDS = {spec.name: spec for spec in dataclasses.fields(JobOptions)}
 

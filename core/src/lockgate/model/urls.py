@@ -163,6 +163,10 @@ def check_relative(path: str) -> str:
     return path
 
 
+NAMELESS = StoreUrl("destination", "", "/")
+"""The destination without any of its names: what is written down of a job that no marker gives a name for."""
+
+
 class Below:
     """Maps URIs below one root to relative paths and back.
 
@@ -171,8 +175,9 @@ class Below:
     `/data/events`.
 
     One destination has many names (schemes, ports, name services, links). `also` is another name of this very root, by
-    which URIs were written: those below it count as well. `by_path`: nobody recorded a name, so any scheme and
-    authority count where the path is below the root's. What is returned is a path below the root in each case.
+    which URIs were written: those below it count as well, as do those below `NAMELESS`. `by_path`: nobody recorded a
+    name, so any scheme and authority count where the path is below the root's. What is returned is a path below the
+    root in each case.
     """
 
     def __init__(self, root: StoreUrl, *, also: StoreUrl | None = None, by_path: bool = False) -> None:
@@ -184,7 +189,7 @@ class Below:
         spellings = [f"{root.scheme}://{root.authority}"]
         if not root.authority:
             spellings.append(f"{root.scheme}:")  # last, since it begins the other, too, where the root is `/`
-        self._fast = tuple(spelling + encode_path(self._prefix) for spelling in spellings)
+        self._fast = (*(spelling + encode_path(self._prefix) for spelling in spellings), "destination:///")
         self._encoded_root = f"{root.scheme}://{root.authority}{encode_path(self._prefix)}"
 
     def relative(self, uri: str) -> str:

@@ -14,7 +14,7 @@ from lockgate.model.layout import JobLayout
 from lockgate.model.record import CommitRecord
 from lockgate.model.undecodable import UNDECODABLE
 
-MARKER_BYTES_MAX = 1 << 16
+MARKER_BYTES_MAX = 256 << 20  # a job's options name what it replaces
 
 
 class JobMarker(Struct, frozen=True):

@@ -22,7 +22,7 @@ from lockgate.engine.run.staging_disk import StagingDisk
 from lockgate.engine.run.store import OutputFile
 from lockgate.model.errors import DuplicateTarget, PathError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import is_reserved
+from lockgate.model.layout import is_no_output
 from lockgate.model.record import digest_of
 from lockgate.model.urls import check_relative
 from lockgate.protocols.deferred.uploads import entry_of, give_up_unseen, keep_of, mark_of, refuse_shared, upload_of
@@ -183,7 +183,7 @@ def _found(run: JobRun, written: Mapping[str, FileStatus]) -> list[str]:
     found = sorted(disk.list_tree(_work(run)), key=lambda each: each.path)
     for each in found:
         local = disk.local_path(f"{_work(run)}/{each.path}")
-        if not each.is_plain or is_reserved(check_relative(each.path)):
+        if not each.is_plain or is_no_output(check_relative(each.path)):
             raise PathError(
                 "this cannot be committed: it is no plain file, or its name is one that Lockgate keeps",
                 where=local,

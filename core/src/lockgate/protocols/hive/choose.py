@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lockgate.engine.job.conflicts import is_hidden
-from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.duplicates import CHOICE, Asked, AttemptFile, Choice, Duplicates, FoundAttempt
 from lockgate.model.errors import CommitRefused, OptionError
 from lockgate.model.hive_output import HiveTask, adopted
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
+from lockgate.model.urls import NAMELESS, Below
 from lockgate.protocols.hive.empty_buckets import make_empty, manifest_of_empty, missing_buckets
 from lockgate.protocols.hive.look import FoundFile, Left, look_strictly
 from lockgate.protocols.hive.names import free_names
@@ -47,7 +47,6 @@ async def choose(run: JobRun, place: Place) -> Chosen:
         manifests: dict[str, bytes] = {}
         choices: dict[str, str] = {}
         taken, missing = await _targets_by_task(run, place, left, receipts, choices)
-        below = await below_root_of(run, run.layout)
         source = adopted(run.layout)
         for task, (attempt, files, targets) in taken.items():
             why = choices.get(task.task_id)
@@ -62,10 +61,10 @@ async def choose(run: JobRun, place: Place) -> Chosen:
                 ],
                 extra={} if why is None else {CHOICE: f"{task.task_id}: {why}"},
             )
-            manifests[task.task_id] = encode_manifest(manifest, below)
+            manifests[task.task_id] = encode_manifest(manifest, Below(NAMELESS))
         empty = manifest_of_empty(run, missing) if missing else None
         if empty is not None:
-            manifests[empty.task_id] = encode_manifest(empty, below)
+            manifests[empty.task_id] = encode_manifest(empty, Below(NAMELESS))
         return Chosen(manifests, left.digest(), digest_of_choice(run, left), empty)
 
 
@@ -78,8 +77,8 @@ async def with_empty_buckets(run: JobRun, chosen: Chosen) -> Chosen:
     if chosen.empty is None:
         return chosen
     made = await make_empty(run, chosen.empty)
-    below = await below_root_of(run, run.layout)
-    return dataclasses.replace(chosen, manifests={**chosen.manifests, made.task_id: encode_manifest(made, below)})
+    manifest = encode_manifest(made, Below(NAMELESS))
+    return dataclasses.replace(chosen, manifests={**chosen.manifests, made.task_id: manifest})
 
 
 _Taken = dict[HiveTask, tuple[int, list[FoundFile], Mapping[str, str]]]

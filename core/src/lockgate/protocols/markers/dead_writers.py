@@ -1,4 +1,4 @@
-"""The next writer rolls a dead one back before it begins.
+"""The next writer rolls a dead one back before it begins, but not a job that was left to `lockgate recover`.
 
 Seed: "Rolling back failed commits"; Hudi `BaseHoodieWriteClient.rollbackFailedWrites`. Who is dead the signs of life
 say, and the record: a writer that may be alive is left alone. How long ago these were is measured by the store's clock,
@@ -18,12 +18,13 @@ from lockgate.engine.recovery.recover import recover_job
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import CleanupFailed, CommitFenced
 from lockgate.model.layout import JobLayout
-from lockgate.model.phases import PHASES
+from lockgate.model.phases import PHASES, Phase
 
 
 async def roll_back_dead(run: JobRun) -> None:
     """Roll back every job of this protocol below the destination whose driver is dead; of one that is past its commit
-    point, finish it.
+    point, finish it. A job whose commit has failed and was left as it is (`on_failure=leave`, or a commit by somebody
+    who has no receipts) stays so: its files are all there, and its committer was told that recovery finishes it.
 
     Raises:
         LockgateError: one cannot be ended; it is as it was.
@@ -52,6 +53,8 @@ async def _end_if_dead(run: JobRun, layout: JobLayout) -> None:
     if state.status is JobStatus.ABANDONED:
         run.log.warning("a dead writer is rolled back", other=layout.job_id)
         await abort_job(other)
+    elif state.record is not None and state.record.given_up and state.record.phase in (Phase.MOVING, Phase.PUBLISHING):
+        run.log.warning("a job whose commit has failed is left to `lockgate recover`", other=layout.job_id)
     elif state.status in (JobStatus.CRASHED, JobStatus.LEFT_BEHIND) and state.record is not None:
         run.log.warning("a dead writer is ended", other=layout.job_id, phase=state.record.phase.value)
         await recover_job(other, undo=PHASES[state.record.phase].can_undo or None)

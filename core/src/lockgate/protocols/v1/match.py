@@ -11,9 +11,9 @@ from lockgate.model.counted import counted
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.file_output import found_attempt_id, task_of_attempt
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import is_reserved, saves_manifest_of
+from lockgate.model.layout import is_no_output, saves_manifest_of
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
-from lockgate.model.urls import Below
+from lockgate.model.urls import NAMELESS, Below
 from lockgate.protocols.file_output.attempts import output_in, places_of
 
 
@@ -100,7 +100,7 @@ async def committed_content(run: JobRun, task_id: str, saved: Saved | None = Non
             where=run.url(directory),
             next_step="somebody has changed or deleted them since: run the job again",
         )
-    return _made_of(run, task_id, found, below), found_attempt_id(task_id)
+    return _made_of(run, task_id, found), found_attempt_id(task_id)
 
 
 async def _not_elsewhere(run: JobRun, attempts: Sequence[str]) -> list[str]:
@@ -127,9 +127,9 @@ async def saved_by_task(run: JobRun) -> Saved:
     return {task: sorted(paths, key=lambda path: (len(path), path), reverse=True) for task, paths in found.items()}
 
 
-def _made_of(run: JobRun, task_id: str, found: Sequence[tuple[str, FileStatus]], below: Below) -> bytes:
+def _made_of(run: JobRun, task_id: str, found: Sequence[tuple[str, FileStatus]]) -> bytes:
     attempt_id = found_attempt_id(task_id)
-    reserved = [path for path, _ in found if is_reserved(path)]
+    reserved = [path for path, _ in found if is_no_output(path)]
     if reserved:
         # Read back, its manifest would be refused for it: that is one that nobody has written.
         raise ManifestInvalid(
@@ -146,5 +146,5 @@ def _made_of(run: JobRun, task_id: str, found: Sequence[tuple[str, FileStatus]],
             attempt_id,
             [Entry(f"{adopted}/{path}", path, status.length, status.identity) for path, status in found],
         ),
-        below,
+        Below(NAMELESS),
     )

@@ -36,7 +36,7 @@ from lockgate.model.errors import (
     OutcomeUnknown,
 )
 from lockgate.model.files import FileStatus, Rename
-from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, TaskAttempt, is_reserved
+from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, TaskAttempt, is_no_output
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
 from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
@@ -187,7 +187,7 @@ async def _refuse_if_ended(run: JobRun, attempt: TaskAttempt | None = None) -> N
 
 
 def _refuse_reserved(run: JobRun, files: Mapping[str, FileStatus]) -> None:
-    reserved = [path for path in files if is_reserved(path)]
+    reserved = [path for path in files if is_no_output(path)]
     if reserved:
         raise ManifestInvalid(
             "a file has a name that committers keep for themselves",

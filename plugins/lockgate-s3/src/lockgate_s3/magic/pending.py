@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 from lockgate.model.errors import ManifestInvalid, PathError
-from lockgate.model.layout import JobLayout, is_reserved
+from lockgate.model.layout import JobLayout, is_no_output
 from lockgate.model.manifest import LENGTH_MAX, Entry, TaskManifest
 from lockgate.model.statistics import Statistics, merged_statistics
 from lockgate.model.undecodable import UNDECODABLE
@@ -140,7 +140,7 @@ def _entry_of(file: _File, layout: JobLayout, place: Place, name: str) -> Entry:
         target = check_relative(key[len(place.prefix) :])
     except PathError as error:
         raise _invalid(name, f"{error.what}: {key}") from error
-    if is_reserved(target):
+    if is_no_output(target):
         raise _invalid(name, f"an upload goes to a path that is reserved for committers: {key}")
     if not file.uploadId or not 0 <= file.length <= LENGTH_MAX:
         raise _invalid(name, f"an upload has no id, or no length: {key}")
