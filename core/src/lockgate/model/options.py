@@ -195,7 +195,11 @@ class JobOptions:
         "when a job commit fails: `rollback` restores the destination, `leave` keeps everything for `lockgate recover`",
         choices=("rollback", "leave"),
     )
-    txn_id: str = _option("", "commits of the same transaction id take effect once; the later ones change nothing")
+    txn_id: str = _option(
+        "",
+        "commits of the same transaction id, of up to 4,096 characters, take effect once; the "
+        "later ones change nothing",
+    )
     when_jobs_meet: Literal["fail", "wait"] = _option(
         "fail",
         "when another job at work replaces what this one replaces: `fail`, or `wait` until it is done",

@@ -44,8 +44,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verification:
-    """What a verification found. `others` counts files that the commit neither wrote nor replaced; `unfinished` are
-    jobs in the middle of a commit, whose files may be among them."""
+    """What a verification found. `others` counts files that readers see and the commit neither wrote nor replaced;
+    `unfinished` are jobs in the middle of a commit, whose files may be among them."""
 
     summary: Summary
     checked: int
@@ -191,7 +191,7 @@ def _compare(
         if file is None and status is not None and status.path not in moved_to:
             if is_extra(status.path):
                 findings.append(Finding("extra", status.path))
-            else:
+            elif not is_hidden(status.path):
                 others += 1
     return Verification(summary, len(committed), others, sorted(findings, key=lambda each: each.path))
 
