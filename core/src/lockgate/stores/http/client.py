@@ -68,6 +68,7 @@ class StoreClient:
         self._patience_s = options.patience_seconds
         self._random = random.Random()
         self._told_at = float("-inf")
+        self._has_answered = False
 
     @property
     def in_flight_max(self) -> int:
@@ -95,11 +96,14 @@ class StoreClient:
             try:
                 answer = await self._try(transport, call)
             except NotSent as error:
+                if error.why_never and not self._has_answered:
+                    raise self._unreachable(call, error) from None
                 reason = f"no connection ({error})"
             except NoAnswer as error:
                 reason = f"no answer ({error})"
                 doubtful = may_be_done = True
             else:
+                self._has_answered = True
                 if answer.status not in FAILED and answer.status not in REFUSED:
                     return replace(answer, doubtful=True) if doubtful else answer
                 reason = f"status {answer.status} {error_code(answer)}".rstrip()
@@ -172,6 +176,13 @@ class StoreClient:
             next_step=f"check that {self.account} is the right address, and can be reached from here"
             if reason.startswith("no connection")
             else "if the store is only slow, raise patience_seconds or timeout_seconds",
+        )
+
+    def _unreachable(self, call: Call, error: NotSent) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"{call.kind}: no connection ({error}): {error.why_never}",
+            where=call.where,
+            next_step=f"check that {self.account} is the right address",
         )
 
     def slow_down(self) -> None:

@@ -53,7 +53,12 @@ class Answer:
 
 
 class NotSent(Exception):
-    """No connection was made: the store surely knows nothing of the request."""
+    """No connection was made: the store surely knows nothing of the request. `why_never`: why none can be made to this
+    address as it is; empty where one may be, later."""
+
+    def __init__(self, reason: str, why_never: str = "") -> None:
+        super().__init__(reason)
+        self.why_never = why_never
 
 
 class NoAnswer(Exception):

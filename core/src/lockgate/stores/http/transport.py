@@ -12,6 +12,7 @@ import asyncio
 import atexit
 import contextlib
 import os
+import ssl
 import urllib.request
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -105,7 +106,7 @@ class Transport:
                 found = {name.lower(): value for name, value in response.headers.items()}
                 return Answer(response.status, found, body)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise NotSent(_reason(error)) from None
+            raise NotSent(_reason(error), _why_never(error)) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NoAnswer(_reason(error)) from None
 
@@ -119,6 +120,19 @@ def _timeout(timeout_s: float) -> aiohttp.ClientTimeout:
     import aiohttp
 
     return aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, CONNECT_SECONDS_MAX))
+
+
+_PLAIN = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
+"""What OpenSSL calls an answer that is no TLS, in its several versions."""
+
+
+def _why_never(error: BaseException) -> str:
+    of_tls = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
+    if isinstance(of_tls, ssl.SSLCertVerificationError):
+        return "the certificate of its server is not one that is trusted here, or is another address's"
+    if isinstance(of_tls, ssl.SSLError) and of_tls.reason in _PLAIN:
+        return "its server does not speak TLS: is the address one of http://?"
+    return ""
 
 
 def _reason(error: BaseException) -> str:
