@@ -347,3 +347,24 @@ def test_a_jvm_that_is_killed_while_it_writes_a_request_leaves_the_other_commit_
     driver.end()
     assert driver.process.returncode == 0
     assert seen(driver.destination) == {f"f{number}" for number in range(2_000)}
+
+
+def test_options_of_a_table_that_is_written() -> None:
+    """Spark keeps those of the statement that creates a table, and hands them to each later write."""
+    nonce = "0123456789abcdef"
+    given = {"lockgate.txnId": "a", "lockgate.conflict": "fail"}
+
+    def options(settings: dict[str, str], **of_table: Any) -> Any:
+        return NativeJob("file:/t", JOB, nonce, settings, table="t", **of_table).options({})
+
+    assert options(given, table_options=given).txn_id == "", "the id is that of the write that created the table"
+    assert options(given | {"lockgate.txnId": "b"}, table_options=given).txn_id == "b"
+    assert options(given, table_options=given).conflict == "fail"
+    with pytest.raises(LockgateError, match="given by the table t, which keeps it among its options"):
+        options(given, table_options=given, replaced=[""])
+    with pytest.raises(LockgateError, match="a statement that creates a table cannot have a transaction id"):
+        options(given, asked_options=given)
+    assert options(given, asked_options=given, table_dropped=True).txn_id == "a", "there is no table to go back to"
+    with pytest.raises(LockgateError, match="does not pass options of saveAsTable on where the table exists"):
+        options({}, asked_options=given)
+    assert options({}, asked_options={"compression": "zstd", "path": "/t"}).txn_id == ""

@@ -88,11 +88,11 @@ class NativeJob(msgspec.Struct):
         named = named_policy(of_write, spark_conf, environment) or NamedPolicy(options.conflict, "", by_write=False)
         if not self.dynamic and not self.replaced and not self.replaced_locations:
             if named.policy not in KEEPING:
-                raise _contradiction(named, "Spark's save mode replaces nothing here")
+                raise self._contradiction(named, "Spark's save mode replaces nothing here")
             return options
         # `append` that nobody named is the default of the options, and says nothing.
         if named.policy in KEEPING and (named.where or named.policy != "append"):
-            raise _contradiction(named, "Spark's save mode is overwrite")
+            raise self._contradiction(named, "Spark's save mode is overwrite")
         if self.dynamic:
             meant = "replace-partitions"
         elif "" in self.replaced:
@@ -103,10 +103,22 @@ class NativeJob(msgspec.Struct):
         else:
             meant = "replace-below"
         if named.policy not in ("append", meant):
-            raise _contradiction(named, f"Spark's save mode means {meant}")
+            raise self._contradiction(named, f"Spark's save mode means {meant}")
         # With "replace" too: a partition's location may be in a directory whose name is a hidden one's.
         below = tuple(each for each in self.replaced if each) if meant != "replace-partitions" else ()
         return options.replace(conflict=meant, replace_below=below)
+
+    def _contradiction(self, named: NamedPolicy, why: str) -> OptionError:
+        of_table = named.by_write and "conflict" in names_given(self.table_options)
+        where = f"the table {self.table}, which keeps it among its options" if of_table else named.where
+        return OptionError(
+            f"{why}, and the conflict policy {named.policy!r} contradicts it",
+            where=f"the policy was given by {where}" if where else "",
+            next_step="make the table anew without it"
+            if of_table
+            else "leave conflict out of spark.lockgate.* and of the write's options: with Spark's own writers the "
+            "save mode says what is replaced; append, fail and fail-partitions go with the mode append",
+        )
 
     def _refuse_options_of_a_creation(self) -> None:
         """Refuse a transaction id of a statement that creates a table, and what Spark keeps from the job. Once the
@@ -278,12 +290,3 @@ def _of_session_and_write(settings: Mapping[str, str]) -> tuple[dict[str, str], 
         elif "." in name:
             conf[name] = value
     return conf, of_write
-
-
-def _contradiction(named: NamedPolicy, why: str) -> OptionError:
-    return OptionError(
-        f"{why}, and the conflict policy {named.policy!r} contradicts it",
-        where=f"the policy was given by {named.where}" if named.where else "",
-        next_step="leave conflict out of spark.lockgate.* and of the write's options: with Spark's own writers the "
-        "save mode says what is replaced; append, fail and fail-partitions go with the mode append",
-    )
