@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from lockgate import JobOptions
 from lockgate.errors import StoreUnavailable
+from lockgate.stores.http import client as client_module
 from lockgate.stores.http.client import StoreClient
 from lockgate.stores.http.exchange import Call
 
@@ -58,3 +59,29 @@ def test_a_certificate_that_nobody_trusts_is_told_at_once(tmp_path: Path) -> Non
     context.load_cert_chain(tmp_path / "pem")
     with pytest.raises(StoreUnavailable, match="the certificate of its server is not one that is trusted here"):
         asyncio.run(_asked(context))
+
+
+def test_a_store_that_is_gone_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failing commit waited for it in each of its last steps, for all of the patience."""
+    now = 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    async def asked() -> list[float]:
+        client = StoreClient("http://127.0.0.1:1", Nobody(), JobOptions(patience_seconds=800))
+        ended = []
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable, match="no connection"):
+                await client.ask(Call("read", "GET", "http://127.0.0.1:1/x", "x"))
+            ended.append(now)
+        await client.close()
+        return ended
+
+    monkeypatch.setattr(client_module.time, "monotonic", lambda: now)
+    monkeypatch.setattr(client_module.asyncio, "sleep", sleep)
+    first, second, third = asyncio.run(asked())
+    assert 700 < first <= 800
+    assert second - first <= 100
+    assert third - second <= 100

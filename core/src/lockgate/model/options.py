@@ -387,7 +387,11 @@ class JobOptions:
         form="local directory",
     )
     patience_seconds: float = _option(
-        300.0, "how long one store request may be retried through throttling and outages", least=0, unit="s"
+        300.0,
+        "how long one store request may be retried through throttling and outages; an eighth of it where the one "
+        "before was given up, and nothing has been answered since",
+        least=0,
+        unit="s",
     )
     timeout_seconds: float = _option(60.0, "how long one store request may take", least=0.1, unit="s")
     alive_seconds: float = _option(

@@ -30,6 +30,10 @@ REFUSED_SECONDS_MAX = 0.4
 """A refused request does not wait longer than this unless the store says so: it is the pacer that holds it back, and
 with it all others; a longer wait of its own would only leave the rate unused."""
 
+GONE_PATIENCE = 1 / 8
+"""What of the patience a request has where the one before it was given up and nothing has been answered since: what a
+failing commit does at its end is several requests one after the other, and whoever waits is to hear of the first."""
+
 TOLD_AFTER_SECONDS = 5.0
 TOLD_EVERY_SECONDS = 30.0
 """When somebody who waits is told why."""
@@ -69,6 +73,7 @@ class StoreClient:
         self._random = random.Random()
         self._told_at = float("-inf")
         self._has_answered = False
+        self._is_gone = False
 
     @property
     def in_flight_max(self) -> int:
@@ -88,6 +93,7 @@ class StoreClient:
         """
         transport = transport_of(self, self.account, self._in_flight)
         failing_since: float | None = None
+        patience_s = self._patience_s * (GONE_PATIENCE if self._is_gone else 1)
         doubtful = False
         tries = 0
         while True:
@@ -103,7 +109,7 @@ class StoreClient:
                 reason = f"no answer ({error})"
                 doubtful = may_be_done = True
             else:
-                self._has_answered = True
+                self._has_answered, self._is_gone = True, False
                 if answer.status not in FAILED and answer.status not in REFUSED:
                     return replace(answer, doubtful=True) if doubtful else answer
                 reason = f"status {answer.status} {error_code(answer)}".rstrip()
@@ -118,10 +124,12 @@ class StoreClient:
             failing_since = now if failing_since is None else failing_since
             wait_s = max(retry_after_s, self._back_off(tries, wait_most_s))
             tries += 1
-            if ends or now + wait_s > failing_since + self._patience_s:
+            over = now + wait_s > failing_since + patience_s
+            if ends or over:
+                self._is_gone = over and reason.startswith("no ")
                 raise self._given_up(call, reason, tries, doubtful)
             log.debug("request is repeated", kind=call.kind, where=call.where, reason=reason, wait_s=round(wait_s, 3))
-            self._tell(call, reason, now, failing_since)
+            self._tell(call, reason, now, failing_since, failing_since + patience_s)
             await asyncio.sleep(wait_s)
             self.requests["repeated"] += 1
 
@@ -149,12 +157,12 @@ class StoreClient:
                 )
         return answer
 
-    def _tell(self, call: Call, reason: str, now: float, failing_since: float) -> None:
+    def _tell(self, call: Call, reason: str, now: float, failing_since: float, until: float) -> None:
         """Say once in a while that requests fail, and for how long they will be repeated."""
         if now - failing_since < TOLD_AFTER_SECONDS or now - self._told_at < TOLD_EVERY_SECONDS:
             return
         self._told_at = now
-        left_s = round(failing_since + self._patience_s - now)
+        left_s = round(until - now)
         log.warning(
             "the store does not do what it is asked, and is asked again",
             where=call.where,
