@@ -176,13 +176,16 @@ class Job:
         run = self._run()
         return run.protocol.needs_tags(run)
 
-    def setup(self) -> None:
+    def setup(self, *, by_task: bool = False, again: bool = False) -> None:
         """Make the job's directories. Repeated by the same job it is no failure, and the options of the last one count
-        for whoever ends the job in its driver's place.
+        for whoever ends the job in its driver's place. `by_task`: it is a task
+        attempt that sets the job up, whose driver could not, or not with all options, and it may come late; `again`:
+        only if somebody has set the job up, and it is not over.
 
         Raises:
             UsageError: another job has this id.
-            JobNotFound: this very job has committed already.
+            JobNotFound: this very job has committed already; or it is over, or was never set up, and this is `again`;
+                or it was aborted, and this is `by_task`.
             CommitFenced: an earlier attempt at it has begun to move files.
             OutcomeUnknown: files are set aside by a commit of it whose record another program has deleted.
             PathError: the destination is a file.
@@ -192,8 +195,14 @@ class Job:
         run = self._run()
         if self._driver_process is not None:
             run.runtime = dataclasses.replace(run.runtime, process=self._driver_process)
+
+        async def work() -> None:
+            if again:
+                await check_marker(run)
+            await setup_job(run, by_task=by_task)
+
         try:
-            IO_LOOP.run(setup_job(run))
+            IO_LOOP.run(work())
         except StoreError:
             IO_LOOP.run(refuse_file(run))
             raise
@@ -277,7 +286,7 @@ class Job:
         async with self._timeline.closed():
             return await commit_once(run, receipts)
 
-    def abort(self) -> None:
+    def abort(self, *, set_up_by_tasks: bool = False) -> None:
         """Delete everything that the job left. After a job commit has begun this is recovery's business. A job that is
         over has left nothing: then this changes nothing and is no failure, also where another driver has committed it.
 
@@ -285,10 +294,14 @@ class Job:
         in other processes give up their own; of one that died, uploads that no file's name shows to be the job's are
         left to `lockgate gc`.
 
+        `set_up_by_tasks`: the job's task attempts call `setup` as well, as Spark's do where its planner does not see
+        the session's settings. By a protocol whose files are seen before the job commits, a note stays then, by which
+        one that comes late finds that its job is over.
+
         Raises:
             CommitFenced: a job commit is under way, or waits to be recovered or cleaned up.
         """
-        IO_LOOP.run(abort_job(self._run()))
+        IO_LOOP.run(abort_job(self._run(), set_up_by_tasks=set_up_by_tasks))
         self._end = self._end or "aborted"
         self._show_life_no_more()
         # The job's marker is gone: they need no tombstones, and nothing that they begin from now on can commit.

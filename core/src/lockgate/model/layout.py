@@ -37,6 +37,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `_lockgate/commits/_{job_id}.files`                 | the files of a commit, where too many for `_SUCCESS` |
 | `_lockgate/winners/_{job_id}.{tag}.files`           | the files of a job of `stocator` that count, for good |
 | `_lockgate/commits/_{job_id}.ended`                 | says that the job has committed, so that it never does again |
+| `_lockgate/commits/_{job_id}.aborted`               | says to tasks that could set it up again that it was aborted |
 | `_lockgate/replaced/{job_id}/`                      | what the job replaced, until it has committed |
 | `_lockgate/replaced/{job_id}/{nonce}/_{ordinal}`    | a replaced file; the list beside it says which |
 | `_lockgate/replaced/{job_id}/{nonce}-whole/_{number}-directory/…` | a replaced directory, set aside whole |
@@ -98,6 +99,7 @@ MANIFEST_TEMPORARY_SUFFIX = MANIFEST_SUFFIX + TEMPORARY_SUFFIX
 ABORTED_SUFFIX = ".aborted"
 ALIVE_SUFFIX = ".alive"
 ENDED_SUFFIX = ".ended"
+ABORTED_JOB_SUFFIX = ".aborted"
 
 LET_GO_SUFFIX = ".let-go"
 OUTCOME_SUFFIX = ".outcome"
@@ -305,6 +307,11 @@ class JobLayout:
     def ended(self) -> str:
         """The note that this job has committed. It outlives all else of the job."""
         return f"{FILE_LISTS}/_{self.job_id}{ENDED_SUFFIX}"
+
+    @property
+    def aborted_job(self) -> str:
+        """The note that this job was aborted, for its tasks that set it up themselves."""
+        return f"{FILE_LISTS}/_{self.job_id}{ABORTED_JOB_SUFFIX}"
 
     def summary_revoked(self, nonce: str) -> str:
         """Where a rollback renames that summary, which decides between it and the commit point."""

@@ -96,7 +96,7 @@ class BatchWriter(DataSourceArrowWriter):
         told = [message for message in messages if isinstance(message, CommitMessage)]
         conf = told[0].spark_conf if told else {}
         try:
-            self._job(conf).abort()
+            self._job(conf).abort(set_up_by_tasks=self._set_up_for(conf) != "done" or not told)
         except CommitFenced as error:
             log.info("the job is not aborted: its commit has begun", job=self._job_id, error=str(error))
         except (CapabilityMissing, OptionError) as error:
@@ -105,9 +105,10 @@ class BatchWriter(DataSourceArrowWriter):
             log.warning("the job could not be aborted", job=self._job_id, error=str(error))
 
     def _set_up_for(self, conf: dict[str, str]) -> SetUp:
-        if not self._set_up:
-            return "missing"
         with_conf, without = (self._options.job_options(each, os.environ) for each in (conf, {}))
+        # Another endpoint is another store, where nobody has set the job up.
+        if not self._set_up or with_conf.store != without.store:
+            return "missing"
         return "done" if _of_the_job(with_conf) == _of_the_job(without) else "again"
 
     def _job(self, conf: dict[str, str], options: JobOptions | None = None) -> Job:
@@ -133,9 +134,9 @@ class BatchWriter(DataSourceArrowWriter):
         return True
 
 
-def _of_the_job(options: JobOptions) -> tuple[dict[str, str], bool, dict[str, str]]:
-    """What a job's setup does by its options, and writes down of them; and where: another endpoint is another store."""
-    return options_for_marker(options), options.delete_success_at_setup, dict(options.store)
+def _of_the_job(options: JobOptions) -> tuple[dict[str, str], bool]:
+    """What a job's setup does by its options, and writes down of them."""
+    return options_for_marker(options), options.delete_success_at_setup
 
 
 def check_protocol(url: str, options: JobOptions) -> None:

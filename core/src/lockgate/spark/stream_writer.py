@@ -168,7 +168,7 @@ class StreamWriter(StreamArrowWriter):
             return
         first = told[0]
         try:
-            self._job(first.query, batchId, first.run, first.spark_conf).abort()
+            self._job(first.query, batchId, first.run, first.spark_conf).abort(set_up_by_tasks=True)
         except CommitFenced as error:
             log.info("the batch is not aborted: its commit has begun", batch=batchId, error=str(error))
         except (CapabilityMissing, OptionError) as error:

@@ -86,14 +86,16 @@ def begin_task(job: Job, schema: StructType, *, set_up: SetUp) -> TaskAttempt:
     refuse_duplicates(schema, case_sensitive=is_case_sensitive(task_properties()))
     attempt = job.task_attempt(context.partitionId(), context.taskAttemptId())
     # Where directories are not real, an attempt's setup does not find out that its job is not set up.
-    if set_up == "again" or (set_up == "missing" and Capability.REAL_DIRECTORIES not in job.capabilities):
-        job.setup()
+    if set_up == "again":
+        job.setup(by_task=True, again=True)
+    elif set_up == "missing" and Capability.REAL_DIRECTORIES not in job.capabilities:
+        job.setup(by_task=True)
     try:
         attempt.setup()
     except JobNotFound:
-        if set_up == "done":
+        if set_up != "missing":
             raise
-        job.setup()
+        job.setup(by_task=True)
         attempt.setup()
     return attempt
 

@@ -10,6 +10,7 @@ from lockgate.engine.job.locations import refuse_part
 from lockgate.engine.job.reports import report_abort, tell_undone
 from lockgate.engine.job.set_aside_by_others import refuse_if_set_aside_by_others
 from lockgate.engine.job.undo import undo_parts
+from lockgate.engine.record.aborted_jobs import note_abort
 from lockgate.engine.record.lost_versions import refuse_if_moved
 from lockgate.engine.record.marker import is_anothers, readable_marker
 from lockgate.engine.record.own_protocol import with_own_protocol
@@ -23,8 +24,9 @@ from lockgate.model.record import CommitRecord, Ground
 from lockgate.model.undone import Undone
 
 
-async def abort_job(run: JobRun) -> Undone:
+async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
     """Abort the job. Aborting one that is gone already is no failure. The answer: what could not be made as it was.
+    `set_up_by_tasks`: its tasks set it up, too, and one that comes late is to find that it is over.
 
     Raises:
         CommitFenced: its job commit is under way, or was left for recovery, or another attempt at it has begun; the
@@ -46,6 +48,8 @@ async def abort_job(run: JobRun) -> Undone:
             # Somebody else than its own driver.
             await refuse_part(run, record)
         run = await with_own_protocol(run, record)
+        if set_up_by_tasks:
+            await note_abort(run)
         if (record is None or record.phase is Phase.REFUSED) and await lists_in_force(run):
             raise still_set_aside(run)
         if record is not None and record.phase is Phase.REFUSED:

@@ -12,6 +12,7 @@ import msgspec
 from lockgate.engine.job.conflicts import refuse_early
 from lockgate.engine.job.reports import refuse_reports_among_data
 from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
+from lockgate.engine.record.aborted_jobs import why_aborted
 from lockgate.engine.record.ended_jobs import remember_last, why_over
 from lockgate.engine.record.marker import JobMarker, read_marker
 from lockgate.engine.record.own_protocol import why_another_protocol
@@ -41,18 +42,18 @@ from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 
 
-async def setup_job(run: JobRun) -> None:
+async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
     """Make the job attempt's directories, leave the marker, and delete an old `_SUCCESS` where the options say so.
     Repeating it for the same job is no failure.
 
     Whether the job has ended, and whether the destination is a table of another format, is asked while the directories
     are made, and costs no time of its own, but with protocols whose tasks' files are seen at once: it is the claim of
     the job that must not be fooled (`lockgate.engine.record.ended_jobs`), and a commit that replaces data looks again.
-    A setup that is refused leaves nothing behind.
+    A setup that is refused leaves nothing behind. `by_task`: a task attempt sets the job up, which may come late.
 
     Raises:
         UsageError: another job has this id, or an earlier attempt at this one another protocol.
-        JobNotFound: the job has committed already.
+        JobNotFound: the job has committed already; or it was aborted, and a task of it sets it up again.
         CommitFenced: an earlier attempt at the job has begun to move files.
         OutcomeUnknown: files are set aside by a commit of this job whose record is lost.
         DestinationConflict: the policy `fail` and the destination holds data; or it is a table of another format.
@@ -69,11 +70,13 @@ async def setup_job(run: JobRun) -> None:
                 raise
         if run.protocol.attributes.committed_invisible:
             (created, error), refusal = await both(_mark(run), _refusal(run))
+            # Once the marker is there: an abort that comes later deletes that.
+            refusal = refusal or (await why_aborted(run) if by_task else None)
         else:
             # What its tasks write is seen at once, and of a job that has committed nobody takes it out. So it is asked
             # once the marker is there: a commit that comes later deletes that, and the tasks find their job over.
             created, error = await _mark(run)
-            refusal = await _refusal(run)
+            refusal = await _refusal(run) or (await why_aborted(run) if by_task else None)
         if error is None and refusal is None and run.options.delete_success_at_setup:
             try:
                 refusal = await _delete_success(run)

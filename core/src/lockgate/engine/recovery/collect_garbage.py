@@ -36,6 +36,7 @@ from lockgate.model.errors import CommitFenced, LockgateError, OptionError, Stor
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import TABLE, TEMP
 from lockgate.model.layout import (
+    ABORTED_JOB_SUFFIX,
     BOOKKEEPING,
     ENDED_SUFFIX,
     FILE_LISTS,
@@ -51,6 +52,9 @@ from lockgate.model.layout import (
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
+
+_ENDS = {ENDED_SUFFIX: "committed", ABORTED_JOB_SUFFIX: "was aborted"}
+"""What the notes of jobs say, by how their names end."""
 
 
 async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage]:
@@ -277,14 +281,19 @@ async def _driver_may_wake(run: JobRun, job_id: str) -> bool:
 
 
 async def _notes(run: JobRun, *, dry_run: bool) -> list[Garbage]:
-    """Notes of jobs that committed so long ago that nobody is left who could begin them again."""
+    """Notes of jobs that committed, or were aborted, so long ago that nobody is left who could begin them again."""
     wall, age = run.runtime.wall(), run.options.remember_seconds
     notes = await list_all(run.store, FILE_LISTS)
-    paths = sorted(each.path for each in notes if each.path.endswith(ENDED_SUFFIX) and wall - each.modified >= age)
+    old = sorted(each.path for each in notes if each.path.endswith(tuple(_ENDS)) and wall - each.modified >= age)
     if not dry_run:
-        await run.store.delete_files(paths)
+        await run.store.delete_files(old)
     action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
-    return [Garbage(path, action, "its job committed longer ago than remember_seconds") for path in paths]
+    return [
+        Garbage(path, action, f"its job {how} longer ago than remember_seconds")
+        for path in old
+        for suffix, how in _ENDS.items()
+        if path.endswith(suffix)
+    ]
 
 
 async def _markers(run: JobRun, *, dry_run: bool) -> list[Garbage]:
@@ -339,7 +348,7 @@ async def _file_lists(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     meanwhile may have set it aside.
     """
     lists = await list_all(run.store, FILE_LISTS)
-    lists = [status for status in lists if not is_aside(status.path) and not status.path.endswith(ENDED_SUFFIX)]
+    lists = [status for status in lists if not is_aside(status.path) and not status.path.endswith(tuple(_ENDS))]
     if not lists or any(_may_list(state) for state in await _states(run)):
         return []
     try:
