@@ -116,7 +116,10 @@ async def task_abort_cheap(lab: Lab) -> Finding:
     return Finding(True, f"{few} requests")
 
 
-@experiment("A task attempt that dies while it writes is never seen, and when its job is over nothing of it is left.")
+@experiment(
+    "A task attempt that dies while it writes is never seen, and when its job is over nothing of it is left (of "
+    "uploads: if their names hold the job's id)."
+)
 async def task_failure_leaves_nothing(lab: Lab) -> Finding:
     trial = lab.trial()
     driver = await trial.driver()

@@ -559,6 +559,9 @@ def test_gc_deletes_what_a_server_wrote_after_its_job_was_over_and_names_files_t
         (302, b""),
         (204, b""),
         (401, b"who?"),
+        (404, b"not found"),
+        (410, b"gone"),
+        (409, b"conflict"),
     ],
     ids=str,
 )
@@ -593,8 +596,9 @@ def test_a_service_that_has_come_to_listen_where_the_server_was_makes_no_file_un
         job._timeline.address = f"127.0.0.1:{foreign.server_port}"
         attempt = job.task_attempt(0)
         attempt.setup()
-        with pytest.raises(LockgateError):
+        with pytest.raises(StoreUnavailable, match=r"(?s)no timeline server.*markers_address") as refused:
             attempt.open(f"a-{attempt.tag}")
+        assert "markers_type=direct" in refused.value.next_step
     finally:
         foreign.shutdown()
         serving.join()

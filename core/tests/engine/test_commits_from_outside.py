@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ import hive_left
 import lockgate
 import pytest
 from lockgate import Job, JobOptions
-from lockgate.model.errors import CommitFailed, CommitRefused, DestinationConflict, StoreUnavailable
+from lockgate.engine.inspection.list_jobs import JobStatus
+from lockgate.model.errors import CommitFailed, CommitFenced, CommitRefused, DestinationConflict, StoreUnavailable
 from lockgate.model.files import Rename
 from lockgate.stores.local import LocalStore
 
@@ -185,3 +188,26 @@ def test_complete_a_directory_of_the_name_of_a_file_costs_a_job_of_hadoops_none_
     shutil.rmtree(tmp_path / "part-0")
     lockgate.commit(tmp_path, HADOOPS, options=options, force=True)
     assert _files(tmp_path) == {"part-0": b"new"}
+
+
+@pytest.mark.parametrize("protocol", ["v1", "hive"])
+@pytest.mark.parametrize(("hours", "may"), [(1, False), (30, True)])
+def test_complete_a_job_of_another_program_is_over_once_it_has_been_silent_for_a_day(
+    tmp_path: Path, protocol: str, hours: int, may: bool
+) -> None:
+    """`jobs` said that it is at work, and `commit` committed what half of its tasks had written."""
+    v1 = {"_temporary/0/task_202411211721_0003_m_000000/part-0": b"new"}
+    hive_left.leave(tmp_path, v1 if protocol == "v1" else {f"{hive_left.OUTPUT}/000000_0": b"new"}, ".")
+    job_id = HADOOPS if protocol == "v1" else hive_left.JOB
+    then = time.time() - hours * 3600
+    for path in (tmp_path, *tmp_path.rglob("*")):
+        os.utime(path, (then, then))
+    options = JobOptions(protocol=protocol)
+    (state,) = lockgate.jobs(tmp_path, options)
+    assert (state.status is JobStatus.RUNNING) is not may
+    if may:
+        assert lockgate.commit(tmp_path, job_id, options=options).files == 1
+    else:
+        for end in (lockgate.commit, lockgate.abort):
+            with pytest.raises(CommitFenced, match="may be at work"):
+                end(tmp_path, job_id, options=options)

@@ -88,7 +88,7 @@ def test_abortable_a_task_that_sets_its_job_up_while_that_is_aborted_adds_nothin
     options = JobOptions(protocol=protocol, accept_unsafe=True, alive_seconds=0)
     driver = Job(tmp_path, options, job_id="j", nonce="0123456789abcdef")
     late = pickle.loads(pickle.dumps(driver))
-    driver.setup()
+    driver.setup(by_task=True)
     done: list[str] = []
 
     def before(name: str, subject: object) -> None:

@@ -7,6 +7,7 @@ import statistics
 
 from lockgate.api.destination import looking_run, refuse_file
 from lockgate.api.io_loop import IO_LOOP
+from lockgate.api.job import refuse_reserved
 from lockgate.api.job_runs import job_run, registry_of
 from lockgate.api.job_timeline import has_marker_server
 from lockgate.api.jobs import DOCTOR_PATIENCE, probed
@@ -49,6 +50,7 @@ def advise(
     Raises:
         UsageError: a number that is none, or below what makes sense; no plugin serves the URL; nobody knows the
             conflict policy, or it replaces nothing, and files are said to be replaced.
+        PathError: it is no place for a table, as `_temporary` and what is below it.
         DestinationConflict: it is the table of another format, where every job is refused.
         StoreError: the store cannot be reached or written.
     """
@@ -74,6 +76,7 @@ def advise(
         _refuse_replaced(chosen, replaced)
         hasty = chosen.replace(patience_seconds=min(chosen.patience_seconds, DOCTOR_PATIENCE))
         # No protocol is chosen yet, so that the store is not checked against one.
+        refuse_reserved(absolute(url))
         store = registry.open_store(absolute(url), hasty)
         run = job_run(store, hasty, JobLayout("no-job"))
         await refuse_file(run)

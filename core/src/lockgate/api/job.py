@@ -132,7 +132,7 @@ class Job:
             chosen = chosen.replace(**known)
         self.options = chosen
         self.url = str(parse_url(absolute(url)))
-        _refuse_reserved(self.url)
+        refuse_reserved(self.url)
         self.layout = JobLayout(str(uuid.uuid4()) if job_id is None or job_id == "" else job_id, job_attempt)
         self._marker = nonce or uuid.uuid4().hex
         self._is_told = nonce is not None
@@ -641,9 +641,13 @@ class TaskAttempt:
         return self._job._run(self.task_attempt_id)
 
 
-def _refuse_reserved(url: str) -> None:
-    """Other committers delete `_temporary` whole, and S3A's their `__magic_job-…`; `gc` what it does not know in
-    `_lockgate`: no place for a table."""
+def refuse_reserved(url: str) -> None:
+    """Make sure that a destination has no committer's name in it. Other committers delete `_temporary` whole, and S3A's
+    their `__magic_job-…`; `gc` what it does not know in `_lockgate`: no place for a table.
+
+    Raises:
+        PathError: it has one.
+    """
     parts = set(url.split("/"))
     for name in sorted(parts & {TEMPORARY, BOOKKEEPING} | {part for part in parts if part.startswith(MAGIC)}):
         raise PathError(

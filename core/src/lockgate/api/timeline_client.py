@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import aiohttp
 
 from lockgate.engine.run.job_run import JobRun
-from lockgate.protocols.markers.timeline_answers import BASE
+from lockgate.protocols.markers.timeline_answers import BASE, SERVED_BY
 from lockgate.protocols.markers.timeline_requests import NoAnswer, TimelineRequests
 
 _sessions: dict[int, tuple[int, asyncio.AbstractEventLoop, aiohttp.ClientSession]] = {}
@@ -28,7 +28,10 @@ class TimelineClient(TimelineRequests):
             try:
                 url = f"http://{address}{BASE}/create"
                 async with _session().post(url, params=query, timeout=timeout, allow_redirects=False) as answer:
-                    return answer.status, (await answer.read()).decode(errors="replace")
+                    text = (await answer.read()).decode(errors="replace")
+                    if is_ours and answer.status != 200 and SERVED_BY not in answer.headers:
+                        raise NoAnswer(f"what answers there is no timeline server: status {answer.status}")
+                    return answer.status, text
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 raise NoAnswer(f"{type(error).__name__}: {error}") from error
 

@@ -10,6 +10,7 @@ for files whose names hold the job's tags, and read which there are. It deletes 
 from __future__ import annotations
 
 import errno
+import re
 import socket
 from collections.abc import Awaitable, Callable
 
@@ -17,7 +18,7 @@ from aiohttp import web
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import StoreError
-from lockgate.protocols.markers.timeline_answers import BASE, GETS, POSTS, TimelineAnswers
+from lockgate.protocols.markers.timeline_answers import BASE, GETS, POSTS, SERVED_BY, TimelineAnswers
 
 BACKLOG = 4096
 """So many task attempts may connect at once; one that the system turns away tries again seconds later."""
@@ -42,7 +43,7 @@ class TimelineService:
         Raises:
             StoreError: it cannot listen there.
         """
-        host, _, port = address.partition(":")
+        host, _, port = address.rpartition(":") if re.search(r":[0-9]+\Z", address) else (address, "", "")
         app = web.Application()
         app.add_routes([web.get(f"{BASE}/{question}", self._answered(question)) for question in GETS])
         app.add_routes([web.post(f"{BASE}/{question}", self._answered(question)) for question in POSTS])
@@ -90,7 +91,7 @@ class TimelineService:
             answer = await self._answers.answer(question, request.query)
             if answer.status == 200:
                 return web.json_response(answer.value)
-            return web.Response(status=answer.status, text=answer.why)
+            return web.Response(status=answer.status, text=answer.why, headers={SERVED_BY: "lockgate"})
 
         return respond
 

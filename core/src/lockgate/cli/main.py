@@ -381,7 +381,12 @@ def recover(
             autocompletion=complete_job,
         ),
     ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Restore the destination instead of finishing.")] = False,
+    undo: Annotated[
+        bool,
+        typer.Option(
+            "--undo", help="Restore the destination instead of finishing; what the job's tasks have written goes."
+        ),
+    ] = False,
     finish: Annotated[bool, typer.Option("--finish", help="Finish, whatever the record would suggest.")] = False,
     force: Annotated[bool, typer.Option("--force", help="The driver is surely dead: do not wait.")] = False,
     protocol: ProtocolName = None,

@@ -457,7 +457,8 @@ def _told(job: str, recovery: Recovery) -> str:
     return {
         "nothing": f"{job}: nothing to do{phase}",
         "finished": f"{job}: finished{phase}: {files(_files(recovery))}",
-        "undone": f"{job}: undone{phase}: the destination is as before{Undone(recovery.missing, recovery.left)}",
+        "undone": f"{job}: undone{phase}: the destination is as before, without anything of what the job's tasks have "
+        f"written{Undone(recovery.missing, recovery.left)}",
         "not begun": f"{job}: nothing to recover: {recovery.problem}",
         "at work": f"{job}: passed over{phase}: {recovery.problem}",
         "failed": f"{job}: could not be recovered{phase}: {recovery.problem}",

@@ -291,5 +291,6 @@ def _bad_entry(name: str, index: int, file: _WireFile, why: str) -> ManifestInva
     return ManifestInvalid(
         f"entry {index} of a manifest is not acceptable: {why}",
         where=f"{name}\nsource  {file.s}\ntarget  {file.d}",
-        next_step="nothing was moved; find out who wrote this manifest before the job is run again",
+        next_step="nothing was moved. If the job itself has given the file that name, give it another; if not, find "
+        "out who wrote this manifest before the job is run again",
     )

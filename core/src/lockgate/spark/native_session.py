@@ -29,8 +29,9 @@ def configure(builder: Any) -> Any:
     again: where a session runs already, which `builder.getOrCreate()` would return, it is turned on as by `enable`.
 
     Raises:
-        UsageError: the distribution with the jar is missing, or Spark is too old; or what is given is no builder, or
-            one of a session on a server of Spark Connect, which was started with the jar or without it.
+        UsageError: the distribution with the jar is missing, or has a comma in its path, or Spark is too old; or what
+            is given is no builder, or one of a session on a server of Spark Connect, which was started with the jar or
+            without it.
     """
     from pyspark import SparkContext
 
@@ -45,6 +46,12 @@ def configure(builder: Any) -> Any:
     if remote.startswith("sc:"):
         raise _servers_business(redact(remote))
     jar, protocol = _native()
+    if "," in jar:
+        raise UsageError(
+            "the path of the jar has a comma in it, and Spark takes commas for what is between two paths",
+            where=jar,
+            next_step="make the virtual environment in a directory without one",
+        )
     if SparkContext._jvm is not None:
         # A JVM takes jars for its own classes at its start only; for its executors, each SparkContext does.
         running = _running_session()

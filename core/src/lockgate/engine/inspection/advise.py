@@ -38,6 +38,9 @@ VERDICT_MEANING: Mapping[Verdict, str] = {
 ABOUT_EQUAL = 1.1
 """Times that differ by less are the same for all that a prediction can know."""
 
+MUCH_QUICKER = 2.0
+"""How much quicker another has to be for the one that `auto` stands for not to be taken: it is the one that asks for no
+names of its own, and that Spark's own writers have."""
 
 LISTED = 1000
 """Files in one page of a listing."""
@@ -150,7 +153,7 @@ def advise(
     quickest = min((each.job_seconds for each in safe), default=0.0)
 
     def rank(choice: Choice) -> tuple[object, ...]:
-        slower = choice.job_seconds > quickest * ABOUT_EQUAL
+        slower = choice.job_seconds > quickest * (MUCH_QUICKER if choice.protocol == usual else ABOUT_EQUAL)
         order = list(VERDICT_MEANING).index(choice.verdict)
         return order, len(choice.lacks), bool(choice.bytes_copied), slower, choice.protocol != usual, choice.job_seconds
 
@@ -185,7 +188,13 @@ def _for_policy(choice: Choice, needs: Collection[Capability], options: JobOptio
     refused = [each for each in asked if each in choice.refuses]
     if not refused or choice.verdict == "refused":
         return choice
-    why = f"it cannot keep {' and '.join(refused)}: what its files replace could not be brought back if the job fails"
+    replaces = options.conflict.startswith("replace") or options.delete_target_files
+    because = (
+        "what its files replace could not be brought back if the job fails"
+        if replaces
+        else "it says what may be there when the job commits, and by then its files are in place"
+    )
+    why = f"it cannot keep {' and '.join(refused)}: {because}"
     return dataclasses.replace(
         choice,
         verdict="refused",
@@ -319,7 +328,11 @@ def _reason(take: Choice, safe: Sequence[Choice], size: JobSize, usual: str) -> 
             f"Take {take.protocol}, as protocol=auto does here: none that is safe promises more, and none is quicker "
             f"by much; {cost}."
         )
-    return f"Take {take.protocol}: none that is safe here promises more, and none is quicker by much; {cost}."
+    told = next((f", {duration(each.job_seconds)} by {usual}" for each in others if each.protocol == usual), "")
+    return (
+        f"Take {take.protocol}: none that is safe here promises more, and none is quicker by much; {cost}{told}. "
+        f"protocol=auto takes {usual} here."
+    )
 
 
 def duration(seconds: float) -> str:

@@ -26,7 +26,7 @@ from lockgate.model.undone import Undone
 
 async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
     """Abort the job. Aborting one that is gone already is no failure. The answer: what could not be made as it was.
-    `set_up_by_tasks`: its tasks set it up, too, and one that comes late is to find that it is over.
+    `set_up_by_tasks`: its tasks may set it up, too, and one that comes late is to find that it is over.
 
     Raises:
         CommitFenced: its job commit is under way, or was left for recovery, or another attempt at it has begun; the

@@ -69,13 +69,13 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
             if not await has_begun(run):
                 raise
         if run.protocol.attributes.committed_invisible:
-            (created, error), refusal = await both(_mark(run), _refusal(run))
+            (created, error), refusal = await both(_mark(run, by_task), _refusal(run))
             # Once the marker is there: an abort that comes later deletes that.
             refusal = refusal or (await why_aborted(run) if by_task else None)
         else:
             # What its tasks write is seen at once, and of a job that has committed nobody takes it out. So it is asked
             # once the marker is there: a commit that comes later deletes that, and the tasks find their job over.
-            created, error = await _mark(run)
+            created, error = await _mark(run, by_task)
             refusal = await _refusal(run) or (await why_aborted(run) if by_task else None)
         if error is None and refusal is None and run.options.delete_success_at_setup:
             try:
@@ -109,7 +109,7 @@ async def _refusal(run: JobRun) -> LockgateError | None:
     return over or await why_another_protocol(run) or table
 
 
-async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
+async def _mark(run: JobRun, by_task: bool) -> tuple[bool, LockgateError | None]:
     """Make the directories and the marker: whether this call surely created the marker, and what went wrong, for which
     the job's having ended is the better reason."""
     try:
@@ -126,6 +126,7 @@ async def _mark(run: JobRun) -> tuple[bool, LockgateError | None]:
             run.store.url.uri,
             options_for_marker(run.options),
             run.part_of,
+            by_task,
         )
         if await _created(run, marker):
             return True, None

@@ -35,8 +35,7 @@ async def abort_found(run: JobRun, job_id: str, *, force: bool, told: Collection
         if record is None or record.phase is Phase.REFUSED:
             await by_protocol(job, job.layout.found_protocol).protocol.take_over(job, to_commit=False)
     over = await is_over_and_committed(job)
-    # By force, a job may be at work whose tasks set it up: they are to find that it is over.
-    undone = await abort_job(job, set_up_by_tasks=force)
+    undone = await abort_job(job, set_up_by_tasks=True)
     if over:
         raise committed_already(job, job_id)
     return list(undone.left)

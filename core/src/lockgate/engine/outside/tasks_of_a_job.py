@@ -15,6 +15,11 @@ from lockgate.model.errors import CommitRefused
 from lockgate.model.layout import OURS, task_of
 from lockgate.model.phases import Phase
 
+_BY_THE_SECOND = (
+    "; a job by FileOutputCommitter's second algorithm looks the same, and the files of its committed tasks are in the "
+    "destination already, which nothing here can tell: look for them before the job is run again"
+)
+
 
 async def refuse_unless_over(run: JobRun, *, harm: str) -> None:
     """Before somebody else than its driver ends a job. Once its commit has begun, its record says who may go on; and a
@@ -48,7 +53,7 @@ async def committed_tasks_of(run: JobRun) -> set[str]:
         f"no task of job {run.layout.job_id} has committed",
         where=run.url(run.layout.manifests if run.layout.prefix == OURS else ""),
         next_step=f"{job_command('abort', run.store.url, run.layout, '--force')} deletes the job, if it is surely over"
-        + (empty if run.layout.prefix == OURS else ""),
+        + (empty if run.layout.prefix == OURS else _BY_THE_SECOND),
     )
 
 

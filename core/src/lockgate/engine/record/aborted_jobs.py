@@ -42,10 +42,12 @@ async def note_abort(run: JobRun) -> None:
     """
     if run.is_own and run.protocol.attributes.committed_invisible:
         return
-    found = None if run.marker else await readable_marker(run, run.layout)
-    marker = run.marker if found is None else found.nonce
-    if not marker:
-        return
+    marker = run.marker
+    if not run.is_own:
+        found = await readable_marker(run, run.layout)
+        if found is None or not found.by_task:
+            return
+        marker = found.nonce
     content = msgspec.json.encode(Aborted(run.layout.job_id, marker, run.runtime.wall()))
     try:
         await run.store.write_file(run.layout.aborted_job, content)

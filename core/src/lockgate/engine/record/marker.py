@@ -20,7 +20,8 @@ MARKER_BYTES_MAX = 256 << 20  # a job's options name what it replaces
 class JobMarker(Struct, frozen=True):
     """The content of `job.json`: whose job it is. `created` is in seconds since 1970; `root` is the destination's URI
     as the job's own tasks write it into their manifests; `options` are those that whoever commits the job must use,
-    empty in a marker of an earlier version; `part_of` as in the commit record."""
+    empty in a marker of an earlier version; `part_of` as in the commit record; `by_task`: a task attempt has set the
+    job up."""
 
     job_id: str
     nonce: str
@@ -31,6 +32,7 @@ class JobMarker(Struct, frozen=True):
     root: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     part_of: str = ""
+    by_task: bool = False
 
 
 async def read_marker(run: JobRun) -> JobMarker | None:

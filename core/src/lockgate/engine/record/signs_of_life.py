@@ -118,7 +118,9 @@ async def refuse_if_at_work(run: JobRun, last_seen: float, tasks_seen: float, *,
         raise
     except LockgateError:  # damaged: nothing is known of the driver
         marker = None
-    why = why_at_work(run, marker, last_seen, tasks_seen=tasks_seen, silence=1)
+    # Jobs of Lockgate's show signs of life; of another program's there is nothing but silence.
+    silence = 1 if run.layout.prefix == OURS else SILENCE
+    why = why_at_work(run, marker, last_seen, tasks_seen=tasks_seen, silence=silence)
     if why:
         raise CommitFenced(
             f"job {run.layout.job_id} may be at work: {why}",

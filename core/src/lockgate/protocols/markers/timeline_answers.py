@@ -24,6 +24,10 @@ from lockgate.protocols.markers.batches import MarkerBatches
 
 BASE = "/v1/hoodie/marker"
 """The path below which the questions are."""
+
+SERVED_BY = "lockgate-timeline"
+"""A header of refusals: those of another service that has come to listen at the address lack it."""
+
 DIRECTORY = "markerdirpath"
 NAME = "markername"
 

@@ -75,7 +75,7 @@ class TimelineRequests(MarkerServer):
                 where=f"{self._place}\n{marker.path}",
                 next_step="the file was not opened: wait until the other job is over, and run this one again"
                 if status == 409
-                else "the file was not opened; nothing of this attempt is committed",
+                else f"the file was not opened; nothing of this attempt is committed: {self._look}",
             )
 
     async def _ask(self, query: Mapping[str, str], marker: Marker) -> tuple[int, str]:
