@@ -178,9 +178,9 @@ class Job:
 
     def setup(self, *, by_task: bool = False, again: bool = False) -> None:
         """Make the job's directories. Repeated by the same job it is no failure, and the options of the last one count
-        for whoever ends the job in its driver's place. `by_task`: it is a task
-        attempt that sets the job up, whose driver could not, or not with all options, and it may come late; `again`:
-        only if somebody has set the job up, and it is not over.
+        for whoever ends the job in its driver's place. `by_task`: it is a task attempt that sets the job up, whose
+        driver could not, or not with all options, and it may come late; `again`: only if somebody has set the job up,
+        and it is not over.
 
         Raises:
             UsageError: another job has this id.

@@ -105,10 +105,11 @@ class BatchWriter(DataSourceArrowWriter):
             log.warning("the job could not be aborted", job=self._job_id, error=str(error))
 
     def _set_up_for(self, conf: dict[str, str]) -> SetUp:
-        with_conf, without = (self._options.job_options(each, os.environ) for each in (conf, {}))
-        # Another endpoint is another store, where nobody has set the job up.
-        if not self._set_up or with_conf.store != without.store:
+        if not self._set_up:
             return "missing"
+        with_conf, without = (self._options.job_options(each, os.environ) for each in (conf, {}))
+        if with_conf.store != without.store:  # another endpoint is another store
+            return "elsewhere"
         return "done" if _of_the_job(with_conf) == _of_the_job(without) else "again"
 
     def _job(self, conf: dict[str, str], options: JobOptions | None = None) -> Job:

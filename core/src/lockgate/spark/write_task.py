@@ -67,9 +67,10 @@ def receipts_of(messages: Sequence[CommitMessage]) -> list[Receipt]:
     return [message.receipt for message in messages if message.receipt is not None]
 
 
-SetUp = Literal["done", "missing", "again"]
+SetUp = Literal["done", "missing", "again", "elsewhere"]
 """Whether the driver has set the job up: it has; it has not, so that a task does; or it has, without settings of the
-session that belong to the job, so that each task does it once more, with them."""
+session that belong to the job, so that each task does it once more, with them; or without those that say which store
+is meant, so that each task does it, there or for the first time."""
 
 
 def begin_task(job: Job, schema: StructType, *, set_up: SetUp) -> TaskAttempt:
@@ -88,7 +89,7 @@ def begin_task(job: Job, schema: StructType, *, set_up: SetUp) -> TaskAttempt:
     # Where directories are not real, an attempt's setup does not find out that its job is not set up.
     if set_up == "again":
         job.setup(by_task=True, again=True)
-    elif set_up == "missing" and Capability.REAL_DIRECTORIES not in job.capabilities:
+    elif set_up == "elsewhere" or (set_up == "missing" and Capability.REAL_DIRECTORIES not in job.capabilities):
         job.setup(by_task=True)
     try:
         attempt.setup()
