@@ -143,6 +143,10 @@ def _option(
     return field(default=default, metadata=metadata)
 
 
+TXN_ID_CHARACTERS_MAX = 4096
+"""A claim on a transaction id, which holds it, is a small file."""
+
+
 @dataclass(frozen=True)
 class JobOptions:
     """How a job is committed. Frozen, picklable, valid once made.
@@ -197,7 +201,7 @@ class JobOptions:
     )
     txn_id: str = _option(
         "",
-        "commits of the same transaction id, of up to 4,096 characters, take effect once; the "
+        f"commits of the same transaction id, of up to {TXN_ID_CHARACTERS_MAX:,} characters, take effect once; the "
         "later ones change nothing",
     )
     when_jobs_meet: Literal["fail", "wait"] = _option(
@@ -516,8 +520,6 @@ class JobOptions:
             merged |= {name: _parse(name, value, source) for name, value in found.items()}
         return cls(**merged, store=store)
 
-
-TXN_ID_CHARACTERS_MAX = 4096
 
 _FIELDS = {spec.name: spec for spec in dataclasses.fields(JobOptions)}
 

@@ -189,7 +189,7 @@ class Below:
         spellings = [f"{root.scheme}://{root.authority}"]
         if not root.authority:
             spellings.append(f"{root.scheme}:")  # last, since it begins the other, too, where the root is `/`
-        self._fast = (*(spelling + encode_path(self._prefix) for spelling in spellings), "destination:///")
+        self._fast = (*(spelling + encode_path(self._prefix) for spelling in spellings), f"{NAMELESS.scheme}:///")
         self._encoded_root = f"{root.scheme}://{root.authority}{encode_path(self._prefix)}"
 
     def relative(self, uri: str) -> str:

@@ -70,13 +70,14 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
                 raise
         if run.protocol.attributes.committed_invisible:
             (created, error), refusal = await both(_mark(run, by_task), _refusal(run))
-            # Once the marker is there: an abort that comes later deletes that.
-            refusal = refusal or (await why_aborted(run) if by_task else None)
         else:
             # What its tasks write is seen at once, and of a job that has committed nobody takes it out. So it is asked
             # once the marker is there: a commit that comes later deletes that, and the tasks find their job over.
             created, error = await _mark(run, by_task)
-            refusal = await _refusal(run) or (await why_aborted(run) if by_task else None)
+            refusal = await _refusal(run)
+        if by_task and refusal is None:
+            # Once the marker is there: an abort that comes later deletes that.
+            refusal = await why_aborted(run)
         if error is None and refusal is None and run.options.delete_success_at_setup:
             try:
                 refusal = await _delete_success(run)
