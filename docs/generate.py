@@ -26,7 +26,8 @@ from lockgate.engine.run.runtime import EVENTS
 from lockgate.engine.run.store import Store
 from lockgate.model import layout
 from lockgate.model.capabilities import MEANING
-from lockgate.model.options import HADOOP_WITHOUT_EFFECT, option_table
+from lockgate.model.option_names import HADOOP_WITHOUT_EFFECT
+from lockgate.model.options import option_table
 from lockgate.model.phases import PHASES, Phase
 from lockgate.plugins.registry import PluginRegistry
 from lockgate.spark.formats.registry import FORMATS

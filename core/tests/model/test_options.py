@@ -8,7 +8,9 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from lockgate import JobOptions
 from lockgate.model.errors import OptionError
-from lockgate.model.options import HADOOP_WITHOUT_EFFECT, OptionFields, _checked, option_table
+from lockgate.model.option_names import HADOOP_WITHOUT_EFFECT
+from lockgate.model.option_values import checked
+from lockgate.model.options import OptionFields, option_table
 
 
 def test_precedence_is_python_then_spark_option_then_spark_conf_then_environment_then_hadoop() -> None:
@@ -285,7 +287,7 @@ def test_a_part_of_a_name_suggests_the_whole(name: str, meant: str) -> None:
 def test_defaults_are_values_that_are_taken_as_they_are(spec: dataclasses.Field[Any]) -> None:
     """They are not checked as each job's options are made."""
     default = getattr(JobOptions(), spec.name)
-    given = _checked(spec, default)
+    given = checked(spec, default)
     assert (given, type(given)) == (default, type(default))
 
 

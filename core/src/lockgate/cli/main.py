@@ -40,7 +40,8 @@ from lockgate.cli.typed_wrongly import Commands
 from lockgate.model.durations import seconds_of
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import SUCCESS
-from lockgate.model.options import JobOptions, integer_of, names_given
+from lockgate.model.option_values import integer_of
+from lockgate.model.options import JobOptions, names_given
 from lockgate.model.prediction import at_once, predict_operations, predict_seconds, told_at_once
 from lockgate.model.redaction import HIDDEN, names_a_secret, redact
 from lockgate.model.summary import Summary

@@ -8,61 +8,23 @@ error that suggests the nearest right one.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import difflib
-import json
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, Unpack
 
-from lockgate.model.durations import seconds_of
-from lockgate.model.errors import OptionError, PathError
+from lockgate.model.errors import OptionError
 from lockgate.model.layout import is_reserved
-from lockgate.model.redaction import names_a_secret, redact, redacted_items
-from lockgate.model.urls import check_relative, parse_url
+from lockgate.model.option_names import OptionNames
+from lockgate.model.option_values import checked
+from lockgate.model.redaction import redact, redacted_items
+from lockgate.model.urls import check_relative
 
-SPARK_PREFIX = "spark.lockgate."
-OPTION_PREFIX = "lockgate."
-ENVIRONMENT_PREFIX = "LOCKGATE_"
-STORE_PREFIX = "store."
-STORE_PREFIXES = (STORE_PREFIX, "store_")
-"""How the name of a store's own option begins; the second is how an environment variable spells it."""
-NOT_A_JOBS = frozenset({"spark.lockgate.python"})
-"""Settings of a Spark session that are no option of a job: which Python the native writers start."""
 AUTO_PROTOCOL = "auto"
 """The protocol that is chosen by what the store can do."""
 FILES_READ_AT_ONCE = 64
-
-HADOOP_PREFIXES = (
-    "mapreduce.manifest.committer.",
-    "mapreduce.fileoutputcommitter.",
-    "fs.azure.io.rate.limit",
-    "hoodie.write.markers.type",
-    "hoodie.markers.timeline_server_based.batch.",
-    "hoodie.write.concurrency.early.conflict.detection.enable",
-)
-"""How the names begin that Hadoop gives its committers' options, and Hudi its markers'; some are whole names. A session
-has others of Hudi's, which are none of ours."""
-
-_EXPERIMENTAL = "mapreduce.fileoutputcommitter.algorithm.version.v1.experimental"
-
-HADOOP_WITHOUT_EFFECT: dict[str, str] = {
-    "mapreduce.manifest.committer.writer.queue.capacity": "entries are spooled by size in bytes (memory_bytes_max)",
-    "mapreduce.manifest.committer.store.operations.classname": "stores are chosen by the URL and by plugins",
-    "mapreduce.manifest.committer.delete.dir.capacity": "directories are deleted as requests_in_flight allows",
-    "mapreduce.manifest.committer.prepare.parent.directories": "the directories that a job needs are always looked at",
-    "mapreduce.manifest.committer.cleanup.move.to.trash": "what cannot be deleted stays, and `lockgate gc` finds it",
-    "mapreduce.fileoutputcommitter.algorithm.version": "there is one algorithm for each protocol",
-    f"{_EXPERIMENTAL}.mv.threads": "files are renamed one by one, many at once",
-    f"{_EXPERIMENTAL}.parallel.task.commit": "a task commit writes one small file",
-    f"{_EXPERIMENTAL}.parallel.rename.recovery": "renames are recovered many at once",
-    "mapreduce.fileoutputcommitter.task.cleanup.enabled": "a task attempt's directory goes with the job's",
-    "mapreduce.fileoutputcommitter.failures.attempts": "a failed job commit is rolled back or recovered",
-}
-"""Hadoop's options that are understood and do nothing here, with the reason."""
 
 
 class OptionFields(TypedDict, total=False):
@@ -426,7 +388,7 @@ class JobOptions:
         for spec in dataclasses.fields(self):
             value = getattr(self, spec.name)
             if value is not spec.default:  # the tests check the defaults
-                object.__setattr__(self, spec.name, _checked(spec, value))
+                object.__setattr__(self, spec.name, checked(spec, value))
         _check_below(self.conflict, self.replace_below)
         _check_attempts(self.duplicates, self.duplicate_attempts)
         _check_server(self.markers_type, self.markers_server)
@@ -486,197 +448,16 @@ class JobOptions:
         Raises:
             OptionError: a name is unknown, or a value bad; it says which source it came from.
         """
-        passed_over = {_plain(name) for name in ignore}
-        layers: list[tuple[str, dict[str, Any]]] = []
-        hadoop: dict[str, Any] = {}
-        for source, values, prefixes, strict in (
-            ("an argument", python, (OPTION_PREFIX,), True),
-            ("an option of the write", spark_options, (OPTION_PREFIX,), True),
-            ("Spark conf", spark_conf, (SPARK_PREFIX,), False),
-            ("an environment variable", environment, (ENVIRONMENT_PREFIX,), False),
-        ):
-            found: dict[str, Any] = {}
-            for raw, value in (values or {}).items():
-                name = raw.removeprefix("spark.hadoop.")
-                if name.lower().startswith(HADOOP_PREFIXES):
-                    hadoop[name.lower()] = value
-                    continue
-                prefix = next((p for p in prefixes if raw.lower().startswith(p.lower())), None)
-                if prefix is None and OPTION_PREFIX in prefixes:
-                    prefix = _other_prefix(raw)
-                if (prefix is None and not strict) or raw.lower() in NOT_A_JOBS:
-                    continue
-                name = raw[len(prefix) :] if prefix else raw
-                if _plain(name) in passed_over:
-                    continue
-                _put(found, name, value, source, raw)
-            _refuse_empty_transaction(found, source)
-            layers.append((source, found))
-        layers += [(f"the option {raw}", {name: value}) for raw, name, value in _from_hadoop(hadoop)]
-        merged: dict[str, Any] = {}
-        store: dict[str, str] = {}
-        for source, found in reversed(layers):
-            store |= found.pop("store", {})
-            merged |= {name: _parse(name, value, source) for name, value in found.items()}
-        return cls(**merged, store=store)
+        return cls(**NAMES.resolve(python or {}, spark_options or {}, spark_conf or {}, environment or {}, ignore))
 
 
-_FIELDS = {spec.name: spec for spec in dataclasses.fields(JobOptions)}
-
-
-def _refuse_empty_transaction(found: Mapping[str, Any], source: str) -> None:
-    # A workflow's variable that was never set: without a word the write would take effect each time it is run.
-    if source != "an argument" and isinstance(given := found.get("txn_id"), str) and not given.strip():
-        raise OptionError(
-            "txn_id is given, and is empty",
-            where=f"given as {source}",
-            next_step="give the id of the transaction, or leave txn_id out where the write may take effect each time",
-        )
-
-
-def _kind(spec: dataclasses.Field[Any]) -> str:
-    """What a value is parsed and checked as: the field's type, `str` for a choice, `seconds` for a length of time."""
-    if spec.metadata["unit"] == "s":
-        return "seconds"
-    return "str" if str(spec.type).startswith("Literal[") else str(spec.type)
-
-
-_SPELT = re.compile("lockgate[-_.]?", re.IGNORECASE)
-_BY_PLAIN = {name.replace("_", ""): name for name in _FIELDS}
-_BY_HADOOP = {spec.metadata["hadoop"]: name for name, spec in _FIELDS.items() if spec.metadata["hadoop"]}
-_BY_OTHER_HADOOP = {other: name for name, spec in _FIELDS.items() for other in spec.metadata["hadoop_also"]}
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]", "", name).lower()
-
-
-def _other_prefix(raw: str) -> str | None:
-    """The prefix `lockgate.` in another spelling, before the name of an option; None: there is none."""
-    match = _SPELT.match(raw)
-    return match[0] if match is not None and _plain(raw[match.end() :]) in _BY_PLAIN else None
-
-
-def is_of_lockgate(name: str) -> bool:
-    """Whether somebody who gave this name can only have meant an option of Lockgate's, whether there is one or not."""
-    return _SPELT.match(name) is not None
+NAMES = OptionNames(dataclasses.fields(JobOptions))
+"""The names by which these options are given."""
 
 
 def names_given(values: Iterable[str]) -> frozenset[str]:
     """The fields of `JobOptions` that these names, in any of their spellings, stand for."""
-    found = set()
-    for raw in values:
-        name = raw.lower().removeprefix("spark.hadoop.")
-        hadoops = _BY_HADOOP.get(name) or _BY_OTHER_HADOOP.get(name)
-        name = name.removeprefix(SPARK_PREFIX).removeprefix(OPTION_PREFIX)
-        name = name.removeprefix(_other_prefix(name) or "")
-        ours = "store" if name.startswith(STORE_PREFIXES) else _BY_PLAIN.get(_plain(name))
-        found |= {each for each in (hadoops, ours) if each}
-    return frozenset(found)
-
-
-ALIKE = 0.78
-"""How much two names have in common, from 0 to 1, that one may be a misspelling of the other: a Spark option such as
-`replaceWhere` is none of `replace_order` (0.75)."""
-
-_NO_JOB_OPTIONS = {"jobid": "job_id", "jobattempt": "job_attempt"}
-
-
-def _meant(name: str) -> str:
-    """What somebody may have meant who gave an option that there is not."""
-    argument = _NO_JOB_OPTIONS.get(_plain(name))
-    if argument:
-        return (
-            f'{argument} is an argument of Job, and an option of format("lockgate"): give it there; '
-            "Spark's own writers make theirs themselves"
-        )
-    if name.lower().startswith("fs."):
-        return f"what a store takes is given with {STORE_PREFIX} before it: {STORE_PREFIX}{name}"
-    within = name.lower().removeprefix(SPARK_PREFIX)
-    near = _near(_plain(within))
-    if near:
-        return f"did you mean {_BY_PLAIN[near]}?"
-    return (
-        "help(lockgate.JobOptions) lists every name, and the page `Options` of the documentation; what concerns the "
-        "files of a Spark write (partitionBy, compression, …) is no option of a job: it is given with the write "
-        "itself, without a prefix"
-    )
-
-
-def _near(plain: str) -> str | None:
-    """The option that is spelled almost so, or of whose name this is the beginning or the end."""
-    near = difflib.get_close_matches(plain, _BY_PLAIN, n=1, cutoff=ALIKE)
-    part = [name for name in _BY_PLAIN if len(plain) > 3 and (name.startswith(plain) or name.endswith(plain))]
-    return next(iter(near or part), None)
-
-
-def _put(found: dict[str, Any], name: str, value: Any, source: str, raw: str) -> None:
-    lowered = name.lower()
-    if lowered.startswith(STORE_PREFIXES):
-        found.setdefault("store", {})[name[len(STORE_PREFIX) :].lower()] = str(value)
-        return
-    known = _BY_PLAIN.get(_plain(name))
-    if known is None:
-        raise OptionError(f"there is no option {raw!r}", where=f"given as {source}", next_step=_meant(name))
-    if known == "store":
-        if not isinstance(value, Mapping):
-            raise OptionError(
-                "store takes a mapping; a single option is given as store.NAME",
-                where=f"given as {source}",
-                next_step='store={"NAME": "value"}, or store.NAME=value where options are text',
-            )
-        found.setdefault("store", {}).update({str(key): str(each) for key, each in value.items()})
-    elif known in found and found[known] != value:
-        raise OptionError(
-            f"the option {known} is given twice, as {_shown(known, found[known])} and {_shown(known, value)}",
-            where=f"given as {source}, the second time as {raw}",
-            next_step="leave one out: case, `_`, `-` and `.` make no difference in its name, nor does a prefix",
-        )
-    else:
-        found[known] = value
-
-
-def _from_hadoop(values: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
-    """What other programs' names say: each with the option that it is of here, the names that count first."""
-    found: list[tuple[str, str, Any]] = []
-    others: list[tuple[str, str, Any]] = []
-    for name, value in values.items():
-        if name in HADOOP_WITHOUT_EFFECT:
-            continue
-        if name in _BY_OTHER_HADOOP:
-            others.append((name, _BY_OTHER_HADOOP[name], value))
-            continue
-        if name not in _BY_HADOOP:
-            near = difflib.get_close_matches(name, _BY_HADOOP, n=1, cutoff=0.6)
-            raise OptionError(
-                f"there is no Hadoop option {name!r} that applies here",
-                next_step=f"did you mean {near[0]}?" if near else "lockgate's options page lists every name",
-            )
-        found.append((name, _BY_HADOOP[name], value))
-    return found + others
-
-
-def boolean_of(text: str) -> bool:
-    """What an option says that is true or false: `true`, `t`, `yes`, `1` or `on`, or their opposites.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    lowered = text.strip().lower()
-    if lowered in ("true", "yes", "1", "on", "t"):
-        return True
-    if lowered in ("false", "no", "0", "off", "f"):
-        return False
-    raise ValueError("not true or false")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    if text.lstrip().startswith("["):
-        names = json.loads(text)
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("not an array of names")
-        return tuple(names)
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    return NAMES.given(values)
 
 
 _ATTEMPT = re.compile(r"(?:attempt_)?(?:.+-)?[0-9]{6,}_[0-9]+", re.DOTALL)
@@ -727,176 +508,6 @@ def _check_below(conflict: str, directories: tuple[str, ...]) -> None:
             )
 
 
-_SIZE = re.compile(r"(-?[0-9]+)\s*([kmgt]i?b?|b)?", re.IGNORECASE)
-
-
-def integer_of(text: str) -> int:
-    """The whole number that a text says; one of bytes may have a unit: `64m` is 64 MiB.
-
-    Raises:
-        ValueError: it is none.
-    """
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise ValueError("not a whole number")
-    factor = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40}[(match.group(2) or "")[:1].lower()]
-    return int(match.group(1)) << factor
-
-
-_PARSERS: dict[str, Callable[[str], Any]] = {
-    "str": str,
-    "bool": boolean_of,
-    "bool | None": boolean_of,
-    "int": integer_of,
-    "float": float,
-    "seconds": seconds_of,
-    "tuple[str, ...]": _names,
-}
-
-
-def _parse(name: str, value: Any, source: str) -> Any:
-    spec = _FIELDS[name]
-    named = f", {ENVIRONMENT_PREFIX}{name.upper()}" if source == "an environment variable" else ""
-    where = f"given as {source}{named}"
-    try:
-        return _checked(spec, _PARSERS[_kind(spec)](value) if isinstance(value, str) else value)
-    except OptionError as error:
-        raise OptionError(error.what, where=f"{where}\n{error.where}".strip(), next_step=error.next_step) from None
-    except ValueError as error:
-        raise OptionError(
-            f"{name} cannot be {_shown(name, value)}: {error}", where=where, next_step=_wanted(spec)
-        ) from None
-
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "str": (str,),
-    "bool": (bool,),
-    "bool | None": (bool, type(None)),
-    "int": (int,),
-    "float": (int, float),
-    "seconds": (int, float),
-    "tuple[str, ...]": (tuple, list),
-    "Mapping[str, str]": (Mapping,),
-}
-
-
-@dataclass(frozen=True)
-class _Form:
-    """What a text must look like, and how that is said to who gave another."""
-
-    holds: Callable[[str], bool]
-    wanted: str
-
-
-_HOST = r"(?:\[[0-9A-Fa-f:.]+\]|(?!-)[^\s:/\[\]\x00-\x1f\x7f]+)"
-
-
-def _is_place(text: str) -> bool:
-    try:
-        parse_url(text) if "://" in text or text.startswith(("/", "file:")) else check_relative(text.rstrip("/"))
-    except PathError:
-        return False
-    return True
-
-
-def _has_port(text: str, least: int = 0) -> bool:
-    """Whether there is no port, or one that can be; 0 is a free one, which only who listens can ask for."""
-    port = re.fullmatch(r".*:([0-9]{1,5})", text)
-    return port is None or least <= int(port[1]) < 1 << 16
-
-
-_FORMS = {
-    "local directory": _Form(
-        lambda text: text.startswith("/") and "\0" not in text,
-        "an absolute path on the local disk, such as /mnt/scratch",
-    ),
-    "address": _Form(
-        lambda text: bool(re.fullmatch(rf"{_HOST}(?::[0-9]{{1,5}})?", text)) and _has_port(text),
-        "HOST or HOST:PORT, such as driver.example or driver.example:26754",
-    ),
-    "server": _Form(
-        lambda text: bool(re.fullmatch(rf"{_HOST}:[0-9]{{1,5}}", text)) and _has_port(text, 1),
-        "HOST:PORT, such as driver.example:26754",
-    ),
-    "place": _Form(_is_place, "a path below the destination, or a URL"),
-}
-"""By the name that `_option` gives."""
-
-
-def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
-    kind = _kind(spec)
-    result: Any = value
-    if isinstance(value, str) and kind in _PARSERS:
-        with contextlib.suppress(ValueError):
-            value = result = _PARSERS[kind](value)
-    if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and "bool" not in kind):
-        raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
-    choices, least = spec.metadata["choices"], spec.metadata["least"]
-    if isinstance(value, str) and value.lower() in choices:  # Hudi writes some in capitals
-        value = result = value.lower()
-    if choices and value not in choices:
-        near = difflib.get_close_matches(value, choices, n=1)
-        suggestion = f"did you mean {near[0]}? " if near else ""
-        raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=suggestion + _wanted(spec))
-    most = spec.metadata["most"]
-    if (least is not None and not value >= least) or (most is not None and not value <= most):
-        raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
-    form = _FORMS.get(spec.metadata["form"])
-    if form is not None and value and not form.holds(str(value)):
-        raise OptionError(f"{spec.name} cannot be {_shown(spec.name, value)}", next_step=_wanted(spec))
-    if not all(_is_text(each) for each in _texts_in(result)):
-        # `store` holds credentials.
-        shown = "" if isinstance(value, Mapping) else ascii(value)
-        raise OptionError(f"{spec.name} is not Unicode text", where=shown, next_step=_wanted(spec))
-    if kind == "tuple[str, ...]":
-        return tuple(result)
-    if kind == "Mapping[str, str]":
-        return {str(key): str(each) for key, each in result.items()}
-    return float(result) if kind in ("float", "seconds") else result
-
-
-def _texts_in(value: Any) -> Iterable[Any]:
-    if isinstance(value, Mapping):
-        return [*value.keys(), *value.values()]
-    return value if isinstance(value, tuple | list) else [value]
-
-
-def _is_text(value: Any) -> bool:
-    """Whether a job's marker, its record and `_SUCCESS`, which are JSON, can hold it."""
-    try:
-        str(value).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _shown(name: str, value: Any) -> str:
-    return "that" if names_a_secret(name) else redact(repr(value))
-
-
-def _wanted(spec: dataclasses.Field[Any]) -> str:
-    kinds = {
-        "str": "a string",
-        "bool": "true or false",
-        "bool | None": "true or false",
-        "int": "a whole number",
-        "float": "a number",
-        "seconds": "seconds, or a length of time such as 90s, 5m or 2h,",
-        "tuple[str, ...]": "names with commas between them",
-        "Mapping[str, str]": "a mapping",
-    }
-    wanted = " or ".join(spec.metadata["choices"]) or kinds[_kind(spec)]
-    if form := _FORMS.get(spec.metadata["form"]):
-        wanted = form.wanted
-    if spec.metadata["least"] is not None:
-        wanted += f" from {spec.metadata['least']}"
-    if spec.metadata["most"] is not None:
-        wanted += f" to {spec.metadata['most']:,}"
-    if spec.metadata["unit"] == "bytes":
-        wanted += ", also as 64k, 8m or 1g"
-    return f"{spec.name} takes {wanted}"
-
-
 @dataclass(frozen=True)
 class OptionRow:
     """One row of the options table, as the docs and `lockgate` print it."""
@@ -910,18 +521,21 @@ class OptionRow:
 
 def option_table() -> list[OptionRow]:
     """Every option, in the order of the table."""
-    rows = []
-    for name, spec in _FIELDS.items():
-        default = "" if spec.default is dataclasses.MISSING else spec.default
-        unit = spec.metadata["unit"]
-        shown = (
-            "unset"
-            if default in (None, "", ())
-            else f"{str(default).lower() if isinstance(default, bool) else default}"
+    return [
+        OptionRow(
+            spec.name, _default(spec), spec.metadata["doc"], spec.metadata["hadoop"], spec.metadata["hadoop_also"]
         )
-        also = spec.metadata["hadoop_also"]
-        rows.append(OptionRow(name, f"{shown} {unit}".strip(), spec.metadata["doc"], spec.metadata["hadoop"], also))
-    return rows
+        for spec in dataclasses.fields(JobOptions)
+    ]
+
+
+def _default(spec: dataclasses.Field[Any]) -> str:
+    default = "" if spec.default is dataclasses.MISSING else spec.default
+    if default in (None, "", ()):
+        shown = "unset"
+    else:
+        shown = str(default).lower() if isinstance(default, bool) else str(default)
+    return f"{shown} {spec.metadata['unit']}".strip()
 
 
 def _help() -> str:

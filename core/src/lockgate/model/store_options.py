@@ -4,7 +4,7 @@ holds for all."""
 from __future__ import annotations
 
 from lockgate.model.errors import OptionError
-from lockgate.model.options import boolean_of
+from lockgate.model.option_values import boolean_of
 
 
 def switch_of(name: str, text: str) -> bool:

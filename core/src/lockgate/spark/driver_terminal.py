@@ -8,7 +8,8 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from lockgate.api.progress_line import COLUMNS_MAX, Terminal
-from lockgate.model.options import ENVIRONMENT_PREFIX, JobOptions, names_given
+from lockgate.model.option_names import ENVIRONMENT_PREFIX
+from lockgate.model.options import JobOptions, names_given
 from lockgate.spark.driver_process import driver_process
 
 CONSOLE_PROGRESS_SETTING = "spark.ui.showConsoleProgress"

@@ -22,7 +22,8 @@ from lockgate.model.errors import (
     LockgateError,
     OptionError,
 )
-from lockgate.model.options import AUTO_PROTOCOL, HADOOP_PREFIXES, SPARK_PREFIX, JobOptions, is_of_lockgate, names_given
+from lockgate.model.option_names import HADOOP_PREFIXES, SPARK_PREFIX, is_of_lockgate
+from lockgate.model.options import AUTO_PROTOCOL, JobOptions, names_given
 from lockgate.model.policies import KEEPING
 from lockgate.model.urls import parse_url
 from lockgate.plugins.registry import is_named

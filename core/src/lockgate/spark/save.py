@@ -26,7 +26,8 @@ from lockgate.model.errors import (
     StoreError,
     UsageError,
 )
-from lockgate.model.options import ENVIRONMENT_PREFIX, JobOptions, names_given
+from lockgate.model.option_names import ENVIRONMENT_PREFIX
+from lockgate.model.options import JobOptions, names_given
 from lockgate.model.summary import Summary
 from lockgate.model.urls import parse_url
 from lockgate.spark.batch_writer import check_protocol, check_scheme

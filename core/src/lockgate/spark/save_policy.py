@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lockgate.model.errors import OptionError
-from lockgate.model.options import ENVIRONMENT_PREFIX, OPTION_PREFIX, SPARK_PREFIX
+from lockgate.model.option_names import ENVIRONMENT_PREFIX, OPTION_PREFIX, SPARK_PREFIX
 from lockgate.model.policies import KEEPING
 
 SaveMode = Literal["append", "overwrite", "error", "ignore", "stream", "complete"]

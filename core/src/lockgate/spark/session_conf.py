@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lockgate.model.options import HADOOP_PREFIXES, SPARK_PREFIX
+from lockgate.model.option_names import HADOOP_PREFIXES, SPARK_PREFIX
 from lockgate.plugins.registry import is_named
 from lockgate.spark.driver_terminal import CONSOLE_PROGRESS_SETTING
 from lockgate.spark.save_policy import OVERWRITE_MODE_SETTING

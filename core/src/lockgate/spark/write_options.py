@@ -16,7 +16,8 @@ from lockgate.api.job_runs import registry_of
 from lockgate.api.location import absolute
 from lockgate.model.errors import OptionError
 from lockgate.model.layout import check_id
-from lockgate.model.options import ALIKE, JobOptions, option_table
+from lockgate.model.option_names import ALIKE
+from lockgate.model.options import JobOptions, option_table
 from lockgate.model.urls import parse_url
 from lockgate.spark.driver_terminal import following_spark
 from lockgate.spark.error_answer import ANSWER_OPTION

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from lockgate.api.job import Job, TaskAttempt
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import DestinationConflict, JobNotFound, LockgateError, PluginError, UsageError
-from lockgate.model.options import ENVIRONMENT_PREFIX
+from lockgate.model.option_names import ENVIRONMENT_PREFIX
 from lockgate.model.receipt import Receipt
 from lockgate.spark.check_schema import arrow_schema_of, refuse_duplicates, with_spark_type
 from lockgate.spark.error_answer import error_of

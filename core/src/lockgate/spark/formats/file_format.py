@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from lockgate.model.errors import OptionError
-from lockgate.model.options import boolean_of
+from lockgate.model.option_values import boolean_of
 from lockgate.spark.formats.spark_type import is_variant
 
 
