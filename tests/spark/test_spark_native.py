@@ -408,6 +408,31 @@ def test_a_transaction_id_of_an_insert_counts_and_one_that_spark_drops_is_refuse
     assert (8, 8) not in counts(native, table)
 
 
+def test_a_transaction_id_of_save_as_table_is_refused_in_a_streams_batch_too(
+    native: Any, table: str, tmp_path: Path
+) -> None:
+    """There the outermost statement is the stream's, and says nothing of tables."""
+    rows_of(native).write.parquet(str(tmp_path / "source"))
+    wanted = {"lg_new": "a statement that creates a table cannot have a transaction id"}
+    if native.version >= "4.1":
+        wanted[table] = "Spark does not pass options of saveAsTable on"
+
+    for name, refusal in wanted.items():
+
+        def write(batch: Any, number: int, name: str = name) -> None:
+            rows = batch.selectExpr("id", "8 AS a", "8 AS b").write.mode("append").partitionBy("a", "b")
+            rows.option("lockgate.txnId", f"a-query/{number}").saveAsTable(name)
+
+        stream = native.readStream.schema("id BIGINT").parquet(str(tmp_path / "source"))
+        query = stream.writeStream.foreachBatch(write).option(
+            "checkpointLocation", str(tmp_path / f"checkpoint-{name}")
+        )
+        with pytest.raises(Exception, match=refusal):
+            query.trigger(availableNow=True).start().awaitTermination()
+    assert (8, 8) not in counts(native, table)
+    assert not native.catalog.tableExists("lg_new")
+
+
 def test_a_bucketed_table_and_create_table_as_select(native: Any, tmp_path: Path) -> None:
     rows_of(native).write.bucketBy(4, "id").sortBy("id").option("path", str(tmp_path / "b")).saveAsTable("lg_b")
     native.sql(f"CREATE TABLE lg_c USING orc LOCATION '{tmp_path / 'c'}' AS SELECT * FROM lg_b")

@@ -1,7 +1,10 @@
 package lockgate.spark;
 
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
@@ -23,34 +26,72 @@ final class WrittenTable {
     /** As NativeJob of the Python engine takes it. */
     static Map<String, Object> told() {
         Map<String, Object> told = new HashMap<>();
-        if (statement(SQLExecution.EXECUTION_ID_KEY()) instanceof InsertIntoHadoopFsRelationCommand insert
-                && insert.catalogTable().isDefined()) {
+        QueryExecution own = running(execution(SQLExecution.EXECUTION_ID_KEY()));
+        if (own == null || !(own.logical() instanceof InsertIntoHadoopFsRelationCommand insert)) {
+            return told;
+        }
+        if (insert.catalogTable().isDefined()) {
             told.put("table", insert.catalogTable().get().identifier().unquotedString());
             told.put("table_options", options(insert.catalogTable().get()));
         }
-        // saveAsTable and CREATE TABLE … AS SELECT run the insert as a statement of its own.
-        LogicalPlan statement = statement(SQLExecution.EXECUTION_ROOT_ID_KEY());
-        if (statement != null && !(statement instanceof InsertIntoHadoopFsRelationCommand)) {
-            tellOfCreation(told, statement);
+        List<Creation> creations = creations(own, insert);
+        if (!creations.isEmpty()) {
+            Map<String, String> asked = new HashMap<>();
+            creations.forEach(each -> asked.putAll(options(each.asked())));
+            told.putIfAbsent("table", creations.get(0).asked().identifier().unquotedString());
+            told.put("asked_options", asked);
+            told.put("table_dropped", creations.stream().allMatch(each -> each.mode() == SaveMode.Overwrite));
         }
         return told;
     }
 
-    /** By what they hold: which classes these statements are, and what is first in them, is not the same in all of Spark 4. */
-    private static void tellOfCreation(Map<String, Object> told, LogicalPlan statement) {
-        CatalogTable asked = null;
-        SaveMode mode = null;
-        Iterator<Object> parts = statement.productIterator();
-        while (parts.hasNext()) {
-            Object part = parts.next();
-            asked = part instanceof CatalogTable table ? table : asked;
-            mode = part instanceof SaveMode given ? given : mode;
+    /** What a statement that makes a table, or takes one that is there, asks for. */
+    private record Creation(CatalogTable asked, SaveMode mode) {
+        /** By what it holds: which classes these statements are, and what is first in them, differs within Spark 4. */
+        static Creation of(LogicalPlan statement) {
+            CatalogTable asked = null;
+            SaveMode mode = null;
+            Iterator<Object> parts = statement.productIterator();
+            while (parts.hasNext()) {
+                Object part = parts.next();
+                asked = part instanceof CatalogTable table ? table : asked;
+                mode = part instanceof SaveMode given ? given : mode;
+            }
+            return asked == null || mode == null ? null : new Creation(asked, mode);
         }
-        if (asked != null && mode != null) {
-            told.putIfAbsent("table", asked.identifier().unquotedString());
-            told.put("asked_options", options(asked));
-            told.put("table_dropped", mode == SaveMode.Overwrite);
+
+        /** Whether what is written there may be this table's: the statement that it makes says no more of it. */
+        boolean isOf(InsertIntoHadoopFsRelationCommand insert) {
+            if (insert.catalogTable().isDefined()) {
+                return same(asked.identifier().table(), insert.catalogTable().get().identifier().table());
+            }
+            return asked.storage().locationUri().isDefined()
+                    ? same(new Path(asked.storage().locationUri().get()).getName(), insert.outputPath().getName())
+                    : same(asked.identifier().table(), insert.outputPath().getName());
         }
+
+        private static boolean same(String one, String other) {
+            return one.equalsIgnoreCase(other);
+        }
+    }
+
+    /**
+     * saveAsTable and CREATE TABLE … AS SELECT run the insert as a statement of its own, and where the table exists one in
+     * between, which knows no option of the writer's. Spark says of no statement which one runs it: those are of the same
+     * session, have begun before, and run still. The outermost is known, and in a micro-batch it is the stream's.
+     */
+    private static List<Creation> creations(QueryExecution own, InsertIntoHadoopFsRelationCommand insert) {
+        List<Creation> found = new ArrayList<>();
+        long root = execution(SQLExecution.EXECUTION_ROOT_ID_KEY());
+        for (long each = execution(SQLExecution.EXECUTION_ID_KEY()) - 1; root >= 0 && each >= root; each--) {
+            QueryExecution around = running(each);
+            boolean runs = around != null && around.sparkSession() == own.sparkSession();
+            Creation creation = runs ? Creation.of(around.logical()) : null;
+            if (creation != null && creation.isOf(insert)) {
+                found.add(creation);
+            }
+        }
+        return found;
     }
 
     private static Map<String, String> options(CatalogTable table) {
@@ -59,9 +100,12 @@ final class WrittenTable {
         return found;
     }
 
-    private static LogicalPlan statement(String property) {
+    private static long execution(String property) {
         String execution = SparkContext.getOrCreate().getLocalProperty(property);
-        QueryExecution found = execution == null ? null : SQLExecution.getQueryExecution(Long.parseLong(execution));
-        return found == null ? null : found.logical();
+        return execution == null ? -1 : Long.parseLong(execution);
+    }
+
+    private static QueryExecution running(long execution) {
+        return execution < 0 ? null : SQLExecution.getQueryExecution(execution);
     }
 }
