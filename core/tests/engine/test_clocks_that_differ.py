@@ -18,7 +18,7 @@ from lockgate.api import outside
 from lockgate.api.jobs import abort, commit, jobs, recover
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.record.signs_of_life import SILENCE
-from lockgate.errors import CommitFenced
+from lockgate.errors import CommitFenced, DestinationConflict
 from lockgate.protocols.markers import take_out
 from lockgate.stores.local import LocalStore
 
@@ -96,6 +96,29 @@ def test_a_writer_of_markers_whose_clock_is_wrong_leaves_one_at_work_alone(table
     this_clock(0)
     job.commit([receipt])
     assert list(table.read().values()) == [b"x"]
+
+
+@pytest.mark.parametrize("hours", HOURS)
+def test_a_writer_at_work_is_no_dead_one_to_a_writer_of_the_same_file_whose_clock_is_wrong(
+    table, this_clock: Shift, hours: float
+) -> None:
+    """It was passed over as dead, and both wrote to one file group."""
+    first = markers_job(table, early_conflicts=True)
+    attempt = first.task_attempt(0)
+    attempt.setup()
+    with attempt.open(f"p=1/group_{attempt.tag}_1.parquet") as file:
+        file.write(b"1")
+    receipt = attempt.commit()
+    elsewhere(table, first)
+    this_clock(hours)
+    second = markers_job(table, early_conflicts=True)
+    attempt = second.task_attempt(0)
+    attempt.setup()
+    with pytest.raises(DestinationConflict, match="writes to the same file group"):
+        attempt.open(f"p=1/group_{attempt.tag}_2.parquet")
+    second.abort()
+    first.commit([receipt])
+    assert list(table.read().values()) == [b"1"]
 
 
 @pytest.mark.parametrize("hours", HOURS)

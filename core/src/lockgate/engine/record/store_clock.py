@@ -1,4 +1,4 @@
-"""The clock by which silence is measured when somebody else than its driver ends a job: the store's.
+"""The clock by which silence is measured when somebody else than its driver ends a job, or passes it over: the store's.
 
 What a store shows of a job is dated by the store. Where the clock of who asks is ahead by more than a job may be
 silent, each job that lives would look abandoned.

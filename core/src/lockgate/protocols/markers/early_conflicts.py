@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 
 from lockgate.engine.inspection.list_jobs import JobStatus, job_state
 from lockgate.engine.manifests.load_manifests import every_attempt
+from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -80,7 +81,8 @@ async def _is_at_work(run: JobRun, job_id: str) -> bool:
     try:
         layout = JobLayout(check_id("job id", job_id))
         attempts = await every_attempt(dataclasses.replace(run, layout=layout))
-        return bool(attempts) and (await job_state(run, attempts[-1])).status in AT_WORK
+        # By this writer's own clock, if it is ahead, one that lives would look dead.
+        return bool(attempts) and (await job_state(await by_the_stores_clock(run), attempts[-1])).status in AT_WORK
     except StoreError:
         raise
     except LockgateError:  # no job of ours, or damaged: nobody can say, and it may be
