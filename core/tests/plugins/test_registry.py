@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from lockgate.api.job_runs import registry_of
 from lockgate.errors import OptionError, PluginError
 from lockgate.model.options import JobOptions
 from lockgate.plugins import hookspecs
@@ -150,9 +151,12 @@ def test_allow_loads_nothing_else_but_what_comes_with_lockgate(install) -> None:
     assert "conflict_policies" in names
 
 
-def test_a_plugin_that_is_not_there_cannot_be_chosen() -> None:
-    with pytest.raises(OptionError, match="no plugin 'nobody'"):
-        PluginRegistry(block=("nobody",))
+@pytest.mark.parametrize("option", ["protocol", "conflict", "duplicates", "plugins_allow", "plugins_block"])
+def test_what_no_plugin_offers_is_refused_by_where_it_was_given(option: str) -> None:
+    told = JobOptions.resolve(environment={f"LOCKGATE_{option.upper()}": "nobody"}).replace(durable=False)
+    with pytest.raises(OptionError, match=r"there is no .*'nobody'") as refused:
+        registry_of(told).check_choices(told)
+    assert refused.value.where == f"{option}=nobody\ngiven as an environment variable, LOCKGATE_{option.upper()}"
 
 
 def test_a_plugin_that_fails_at_an_event_cannot_fail_the_job(table) -> None:
@@ -163,8 +167,6 @@ def test_a_plugin_that_fails_at_an_event_cannot_fail_the_job(table) -> None:
         def lockgate_event(self, event):
             Faulty.heard += 1
             raise RuntimeError("not my day")
-
-    from lockgate.api.job_runs import registry_of
 
     registry = registry_of(JobOptions())
     faulty = Faulty()

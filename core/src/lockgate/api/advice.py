@@ -72,7 +72,7 @@ def advise(
             chosen = chosen.replace(conflict=conflict)
         registry.check_policy(chosen)
         if chosen.protocol != AUTO_PROTOCOL:
-            registry.protocol(chosen.protocol)
+            registry.protocol(chosen.protocol, chosen.where("protocol"))
         _refuse_replaced(chosen, replaced)
         hasty = chosen.replace(patience_seconds=min(chosen.patience_seconds, DOCTOR_PATIENCE))
         # No protocol is chosen yet, so that the store is not checked against one.

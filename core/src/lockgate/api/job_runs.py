@@ -35,7 +35,9 @@ def registry_of(options: JobOptions) -> PluginRegistry:
         OptionError: what is given as options are none.
     """
     check_type(options)
-    return registry_for(options.plugins_allow, options.plugins_block)
+    registry = registry_for(options.plugins_allow, options.plugins_block)
+    registry.check_plugins(options)
+    return registry
 
 
 def open_destination(url: str | StoreUrl, options: JobOptions) -> Store:

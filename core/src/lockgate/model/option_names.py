@@ -97,9 +97,9 @@ class OptionNames:
         spark_conf: Mapping[str, str],
         environment: Mapping[str, str],
         ignore: Iterable[str],
-    ) -> dict[str, Any]:
-        """What is given, by the options' own names, each read as its row says; `JobOptions.resolve` says of which
-        source what is read, and which counts.
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """What is given, by the options' own names, each read as its row says, and where each was given;
+        `JobOptions.resolve` says of which source what is read, and which counts.
 
         Raises:
             OptionError: a name is unknown, or a value bad; it says which source it came from.
@@ -132,11 +132,13 @@ class OptionNames:
             layers.append((source, found))
         layers += [(f"the option {raw}", {name: value}) for raw, name, value in self._from_hadoop(hadoop)]
         merged: dict[str, Any] = {}
+        given: dict[str, str] = {}
         store: dict[str, str] = {}
         for source, found in reversed(layers):
             store |= found.pop("store", {})
             merged |= {name: self._parse(name, value, source) for name, value in found.items()}
-        return merged | {"store": store}
+            given |= {name: _given(name, source) for name in found}
+        return merged | {"store": store}, given
 
     def _other_prefix(self, raw: str) -> str | None:
         """The prefix `lockgate.` in another spelling, before the name of an option; None: there is none."""
@@ -189,8 +191,7 @@ class OptionNames:
 
     def _parse(self, name: str, value: Any, source: str) -> Any:
         spec = self._fields[name]
-        named = f", {ENVIRONMENT_PREFIX}{name.upper()}" if source == "an environment variable" else ""
-        where = f"given as {source}{named}"
+        where = _given(name, source)
         try:
             return checked(spec, parser_of(spec)(value) if isinstance(value, str) else value)
         except OptionError as error:
@@ -225,6 +226,12 @@ class OptionNames:
         near = difflib.get_close_matches(plain, self._by_plain, n=1, cutoff=ALIKE)
         part = [name for name in self._by_plain if len(plain) > 3 and (name.startswith(plain) or name.endswith(plain))]
         return next(iter(near or part), None)
+
+
+def _given(name: str, source: str) -> str:
+    """Where an option was given, as errors say it."""
+    named = f", {ENVIRONMENT_PREFIX}{name.upper()}" if source == "an environment variable" else ""
+    return f"given as {source}{named}"
 
 
 def _plain(name: str) -> str:

@@ -427,7 +427,10 @@ class JobOptions:
         Raises:
             OptionError: a value is of the wrong type or outside its range.
         """
-        return dataclasses.replace(self, **changes)
+        changed = dataclasses.replace(self, **changes)
+        given = {name: where for name, where in getattr(self, "_given", {}).items() if name not in changes}
+        object.__setattr__(changed, "_given", given)
+        return changed
 
     @classmethod
     def resolve(
@@ -448,7 +451,17 @@ class JobOptions:
         Raises:
             OptionError: a name is unknown, or a value bad; it says which source it came from.
         """
-        return cls(**NAMES.resolve(python or {}, spark_options or {}, spark_conf or {}, environment or {}, ignore))
+        values, given = NAMES.resolve(python or {}, spark_options or {}, spark_conf or {}, environment or {}, ignore)
+        options = cls(**values)
+        object.__setattr__(options, "_given", given)
+        return options
+
+    def where(self, name: str) -> str:
+        """An option's value, and where it was given, as far as that is known: for the error of who finds that it
+        cannot be."""
+        value = getattr(self, name)
+        shown = ",".join(value) if isinstance(value, tuple) else value
+        return f"{name}={shown}\n{getattr(self, '_given', {}).get(name, '')}".rstrip()
 
 
 NAMES = OptionNames(dataclasses.fields(JobOptions))

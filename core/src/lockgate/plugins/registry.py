@@ -118,9 +118,7 @@ class PluginRegistry:
             except Exception as error:  # a plugin may fail in any way at all
                 text = error.what if isinstance(error, LockgateError) else redact(f"{type(error).__name__}: {error}")
                 self.failures.append(LoadedPlugin(entry.name, distribution, version, failure=text))
-        known = {entry.name for entry in found} | _BUILT_IN_NAMES
-        _refuse_unknown("plugins_allow", allow, known)
-        _refuse_unknown("plugins_block", block, known)
+        self._known = {entry.name for entry in found} | _BUILT_IN_NAMES
 
     def _register(self, plugin: ModuleType, name: str, distribution: str, version: str, *, built_in: bool) -> None:
         self._pluggy.register(plugin, name=name)
@@ -148,6 +146,21 @@ class PluginRegistry:
         """Remove a plugin added by `register`."""
         self._pluggy.unregister(plugin)
         self._protocols = None
+
+    def check_plugins(self, options: JobOptions) -> None:
+        """Make sure that the plugins that the options allow or block are there.
+
+        Raises:
+            OptionError: one is not; it names the one that was probably meant.
+        """
+        for option, chosen in (("plugins_allow", options.plugins_allow), ("plugins_block", options.plugins_block)):
+            for name in chosen:
+                if name not in self._known:
+                    raise OptionError(
+                        f"there is no plugin {name!r} to allow or block",
+                        where=options.where(option),
+                        next_step=_suggestion(name, sorted(self._known)),
+                    )
 
     def check(self) -> None:
         """Make sure that every chosen plugin is loaded.
@@ -179,8 +192,8 @@ class PluginRegistry:
             self._protocols = {name: protocol for name, (protocol, _) in offered.items()}
         return self._protocols
 
-    def protocol(self, name: str) -> Protocol:
-        """The protocol of this name.
+    def protocol(self, name: str, where: str = "") -> Protocol:
+        """The protocol of this name, which was given `where` an error says.
 
         Raises:
             OptionError: no plugin here offers it.
@@ -189,7 +202,7 @@ class PluginRegistry:
         if name not in protocols:
             raise OptionError(
                 f"there is no protocol {name!r} here",
-                where=f"protocol={name}",
+                where=where or f"protocol={name}",
                 next_step=f"{_suggestion(name, ['auto', *sorted(protocols)])}; or install the plugin that offers it",
             )
         return protocols[name]
@@ -323,7 +336,7 @@ class PluginRegistry:
         """
         self.protocols()
         if options.protocol != AUTO_PROTOCOL:
-            self.protocol(options.protocol)
+            self.protocol(options.protocol, options.where("protocol"))
         self.check_policy(options)
         self._check_resolution(options)
 
@@ -440,7 +453,7 @@ class PluginRegistry:
         if options.conflict not in self.policies():
             raise OptionError(
                 f"there is no conflict policy {options.conflict!r}",
-                where=f"conflict={options.conflict}",
+                where=options.where("conflict"),
                 next_step=_suggestion(_SAVE_MODES.get(options.conflict.lower(), options.conflict), self.policies()),
             )
 
@@ -519,19 +532,9 @@ def needs_on(protocol: Protocol, capabilities: Collection[Capability]) -> frozen
 def _no_resolution(options: JobOptions) -> OptionError:
     return OptionError(
         f"there is no resolution of duplicates {options.duplicates!r}",
-        where=f"duplicates={options.duplicates}",
+        where=options.where("duplicates"),
         next_step=_suggestion(options.duplicates, sorted(RESOLUTIONS)),
     )
-
-
-def _refuse_unknown(option: str, chosen: Sequence[str], known: set[str]) -> None:
-    for name in chosen:
-        if name not in known:
-            raise OptionError(
-                f"there is no plugin {name!r} to allow or block",
-                where=f"{option}={name}",
-                next_step=_suggestion(name, sorted(known)),
-            )
 
 
 _SAVE_MODES = {"overwrite": "replace", "errorifexists": "fail", "error": "fail"}
