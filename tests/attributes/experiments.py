@@ -297,7 +297,9 @@ async def _job_of_two_tasks(
     return lambda: driver.commit(receipts), sorted(c for each in attempts for c in each.contents), list(receipts)
 
 
-@experiment("A reader who lists the destination sees none of the job's files or all of them, whenever it looks.")
+@experiment(
+    "While its job commit runs, readers see none of a job's files or all (from the start, if committed work is seen)."
+)
 async def job_commit_atomic(lab: Lab) -> Finding:
     trial = lab.trial()
     moments = Moments()

@@ -12,6 +12,7 @@ import time
 import lockgate
 import pytest
 from command_line import crashed, run, run_json
+from faulty_store import Stop, make_faulty
 from lockgate.cli.main import app
 from lockgate.cli.typed_wrongly import CALLED_HERE
 from lockgate.errors import CommitFenced, LockgateError
@@ -119,6 +120,37 @@ def test_verify_and_show_tell_of_a_crashed_append_beside_the_last_commit(table) 
     assert first.job_id in out
     assert f"job {dead} crashed in phase moving" in err
     assert run("show", str(table.root / "_SUCCESS"))[0] == 0
+
+
+@pytest.mark.parametrize("protocol", ["direct", "markers", "stocator"])
+def test_a_job_that_is_committed_by_its_record_is_told_until_its_success_is_in_place(table, protocol) -> None:
+    """What was told was the job before, without a word: who looks runs the later one again, and its rows are there
+    twice."""
+    jobs = [table.job(protocol=protocol, accept_unsafe=True) for _ in range(2)]
+    receipts = []
+    for job in jobs:
+        attempt = job.task_attempt(0)
+        attempt.setup()
+        with attempt.open(f"part-{attempt.tag}") as file:
+            file.write(b"x")
+        receipts.append(attempt.commit())
+    jobs[0].commit([receipts[0]])
+    before, dead = jobs[0].job_id, jobs[1].job_id
+    store = make_faulty(jobs[1])
+    store.fail_at = lambda call, subject: call == "rename_files" and subject[0].target == "_SUCCESS"
+    with pytest.raises((Stop, LockgateError)):
+        jobs[1].commit([receipts[1]])
+    url = str(table.root)
+    status, document = run_json("verify", url)
+    assert (status, document["job_id"]) == (1, before)
+    assert document["unfinished"] == [{"job_id": dead, "status": "left behind", "phase": "committed"}]
+    for command in ("show", "verify"):
+        told = "".join(run(command, url)[1:])
+        assert f"job {dead} is committed, and its `_SUCCESS` is not in place yet: do not run it again" in told
+        assert f"lockgate recover {url}" in told
+    lockgate.recover(url)
+    status, document = run_json("verify", url)
+    assert (status, document["job_id"], document["unfinished"]) == (0, dead, [])
 
 
 def test_show_and_verify_of_a_destination_without_a_commit(table) -> None:

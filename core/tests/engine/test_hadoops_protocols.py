@@ -20,6 +20,7 @@ from lockgate.errors import (
     CommitFailed,
     CommitFenced,
     CommitRefused,
+    DestinationConflict,
     FileMissing,
     JobNotFound,
     ManifestInvalid,
@@ -330,6 +331,25 @@ def test_gc_deletes_what_a_v1_job_has_left_in_temporary_and_nothing_beside_it(tm
     lockgate.collect_garbage(str(tmp_path), options=JobOptions(alive_seconds=0))
     assert [path for path in (tmp_path / "_temporary").rglob("*") if path.is_file()] == [theirs]
     assert not (tmp_path / "_lockgate").exists()
+
+
+def test_gc_keeps_what_hadoops_tasks_have_committed_though_a_commit_of_it_was_refused(tmp_path: Path) -> None:
+    """It is the only place of their rows: gc kept them as long as nobody had tried, and deleted them after that."""
+    job_id = "job_202411211721_0003"
+    task = tmp_path / "_temporary/0" / f"{job_id.replace('job', 'task')}_m_000000"
+    task.mkdir(parents=True)
+    (task / "part-0").write_bytes(b"theirs")
+    (tmp_path / "part-0").write_bytes(b"another's")
+    idle = JobOptions(alive_seconds=0)
+    with pytest.raises(DestinationConflict):
+        lockgate.commit(str(tmp_path), job_id, options=idle.replace(protocol="v1"))
+    (kept,) = lockgate.collect_garbage(str(tmp_path), options=idle)
+    assert (kept.action, "of which nothing was moved" in kept.why) == ("kept", True)
+    assert f"lockgate abort {tmp_path} {job_id} --protocol v1" in kept.why
+    (tmp_path / "part-0").unlink()
+    lockgate.commit(str(tmp_path), job_id, options=idle.replace(protocol="v1"))
+    assert seen(tmp_path) == {"part-0": b"theirs"}
+    assert lockgate.collect_garbage(str(tmp_path), options=idle) == []
 
 
 def test_what_a_v1_job_has_begun_to_commit_survives_a_committer_that_deletes_temporary(tmp_path: Path) -> None:

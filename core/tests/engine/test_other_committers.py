@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from lockgate import Job, JobOptions, collect_garbage, recover
+from lockgate import Job, JobOptions, abort, collect_garbage, commit, jobs, recover
+from lockgate.errors import UsageError
 from test_record_lost import after_moving, die, in_moving
 
 
@@ -75,3 +76,13 @@ def test_gc_of_a_job_of_v2_at_work_tells_of_no_other_job(table) -> None:
     assert (found.path, found.action) == (job.layout.job_directory, "kept")
     job.commit([receipt])
     assert table.read() == {"p=1/new": b"new"}
+
+
+def test_a_directory_of_which_nobody_can_say_whose_it_is_is_told_as_that(tmp_path) -> None:
+    """The next step was the command that had just been given."""
+    (tmp_path / "_temporary/0/_temporary").mkdir(parents=True)
+    (state,) = jobs(tmp_path)
+    for end in (commit, abort):
+        with pytest.raises(UsageError, match="delete this directory: there is nothing of a task in it") as refused:
+            end(tmp_path, state.job_id, options=JobOptions(protocol="v1"), force=True)
+        assert refused.value.where == f"file://{tmp_path}/_temporary/0"

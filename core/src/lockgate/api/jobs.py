@@ -260,7 +260,9 @@ def _told(options: JobOptions | None, told: Collection[str] | None) -> Collectio
     if told is not None:
         return [name for name in told if name != "protocol" or options.protocol != AUTO_PROTOCOL]
     default = JobOptions()
-    return [name for name in vars(options) if getattr(options, name) != getattr(default, name)]
+    return [
+        each.name for each in dataclasses.fields(options) if getattr(options, each.name) != getattr(default, each.name)
+    ]
 
 
 async def _run(url: Location, options: JobOptions | None) -> JobRun:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobState, JobStatus, list_jobs
-from lockgate.engine.record.ended_jobs import last_end
+from lockgate.engine.record.ended_jobs import has_ended, last_end
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError
@@ -20,21 +21,41 @@ async def unfinished_jobs(run: JobRun) -> list[JobState]:
     return [
         state
         for state in await list_jobs(run)
-        if state.phase in _CHANGES_THE_DESTINATION or state.status in (JobStatus.RECORD_LOST, JobStatus.UNREADABLE)
+        if state.phase in _CHANGES_THE_DESTINATION
+        or state.status in (JobStatus.RECORD_LOST, JobStatus.UNREADABLE)
+        or await _is_to_announce(run, state)
     ]
+
+
+async def _is_to_announce(run: JobRun, state: JobState) -> bool:
+    """Whether a job is committed by its record, and its `_SUCCESS` is not in place yet: the one that is there, if any,
+    is another job's."""
+    if state.phase is not Phase.COMMITTED or state.record is None or not state.record.marks_success:
+        return False
+    protocol = run.hooks.protocols().get(state.protocol)
+    if protocol is None or protocol.commits_by_success:
+        return False
+    return not await has_ended(dataclasses.replace(run, layout=state.layout))
+
+
+def needs_somebody(state: JobState) -> bool:
+    """Whether such a job stays as it is until somebody ends it: nobody is at work at it."""
+    return state.status not in (JobStatus.RUNNING, JobStatus.COMMITTING)
 
 
 def told(state: JobState) -> str:
     """What is the matter with such a job, in one line."""
     if state.phase is None:
         return f"job {state.job_id}: {STATUS_MEANING[state.status]}"
+    if state.phase is Phase.COMMITTED:
+        return f"job {state.job_id} is committed, and its `_SUCCESS` is not in place yet: do not run it again"
     ended = "crashed" if state.status is JobStatus.CRASHED else "is at work"
     return f"job {state.job_id} {ended} in phase {state.phase.value}: readers see {PHASES[state.phase].readers_see}"
 
 
 def next_step(url: object, states: Sequence[JobState]) -> str:
     """The command that goes on from there."""
-    if any(state.status is JobStatus.CRASHED for state in states):
+    if any(state.status is JobStatus.CRASHED or state.phase is Phase.COMMITTED for state in states):
         return command("recover", url)
     for state in states:
         if state.status is JobStatus.RECORD_LOST:

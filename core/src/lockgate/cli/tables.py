@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from lockgate.api.show import Shown
-from lockgate.api.unfinished import next_step, told
+from lockgate.api.unfinished import needs_somebody, next_step, told
 from lockgate.cli.terminal import DONE, LISTED_AT_ONCE, PROBLEM, Answer, Listing, Rows
 from lockgate.engine.inspection.advise import duration
 from lockgate.engine.inspection.list_files import TableFiles
@@ -279,7 +279,14 @@ def summary_answer(summary: Summary, url: str) -> Answer:
     diagnostics = [(name, value) for name, value in summary.diagnostics.items()]
     if diagnostics:
         tables.append(Rows("Diagnostics", ("", ""), diagnostics))
-    return Answer(summary, tables, [], DONE if summary.success else PROBLEM)
+    sentences = []
+    if ours and ours.left_out:
+        more = " or more" if len(ours.left_out) == EXTRA_VALUES_MAX else ""
+        sentences.append(
+            f"Left out: {len(ours.left_out)}{more} {'task' if len(ours.left_out) == 1 else 'tasks'} that "
+            "had begun and not committed. What they wrote is not here."
+        )
+    return Answer(summary, tables, sentences, DONE if summary.success else PROBLEM)
 
 
 def manifest_answer(manifest: TaskManifest, url: str) -> Answer:
@@ -510,8 +517,8 @@ def verification_answer(found: Verification, url: str) -> Answer:
     }
     rows = [(each.path, each.fault, each.detail or FAULT_MEANING[each.fault]) for each in found.findings]
     were = "was" if found.others == 1 else "were"
-    others = f" {files(found.others)} of other commits {were} not checked." if found.others else ""
-    crashed = any(each.status in _PROBLEMS for each in found.unfinished)
+    others = f" {files(found.others)} that it does not list {were} not checked." if found.others else ""
+    crashed = any(map(needs_somebody, found.unfinished))
     unfinished = _not_finished(found.unfinished, url)
     if not rows:
         right = f"{files(found.checked)} of job {found.summary.job_id} checked: all as committed.{others}"
@@ -539,7 +546,7 @@ def files_answer(found: TableFiles) -> Answer:
 
 def _not_finished(states: Sequence[JobState], url: str) -> list[str]:
     sentences = [f"Not finished: {told(each)}." for each in states]
-    crashed = any(each.status in _PROBLEMS for each in states)
+    crashed = any(map(needs_somebody, states))
     return [*sentences, f"Next: {next_step(url, states)}"] if crashed else sentences
 
 

@@ -41,7 +41,7 @@ async def ready_to_commit(
     if by_what_is_found:
         if not force:
             job = await by_the_stores_clock(job)
-            await refuse_unless_over(job, harm="what its tasks commit from now on would be left out")
+            await refuse_unless_over(job, harm="what its tasks have not committed by now would be left out")
         seen = await committed_tasks_of(job)
         job = dataclasses.replace(job, by_what_is_found=True, left_out=await unfinished_tasks(job, seen))
         if job.left_out:

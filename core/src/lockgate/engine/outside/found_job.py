@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 
 from lockgate.engine.inspection.list_jobs import find_job
-from lockgate.engine.inspection.other_committers import list_other_jobs
+from lockgate.engine.inspection.other_committers import is_unknown, list_other_jobs
 from lockgate.engine.record.ended_jobs import read_end
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.summaries import read_summary
@@ -15,6 +15,15 @@ from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.phases import Phase
+
+_BY_V1 = (
+    "its own driver ends it; if it is over, and its tasks committed by the first algorithm of Hadoop's "
+    "FileOutputCommitter, `lockgate commit` and `abort` do with --protocol v1"
+)
+_EMPTY = (
+    "its own driver ends it; if it is over, delete this directory: there is nothing of a task in it, and nothing says "
+    "which job made it"
+)
 
 
 async def job_at(run: JobRun, job_id: str) -> JobRun:
@@ -38,8 +47,7 @@ async def job_at(run: JobRun, job_id: str) -> JobRun:
                 raise UsageError(
                     f"job {job_id} is another committer's",
                     where=run.url(other.directory),
-                    next_step="its own driver ends it; if it is over, and its tasks committed by the first algorithm "
-                    "of Hadoop's FileOutputCommitter, `lockgate commit` and `abort` do with --protocol v1",
+                    next_step=_EMPTY if is_unknown(job_id) else _BY_V1,
                 ) from error
         if await has_committed(run, job_id):
             raise committed_already(run, job_id) from error

@@ -93,7 +93,10 @@ def _not_begun(run: JobRun, state: JobState) -> Recovery:
     began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
     tasks = f"{counted(state.tasks_committed, 'task has', 'tasks have')} committed"
     if state.status is JobStatus.RUNNING:
-        ending = f"{committing} --force, or {aborting} --force" if state.tasks_committed else f"{aborting} --force"
+        planning = job_command("plan", run.store.url, state.layout)
+        ending = f"{aborting} --force"
+        if state.tasks_committed:
+            ending = f"{committing} --force ({planning} shows which tasks that would leave out), or {ending}"
         driver = f"; its driver is {state.driver}" if state.driver else ""
         next_step = f"it may be at work{driver}; if it is surely over, with its tasks: {ending}"
     elif state.tasks_committed:

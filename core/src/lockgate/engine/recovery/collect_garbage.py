@@ -151,7 +151,8 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         if keep is None and await _wrote_lately(run, state):
             keep = "somebody wrote there a short while ago"
         if keep is None and await _is_anothers(run, state):
-            keep = f"another program's, not begun here: {job_command('abort', run.store.url, state.layout)} deletes it"
+            committing, aborting = (job_command(each, run.store.url, state.layout) for each in ("commit", "abort"))
+            keep = f"another program's, of which nothing was moved: {committing}, or {aborting}, which deletes it"
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
     if keep is not None:
@@ -192,11 +193,15 @@ def _is_cut_short_abort(record: CommitRecord | None) -> bool:
 
 
 async def _is_anothers(run: JobRun, state: JobState) -> bool:
-    """Whether nothing of a job is there but what another program has left, which its protocol leaves to that."""
+    """Whether what another program's tasks have committed is where they have left it: nobody has begun to commit it
+    here, or the commit was refused. It may be the only place of their rows."""
     protocol = run.hooks.protocols().get(state.layout.found_protocol)
-    if state.record is not None or protocol is None or not protocol.leaves_found:
+    if protocol is None or not protocol.leaves_found:
         return False
-    return not await list_all(run.store, state.layout.job_directory)
+    return state.status is JobStatus.REFUSED or (
+        state.record is None
+        and (protocol.works_in_temporary or not await list_all(run.store, state.layout.job_directory))
+    )
 
 
 async def _is_left(run: JobRun) -> bool:
