@@ -345,7 +345,7 @@ def test_gc_keeps_what_hadoops_tasks_have_committed_though_a_commit_of_it_was_re
         lockgate.commit(str(tmp_path), job_id, options=idle.replace(protocol="v1"))
     (kept,) = lockgate.collect_garbage(str(tmp_path), options=idle)
     assert (kept.action, "of which nothing was moved" in kept.why) == ("kept", True)
-    assert f"lockgate abort {tmp_path} {job_id} --protocol v1" in kept.why
+    assert f"lockgate abort file://{tmp_path} {job_id} --protocol v1" in kept.why
     (tmp_path / "part-0").unlink()
     lockgate.commit(str(tmp_path), job_id, options=idle.replace(protocol="v1"))
     assert seen(tmp_path) == {"part-0": b"theirs"}

@@ -193,15 +193,14 @@ def _is_cut_short_abort(record: CommitRecord | None) -> bool:
 
 
 async def _is_anothers(run: JobRun, state: JobState) -> bool:
-    """Whether what another program's tasks have committed is where they have left it: nobody has begun to commit it
-    here, or the commit was refused. It may be the only place of their rows."""
+    """Whether what another program's tasks have committed is where they have left it, and would go with the job: nobody
+    has begun to commit it here, or the commit was refused. It may be the only place of their rows."""
     protocol = run.hooks.protocols().get(state.layout.found_protocol)
     if protocol is None or not protocol.leaves_found:
         return False
-    return state.status is JobStatus.REFUSED or (
-        state.record is None
-        and (protocol.works_in_temporary or not await list_all(run.store, state.layout.job_directory))
-    )
+    if protocol.works_in_temporary:
+        return state.record is None or state.status is JobStatus.REFUSED
+    return state.record is None and not await list_all(run.store, state.layout.job_directory)
 
 
 async def _is_left(run: JobRun) -> bool:
