@@ -408,6 +408,39 @@ def test_a_transaction_id_of_an_insert_counts_and_one_that_spark_drops_is_refuse
     assert (8, 8) not in counts(native, table)
 
 
+def test_a_transaction_id_that_the_table_keeps_is_refused_when_it_is_asked_for_again(
+    native: Any, tmp_path: Path
+) -> None:
+    """It was taken for the catalog's, which counts for no write."""
+    rows = rows_of(native)
+    told = rows.write.option("lockgate.txnId", "same").option("path", str(tmp_path / "kept"))
+    told.mode("overwrite").saveAsTable("lg_again")
+    try:
+        if native.version >= "4.1":
+            with pytest.raises(Exception, match="Spark does not pass options of saveAsTable on"):
+                rows.write.mode("append").option("lockgate.txnId", "same").saveAsTable("lg_again")
+        rows.write.mode("append").saveAsTable("lg_again")
+        assert native.table("lg_again").count() == 120
+    finally:
+        native.sql("DROP TABLE lg_again")
+
+
+def test_a_transaction_id_among_a_views_options_is_refused_rather_than_counted_for_each_write(
+    native: Any, tmp_path: Path
+) -> None:
+    """The second write was left out, without a word."""
+    path = str(tmp_path / "viewed")
+    native.range(5).write.parquet(path)
+    native.sql(f"CREATE TEMPORARY VIEW lg_view USING parquet OPTIONS (path '{path}', 'lockgate.txnId' 'x')")
+    native.read.option("lockgate.txnId", "y").parquet(path).createOrReplaceTempView("lg_read")
+    native.read.parquet(path).createOrReplaceTempView("lg_plain")
+    for view in ("lg_view", "lg_read"):
+        with pytest.raises(Exception, match="an insert into a temporary view cannot have a transaction id"):
+            native.sql(f"INSERT INTO {view} SELECT id FROM range(5)")
+    native.sql("INSERT INTO lg_plain SELECT id FROM range(5)")
+    assert native.read.parquet(path).count() == 10
+
+
 def test_a_transaction_id_of_save_as_table_is_refused_in_a_streams_batch_too(
     native: Any, table: str, tmp_path: Path
 ) -> None:

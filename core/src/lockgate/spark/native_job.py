@@ -48,7 +48,8 @@ class NativeJob(msgspec.Struct):
     that the job writes. `driver_process` is the JVM, whose life is the job's: this process may end, and another go on.
     `table` is the name of the catalog's table that is written, if one is; `table_options` are those that the catalog
     keeps with it, and hands to each write to it; `asked_options` those of a statement that creates it, or would;
-    `table_dropped`: that statement has dropped the table that was there.
+    `table_dropped`: that statement has dropped the table that was there. `inserts_into_view`: it is an insert into what
+    the catalog does not know, a temporary view, whose options Spark hands to each write to it.
     """
 
     url: str
@@ -63,6 +64,7 @@ class NativeJob(msgspec.Struct):
     table_options: dict[str, str] = {}
     asked_options: dict[str, str] = {}
     table_dropped: bool = False
+    inserts_into_view: bool = False
 
     def options(self, environment: Mapping[str, str]) -> JobOptions:
         """The job's options, with the conflict policy that Spark's save mode means.
@@ -71,6 +73,7 @@ class NativeJob(msgspec.Struct):
             OptionError: an unknown name or a bad value, or the policy contradicts the save mode.
         """
         self._refuse_options_of_a_creation()
+        self._refuse_transaction_of_a_view()
         spark_conf, of_write = _of_session_and_write(self._without_the_tables_transaction())
         options = JobOptions.resolve(spark_options=of_write, spark_conf=spark_conf, environment=environment)
         options = following_spark(options, of_write, spark_conf, environment)
@@ -130,11 +133,12 @@ class NativeJob(msgspec.Struct):
         """
         if self.table_dropped:
             return
-        given = self.asked_options.items() - self.table_options.items()
-        asked = {name for name, _ in given if is_of_lockgate(name) or names_given([name])}
+        asked = {name for name in self.asked_options if is_of_lockgate(name) or names_given([name])}
         settings = {name.lower() for name in self.settings}
-        lost = sorted(name for name in asked if name.lower() not in settings)
         kept = sorted(name for name in asked if "txn_id" in names_given([name]))
+        # An id that the table keeps is among the settings, and is the table's: the same, asked for again, is lost, too.
+        of_table = {name.lower() for name in kept} & {name.lower() for name in self.table_options}
+        lost = sorted(name for name in asked if name.lower() not in settings or name.lower() in of_table)
         if lost:
             raise OptionError(
                 "Spark does not pass options of saveAsTable on where the table exists",
@@ -147,6 +151,24 @@ class NativeJob(msgspec.Struct):
                 "that of each later write",
                 where=f"{self.table}: {', '.join(kept)}",
                 next_step=f"create the table first, and {_INSERT_WITH}",
+            )
+
+    def _refuse_transaction_of_a_view(self) -> None:
+        """Refuse a transaction id where it may be one that a temporary view keeps among its options, or those of the
+        read behind it: as that of each write to the view it would leave out all but the first.
+
+        Raises:
+            OptionError: there is one.
+        """
+        _, of_write = _of_session_and_write(self.settings)
+        kept = sorted(name for name in of_write if "txn_id" in names_given([name]))
+        if self.inserts_into_view and kept:
+            raise OptionError(
+                "an insert into a temporary view cannot have a transaction id: Spark does not say whether it is this "
+                "write's or the view's, which each write to the view has",
+                where=f"{self.url}: {', '.join(kept)}",
+                next_step="write to a table of the catalog, or to the path itself: "
+                "df.write.mode('append').option('lockgate.txnId', '…').parquet(path)",
             )
 
     def _without_the_tables_transaction(self) -> dict[str, str]:

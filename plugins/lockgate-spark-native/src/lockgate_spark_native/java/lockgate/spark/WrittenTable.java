@@ -33,6 +33,8 @@ final class WrittenTable {
         if (insert.catalogTable().isDefined()) {
             told.put("table", insert.catalogTable().get().identifier().unquotedString());
             told.put("table_options", options(insert.catalogTable().get()));
+        } else if (insert.fileIndex().isDefined()) {
+            told.put("inserts_into_view", true);
         }
         List<Creation> creations = creations(own, insert);
         if (!creations.isEmpty()) {
@@ -76,9 +78,9 @@ final class WrittenTable {
     }
 
     /**
-     * saveAsTable and CREATE TABLE … AS SELECT run the insert as a statement of its own, and where the table exists one in
-     * between, which knows no option of the writer's. Spark says of no statement which one runs it: those are of the same
-     * session, have begun before, and run still. The outermost is known, and in a micro-batch it is the stream's.
+     * saveAsTable and CREATE TABLE … AS SELECT run the insert as a statement of its own, and where the table exists one
+     * in between, which knows no option of the writer's. Spark says of no statement which one runs it: those are of
+     * the same session, have begun before, and run still. The outermost is known; in a micro-batch it is the stream's.
      */
     private static List<Creation> creations(QueryExecution own, InsertIntoHadoopFsRelationCommand insert) {
         List<Creation> found = new ArrayList<>();
@@ -87,7 +89,8 @@ final class WrittenTable {
             QueryExecution around = running(each);
             boolean runs = around != null && around.sparkSession() == own.sparkSession();
             Creation creation = runs ? Creation.of(around.logical()) : null;
-            if (creation != null && creation.isOf(insert)) {
+            // That in between holds what the catalog has of the table.
+            if (creation != null && creation.isOf(insert) && !insert.catalogTable().contains(creation.asked())) {
                 found.add(creation);
             }
         }
