@@ -7,6 +7,8 @@ import shutil
 import pytest
 from lockgate import Job, JobOptions, abort, collect_garbage, commit, jobs, recover
 from lockgate.errors import UsageError
+from lockgate.model.capabilities import Capability
+from lockgate.stores.local import LocalStore
 from test_record_lost import after_moving, die, in_moving
 
 
@@ -86,3 +88,15 @@ def test_a_directory_of_which_nobody_can_say_whose_it_is_is_told_as_that(tmp_pat
         with pytest.raises(UsageError, match="delete this directory: there is nothing of a task in it") as refused:
             end(tmp_path, state.job_id, options=JobOptions(protocol="v1"), force=True)
         assert refused.value.where == f"file://{tmp_path}/_temporary/0"
+
+
+def test_a_job_of_hadoops_that_no_protocol_ends_on_this_store_is_told_as_that(tmp_path, monkeypatch) -> None:
+    """Two errors named each other's command as the next step."""
+    (tmp_path / "_temporary/0/task_202411211721_0003_m_000000").mkdir(parents=True)
+    without = LocalStore.capabilities.fget
+    less = {Capability.ATOMIC_DIRECTORY_RENAME}
+    monkeypatch.setattr(LocalStore, "capabilities", property(lambda store: without(store) - less))
+    (state,) = jobs(tmp_path)
+    for end in (commit, abort):
+        with pytest.raises(UsageError, match="no protocol does on this store"):
+            end(tmp_path, state.job_id, force=True)

@@ -421,6 +421,7 @@ def recover(
 def gc(
     url: Url,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Delete nothing, say what would be.")] = False,
+    protocol: ProtocolName = None,
     json: Json = False,
     option: Options = None,
     verbose: Verbose = False,
@@ -428,6 +429,8 @@ def gc(
     """Delete what jobs that are over left behind.
 
     Never a job that may be alive, unless alive_seconds=0 says that none is."""
+
+    option = _with_protocol(option, protocol)
 
     def work(options: JobOptions) -> Answer:
         found = api.collect_garbage(url, dry_run=dry_run, options=options)

@@ -105,7 +105,7 @@ def largest(task: Duplicates) -> Answer:
             smaller = [other for other in lengths if other != most]
             why = "it is the largest in every directory" if smaller else "all are of one length, and it is the first"
             return Choice(attempt.attempt, why)
-    raise _undecided(task, "and none is the largest in every directory")
+    raise _undecided(task, "and none is the largest in every directory", rule="largest")
 
 
 def newest(task: Duplicates) -> Answer:
@@ -117,7 +117,7 @@ def newest(task: Duplicates) -> Answer:
     last = task.attempts[-1]
     places = {file.place for attempt in task.attempts for file in attempt.files}
     if places != {file.place for file in last.files}:
-        raise _undecided(task, "and the newest has not all that the others have")
+        raise _undecided(task, "and the newest has not all that the others have", rule="newest")
     return Choice(last.attempt, "its number is the highest")
 
 
@@ -142,7 +142,8 @@ RESOLUTIONS: Mapping[str, Callable[[Duplicates], Answer]] = {
 """By the name that the option `duplicates` has for them."""
 
 
-def _undecided(task: Duplicates, why: str) -> CommitRefused:
+def _undecided(task: Duplicates, why: str, *, rule: str = "") -> CommitRefused:
+    others = " or ".join(each for each in ("largest", "newest") if each != rule)
     places = {file.place for attempt in task.attempts for file in attempt.files}
     shown: list[str] = []
     for attempt in task.attempts:
@@ -156,6 +157,6 @@ def _undecided(task: Duplicates, why: str) -> CommitRefused:
         where="\n".join(shown[:SHOWN_MAX]),
         next_step="nothing was moved: see in the log of Hive or Tez which attempt has succeeded, and name it: if it is "
         f"the last, -o duplicates=receipts -o duplicate_attempts={task.attempts[-1].name} (with commas, one for each "
-        "task that has several); or choose another rule, -o duplicates=largest or newest; or delete the files of all "
-        "other attempts",
+        f"task that has several); or choose another rule, -o duplicates={others}; or delete the files of all other "
+        "attempts",
     )

@@ -224,7 +224,7 @@ class OptionNames:
     def _near(self, plain: str) -> str | None:
         """The option that is spelled almost so, or of whose name this is the beginning or the end."""
         near = difflib.get_close_matches(plain, self._by_plain, n=1, cutoff=ALIKE)
-        part = [name for name in self._by_plain if len(plain) > 3 and (name.startswith(plain) or name.endswith(plain))]
+        part = [name for name in self._by_plain if len(plain) >= 3 and (name.startswith(plain) or name.endswith(plain))]
         return next(iter(near or part), None)
 
 

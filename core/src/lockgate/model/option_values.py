@@ -124,6 +124,10 @@ _FORMS = {
         lambda text: text.startswith("/") and "\0" not in text,
         "an absolute path on the local disk, such as /mnt/scratch",
     ),
+    "local socket": _Form(
+        lambda text: text.startswith("/") and "\0" not in text,
+        "an absolute path of a socket, such as lockgate.spark.distribute gives",
+    ),
     "address": _Form(
         lambda text: bool(re.fullmatch(rf"{_HOST}(?::[0-9]{{1,5}})?", text)) and _has_port(text),
         "HOST or HOST:PORT, such as driver.example or driver.example:26754",

@@ -350,7 +350,7 @@ class JobOptions:
     movers_socket: str = _option(
         "",
         "where a driver program of Spark answers those who ask for its executors; `lockgate.spark.distribute` sets it",
-        form="local directory",
+        form="local socket",
     )
     patience_seconds: float = _option(
         300.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.metadata
+import sys
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -262,7 +263,7 @@ class PluginRegistry:
             place = "contrib" if distribution == "lockgate-sftp" else "plugins"
             next_step = (
                 f'pip install "{_EXTRAS.get(distribution, distribution)}"; or, in a clone of Lockgate, '
-                f"pip install ./{place}/{distribution}"
+                f"pip install ./{place}/{distribution}. Then start this program anew, of Spark the session"
             )
         if self._chosen and scheme == "file":
             next_step = "its plugin, local, comes with lockgate: leave it out of plugins_block"
@@ -270,7 +271,7 @@ class PluginRegistry:
             next_step += "; or it is one that plugins_allow or plugins_block leaves out"
         raise PluginError(
             f"no plugin serves {scheme}:// URLs",
-            where=f"served: {', '.join(f'{each}://' for each in known)}",
+            where=f"served: {', '.join(f'{each}://' for each in known)}\nby {sys.executable}",
             next_step=next_step,
         )
 
@@ -533,7 +534,8 @@ def _no_resolution(options: JobOptions) -> OptionError:
     return OptionError(
         f"there is no resolution of duplicates {options.duplicates!r}",
         where=options.where("duplicates"),
-        next_step=_suggestion(options.duplicates, sorted(RESOLUTIONS)),
+        next_step=f"{_suggestion(options.duplicates, sorted(RESOLUTIONS))}; those that a plugin adds its own "
+        "documentation names",
     )
 
 

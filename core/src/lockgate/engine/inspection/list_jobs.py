@@ -113,7 +113,7 @@ async def list_jobs(run: JobRun) -> list[JobState]:
             JobLayout(other.job_id),
             JobStatus.OTHER_COMMITTER,
             last_seen=other.last_seen,
-            tasks_committed=other.tasks_committed,
+            tasks_committed=len(other.committed),
             elsewhere=other.directory,
         )
         for other in await list_other_jobs(run)
@@ -342,4 +342,5 @@ async def left_by_hive(run: JobRun) -> str:
 
 
 def _jobs_of_hive(run: JobRun) -> str:
-    return command("jobs", run.store.url, "-o", f"protocol={HIVE}")
+    place = ("-o", f"hive_directory={run.options.hive_directory}") if run.options.hive_directory else ()
+    return command("jobs", run.store.url, "-o", f"protocol={HIVE}", *place)

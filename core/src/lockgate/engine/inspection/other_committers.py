@@ -5,8 +5,9 @@ Their paths are in `lockgate.model.file_output`. Jobs of ours by these protocols
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -17,12 +18,12 @@ from lockgate.model.layout import JOBS, TEMPORARY
 @dataclass
 class OtherJob:
     """One job of another committer. `directory` is the application attempt's, which it may share; `job_attempt` its
-    number, where tasks of the job are known."""
+    number, where tasks of the job are known; `committed` the names of its tasks' directories."""
 
     job_id: str
     directory: str
     last_seen: float = 0.0
-    tasks_committed: int = 0
+    committed: set[str] = field(default_factory=set)
     job_attempt: int | None = None
 
 
@@ -46,13 +47,16 @@ async def list_other_jobs(run: JobRun) -> list[OtherJob]:
         return []
     ours = {status.path.rpartition("/")[2] for status in await list_all(run.store, JOBS)}
     newest: dict[str, OtherJob] = {}
+    committed: dict[str, set[str]] = {}
     for job in found:
+        committed.setdefault(job.job_id, set()).update(job.committed)
         if job.job_attempt is not None and ours.intersection(job_ids_of(job.job_id.removeprefix("job_"))):
             continue
         known = newest.get(job.job_id)
         if known is None or (known.job_attempt or 0) < (job.job_attempt or 0):
             newest[job.job_id] = job
-    return list(newest.values())
+    # Who commits the newest attempt takes what tasks have committed at earlier ones, too (Hadoop's `recoverTask`).
+    return [dataclasses.replace(job, committed=committed[job.job_id]) for job in newest.values()]
 
 
 async def _jobs_in(run: JobRun, directory: str, modified: float) -> list[OtherJob]:
@@ -71,7 +75,8 @@ async def _jobs_in(run: JobRun, directory: str, modified: float) -> list[OtherJo
                 number = parse_job_attempt(directory)
                 job = jobs.setdefault(owner.job, OtherJob(f"job_{owner.job}", directory, job_attempt=number))
                 job.last_seen = max(job.last_seen, status.modified)
-                job.tasks_committed += task is not None
+                if task is not None:
+                    job.committed.add(name)
     if not jobs and is_other:
         # Set up, and no task at work yet; or its tasks went into the destination at once (version 2).
         return [OtherJob(f"{UNKNOWN}{directory.rpartition('/')[2]}", directory, modified)]

@@ -12,7 +12,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.sorting import Sorter
 from lockgate.engine.run.spool import MemorySpool
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import UsageError
+from lockgate.model.errors import DestinationConflict, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import SUCCESS, is_reserved
 from lockgate.model.plan import CommitPlan, Survey
@@ -35,7 +35,7 @@ async def resolve(run: JobRun, plan: CommitPlan, *, whole: bool = False) -> Comm
         return answer
     shown = Shown() if whole and may_go_whole(run) else None
     existing = await survey(run, plan, answer, shown)
-    answer = run.hooks.resolve_conflicts(plan, run.options, existing)
+    answer = _answer(run, plan, existing)
     if isinstance(answer, Survey):
         raise UsageError(
             f"the conflict policy {run.options.conflict!r} asked for a second survey",
@@ -54,7 +54,16 @@ async def refuse_early(run: JobRun) -> None:
     empty = CommitPlan(entries=MemorySpool(), policy=run.options.conflict)
     answer = run.hooks.resolve_conflicts(empty, run.options, None)
     if answer is Survey.ANY_FILE:
-        run.hooks.resolve_conflicts(empty, run.options, await survey(run, empty, Survey.ANY_FILE))
+        _answer(run, empty, await survey(run, empty, Survey.ANY_FILE))
+
+
+def _answer(run: JobRun, plan: CommitPlan, existing: Sequence[FileStatus]) -> CommitPlan | Survey:
+    try:
+        return run.hooks.resolve_conflicts(plan, run.options, existing)
+    except DestinationConflict as error:
+        # A policy knows paths alone, and a program may have many destinations.
+        where = f"{run.url('')}\n{error.where}".rstrip()
+        raise DestinationConflict(error.what, where=where, next_step=error.next_step) from error
 
 
 async def survey(run: JobRun, plan: CommitPlan, scope: Survey, shown: Shown | None = None) -> Sequence[FileStatus]:

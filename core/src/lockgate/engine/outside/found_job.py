@@ -20,10 +20,22 @@ _BY_V1 = (
     "its own driver ends it; if it is over, and its tasks committed by the first algorithm of Hadoop's "
     "FileOutputCommitter, `lockgate commit` and `abort` do with --protocol v1"
 )
+_BY_HAND = (
+    "its own driver ends it; no protocol does on this store. If it is over, run it again by its own program, and then "
+    "delete what is in this directory, which nothing else will"
+)
 _EMPTY = (
     "its own driver ends it; if it is over, delete this directory: there is nothing of a task in it, and nothing says "
     "which job made it"
 )
+
+
+def _how_it_ends(run: JobRun, job_id: str) -> str:
+    """The next step of who would end a job of Hadoop's `FileOutputCommitter`."""
+    if is_unknown(job_id):
+        return _EMPTY
+    v1 = run.hooks.protocols().get("v1")
+    return _BY_V1 if v1 is not None and v1.needs <= run.store.capabilities else _BY_HAND
 
 
 async def job_at(run: JobRun, job_id: str) -> JobRun:
@@ -47,7 +59,7 @@ async def job_at(run: JobRun, job_id: str) -> JobRun:
                 raise UsageError(
                     f"job {job_id} is another committer's",
                     where=run.url(other.directory),
-                    next_step=_EMPTY if is_unknown(job_id) else _BY_V1,
+                    next_step=_how_it_ends(run, job_id),
                 ) from error
         if await has_committed(run, job_id):
             raise committed_already(run, job_id) from error

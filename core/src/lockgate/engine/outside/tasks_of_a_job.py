@@ -53,7 +53,7 @@ async def committed_tasks_of(run: JobRun) -> set[str]:
         f"no task of job {run.layout.job_id} has committed",
         where=run.url(run.layout.manifests if run.layout.prefix == OURS else ""),
         next_step=f"{job_command('abort', run.store.url, run.layout, '--force')} deletes the job, if it is surely over"
-        + (empty if run.layout.prefix == OURS else _BY_THE_SECOND),
+        + (empty if run.layout.prefix == OURS else _BY_THE_SECOND if run.layout.found_protocol == "v1" else ""),
     )
 
 
