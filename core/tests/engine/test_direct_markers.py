@@ -363,6 +363,28 @@ def test_a_commit_is_refused_whose_markers_somebody_has_deleted(tmp_path: Path) 
     assert data(tmp_path) == []
 
 
+def test_an_abort_says_that_markers_were_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What an attempt wrote that has not committed is named by its marker alone: it stays among the data."""
+    job = a_job(tmp_path)
+    done(job, {"part-0-TAG": b"committed"})
+    begun(job, {"part-1-TAG": b"not committed"}, 1)
+    shutil.rmtree(tmp_path / ".hoodie/.temp" / job.job_id)
+    abort(str(tmp_path), job.job_id, force=True)
+    assert data(tmp_path) == [b"not committed"]
+    assert "files of this job have no marker" in caplog.text
+
+
+def test_an_abort_of_a_job_whose_markers_are_there_says_nothing_of_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = a_job(tmp_path)
+    done(job, {"part-0-TAG": b"committed"})
+    begun(job, {"part-1-TAG": b"not committed"}, 1)
+    abort(str(tmp_path), job.job_id, force=True)
+    assert data(tmp_path) == []
+    assert "marker" not in caplog.text
+
+
 def test_a_file_that_somebody_has_changed_is_left_by_an_abort(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     attempt = begun(job, {"TAG": b"1"})

@@ -431,7 +431,9 @@ class TaskAttempt:
 
         Raises:
             JobNotFound: the job is not set up, or over.
+            UsageError: the attempt was aborted: nothing that it writes would be committed.
         """
+        self._refuse_if_aborted()
         run = self._run()
 
         async def set_up() -> None:
@@ -443,7 +445,6 @@ class TaskAttempt:
         self._is_set_up = True
         self._job._attempts.add(self)
         self._sign = self._sign or shown_while(self, self._run(), self.task_attempt_id)
-        self._is_aborted = False
 
     @property
     def working_directory(self) -> str:

@@ -6,7 +6,8 @@ Hudi: `MarkerBasedRollbackStrategy`, and `HoodieTable.reconcileAgainstMarkers`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, says_committed
@@ -61,7 +62,7 @@ async def refuse_unless_marked(run: JobRun, plan: CommitPlan, marked: Marked) ->
     Raises:
         ManifestInvalid: one has none; nothing was deleted.
     """
-    known = sum(counts for _, counts in _beside(run, plan, marked))
+    known = sum(counts for _, counts in _beside(run, plan.batches(), marked))
     if known != plan.files:
         raise ManifestInvalid(
             f"{plan.files - known} of the {plan.files} files that the job commits have no marker: somebody has deleted "
@@ -74,7 +75,7 @@ async def refuse_unless_marked(run: JobRun, plan: CommitPlan, marked: Marked) ->
 async def take_out_uncommitted(run: JobRun, plan: CommitPlan, marked: Marked) -> None:
     """Delete what markers name and the plan does not commit."""
     number = 0
-    for some in windows((path for path, counts in _beside(run, plan, marked) if not counts), AT_ONCE):
+    for some in windows((path for path, counts in _beside(run, plan.batches(), marked) if not counts), AT_ONCE):
         outcomes = await _delete_marked(run, some)
         number += sum(outcome is not Deleted.MISSING for outcome in outcomes)
     run.count("uncommitted_files_deleted", number)
@@ -90,17 +91,22 @@ async def _delete_marked(run: JobRun, paths: Sequence[str]) -> Sequence[Deleted]
     return await run.store.delete_files(paths) if paths else []
 
 
-def _beside(run: JobRun, plan: CommitPlan, marked: Marked) -> Iterator[tuple[str, bool]]:
-    """Each path that is marked, and whether the plan commits it: both in order, so that one pass over them tells."""
-    sorter = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
-    for batch in plan.batches():
-        sorter.add([FileStatus(entry.target) for entry in batch])
-    targets = (status.path for status in sorter.in_order())
+def _beside(run: JobRun, files: Iterable[Sequence[Entry]], marked: Marked) -> Iterator[tuple[str, bool]]:
+    """Each path that is marked, and whether it is one of the files: both in order, so that one pass over them tells."""
+    targets = _targets(run, files)
     target = next(targets, None)
     for path in marked:
         while target is not None and target < path:
             target = next(targets, None)
         yield path, target == path
+
+
+def _targets(run: JobRun, files: Iterable[Sequence[Entry]]) -> Iterator[str]:
+    """Where the files are, each path once, in order."""
+    sorter = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
+    for batch in files:
+        sorter.add([FileStatus(entry.target) for entry in batch])
+    return (path for path, _ in groupby(status.path for status in sorter.in_order()))
 
 
 async def take_out_all(run: JobRun) -> list[str]:
@@ -114,6 +120,15 @@ async def take_out_all(run: JobRun) -> list[str]:
         return []
     marked = await paths_marked(run)
     manifests = [each.manifest for each in await saved(run)]
+    written = [manifest.files for manifest in manifests]
+    unmarked = sum(1 for _ in _targets(run, written)) - sum(counts for _, counts in _beside(run, written, marked))
+    if unmarked:
+        run.log.warning(
+            "files of this job have no marker: somebody has deleted markers, and what attempts wrote that did not "
+            "commit may stay; `lockgate verify` names what no commit lists",
+            files=unmarked,
+            destination=run.url(""),
+        )
     left: list[str] = []
     for manifest in manifests:
         left += await take_out(run, manifest.files)
