@@ -66,6 +66,8 @@ def test_a_protocol_that_the_store_cannot_carry_is_refused_by_what_it_lacks(tmp_
     _, found = run_json("advise", str(tmp_path))
     deferred = by_name(found)["deferred"]
     assert deferred["verdict"] == "refused"
+    # A program that takes what costs least must not take this.
+    assert (deferred["job_seconds"], deferred["task_seconds"], deferred["bytes_copied"]) == (None, None, None)
     assert "deferred-upload" in deferred["why"]
     assert deferred["job_operations"] == {}
 

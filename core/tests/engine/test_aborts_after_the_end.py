@@ -8,7 +8,7 @@ from pathlib import Path
 import lockgate
 import pytest
 from lockgate import Job
-from lockgate.errors import JobNotFound
+from lockgate.errors import FileExists, FileMissing, JobNotFound, UsageError
 from lockgate.model.capabilities import Capability
 from lockgate.plugins.registry import PluginRegistry
 
@@ -83,3 +83,44 @@ def test_contained_a_driver_whose_job_was_ended_does_not_abort_another_of_its_id
     other.commit([receipt])
     (found,) = lockgate.files(table).files
     assert (table / found.path).read_bytes() == b"the other's"
+
+
+# Who opens files at their final names, and announces none, sees nothing of the job's directory then.
+@pytest.mark.parametrize("name", [n for n, p in PROTOCOLS.items() if p.announces_files or not p.writes_in_destination])
+def test_a_file_that_is_opened_when_the_job_is_over_is_told_as_that(name: str, tmp_path: Path) -> None:
+    """By some protocols it was the store's "no such file", with a next step that asks who deletes there."""
+    job = Job(tmp_path, protocol=name, accept_unsafe=True)
+    job.setup()
+    late = pickle.loads(pickle.dumps(job)).task_attempt(task=1, attempt=0)
+    late.setup()
+    job.abort()
+    with pytest.raises(FileMissing, match=f"the job of {late.task_attempt_id} is over"):
+        late.open(f"p=1/f-{late.tag}")
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_an_attempt_that_was_aborted_is_not_set_up_again(name: str, tmp_path: Path) -> None:
+    """It got a receipt, which the job's commit refused then, and with it all others'."""
+    job = Job(tmp_path, protocol=name, accept_unsafe=True)
+    job.setup()
+    attempt = job.task_attempt(task=0, attempt=0)
+    attempt.setup()
+    attempt.abort()
+    with pytest.raises(UsageError, match="make another attempt at the task"):
+        attempt.setup()
+    job.abort()
+
+
+def test_a_name_that_a_dead_attempt_of_direct_may_have_taken_is_told_as_that(tmp_path: Path) -> None:
+    """Who took another name, as it was advised, had the dead attempt's rows beside his own."""
+    job = Job(tmp_path, protocol="direct", accept_unsafe=True)
+    job.setup()
+    for number, is_dead in enumerate((True, False)):
+        attempt = pickle.loads(pickle.dumps(job)).task_attempt(task=0, attempt=number)
+        attempt.setup()
+        if is_dead:
+            attempt.open("part").close()
+        else:
+            with pytest.raises(FileExists, match="if an attempt at this task that died has left it"):
+                attempt.open("part")
+    job.abort()

@@ -100,3 +100,12 @@ def test_a_job_of_hadoops_that_no_protocol_ends_on_this_store_is_told_as_that(tm
     for end in (commit, abort):
         with pytest.raises(UsageError, match="no protocol does on this store"):
             end(tmp_path, state.job_id, force=True)
+
+
+def test_jobs_counts_what_tasks_have_committed_at_earlier_attempts_at_a_job_of_hadoops(tmp_path) -> None:
+    """Who commits it takes them, and who read "0 tasks" would abort."""
+    for attempt, task in ((0, 0), (0, 1), (1, 1)):
+        (tmp_path / f"_temporary/{attempt}/task_202411211721_0003_m_00000{task}").mkdir(parents=True)
+    (tmp_path / "_temporary/1/_temporary/attempt_202411211721_0003_m_000002_0").mkdir(parents=True)
+    (state,) = jobs(tmp_path)
+    assert state.tasks_committed == 2

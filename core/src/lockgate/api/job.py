@@ -503,7 +503,7 @@ class TaskAttempt:
                 IO_LOOP.run(run.protocol.announce_file(run, path))
             output = self._opened(run, ordinal, path)
         except FileMissing as error:
-            if self._is_set_up and run.protocol.writes_in_destination and IO_LOOP.run(read_marker(run)) is None:
+            if self._is_set_up and IO_LOOP.run(read_marker(run)) is None:
                 raise FileMissing(
                     f"the job of {self.task_attempt_id} is over: its directory is gone",
                     where=run.url(run.layout.attempt_directory),

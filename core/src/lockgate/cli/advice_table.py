@@ -95,9 +95,10 @@ def _document(advice: Advice) -> dict[str, object]:
                 "write_operations": {row.kind: row.count for row in each.write_operations},
                 "task_operations": {row.kind: row.count for row in each.task_operations},
                 "job_operations": {row.kind: row.count for row in each.job_operations},
-                "task_seconds": round(each.task_seconds, 3),
-                "job_seconds": round(each.job_seconds, 3),
-                "bytes_copied": each.bytes_copied,
+                # Of one that is refused nothing is known: a program that takes the least must not take that.
+                "task_seconds": None if each.verdict == "refused" else round(each.task_seconds, 6),
+                "job_seconds": None if each.verdict == "refused" else round(each.job_seconds, 6),
+                "bytes_copied": None if each.verdict == "refused" else each.bytes_copied,
             }
             for each in advice.choices
         ],

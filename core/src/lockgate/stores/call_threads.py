@@ -214,5 +214,5 @@ class CallThreads:
         return StoreUnavailable(
             f"{kind}: tried {times}, last: {reason}",
             where=where,
-            next_step="if the store is only slow, raise patience_seconds or timeout_seconds",
+            next_step="check the address; if the store is only slow, raise patience_seconds or timeout_seconds",
         )

@@ -7,6 +7,8 @@ from typing import ClassVar
 from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
+from lockgate.engine.run.store import OutputFile
+from lockgate.model.errors import FileExists
 from lockgate.model.plan import CommitPlan
 from lockgate.protocols.in_place.protocol import InPlaceProtocol
 
@@ -31,6 +33,18 @@ class DirectProtocol(InPlaceProtocol):
         recoverable=True,
         holds_through_partition=False,
     )
+
+    def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
+        """The file itself, which must not be there."""
+        try:
+            return super().open_file(run, ordinal, path, nonce)
+        except FileExists as error:
+            raise FileExists(
+                error.what,
+                where=error.where,
+                next_step="if an attempt at this task that died has left it, readers see it, and no other attempt can "
+                "take its place: abort the job, delete the file, and run the job again; else choose another name",
+            ) from error
 
     async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
         """All are in place, and of every attempt it can be told which are its files."""
