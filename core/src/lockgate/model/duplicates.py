@@ -158,5 +158,5 @@ def _undecided(task: Duplicates, why: str, *, rule: str = "") -> CommitRefused:
         next_step="nothing was moved: see in the log of Hive or Tez which attempt has succeeded, and name it: if it is "
         f"the last, -o duplicates=receipts -o duplicate_attempts={task.attempts[-1].name} (with commas, one for each "
         f"task that has several); or choose another rule, -o duplicates={others}; or delete the files of all other "
-        "attempts",
+        "attempts, with their checksums",
     )

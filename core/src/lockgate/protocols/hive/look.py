@@ -154,6 +154,7 @@ def _sort_in(
     """Sort one directory's entries in; the directories to look into next, each with its path, that of its files in the
     destination, and the branch of a union that it is of."""
     further: list[tuple[str, str, str]] = []
+    names = {status.path.rpartition("/")[2] for status in page}
     base = above_targets(place).rstrip("/")
     for status in page:
         name = status.path.rpartition("/")[2]
@@ -166,7 +167,7 @@ def _sort_in(
             left.add_strange(_join(above, name), status, "a directory of a partition, or one of a task at work")
         elif is_partial(name):
             left.add_unfinished(status, branch or base)
-        elif not status.is_directory and _is_checksum(name):
+        elif not status.is_directory and _is_checksum(name, names):
             continue
         elif status.is_directory:
             if is_partition(name):
@@ -187,10 +188,9 @@ def _sort_in(
     return further
 
 
-def _is_checksum(name: str) -> bool:
-    """A checksum that Hadoop's local filesystem keeps beside a task's file (`ChecksumFileSystem`: `.NAME.crc`); it may
-    stay where somebody deletes the file."""
-    return name.startswith(".") and name.endswith(".crc") and parse_name(name[1 : -len(".crc")]) is not None
+def _is_checksum(name: str, beside: set[str]) -> bool:
+    """A checksum that Hadoop's local filesystem keeps beside a file (`ChecksumFileSystem`: `.NAME.crc`)."""
+    return name.startswith(".") and name.endswith(".crc") and name[1 : -len(".crc")] in beside
 
 
 def refuse_strange(place: Place, left: Left) -> None:
