@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.server
+import os
 import pickle
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -610,3 +614,28 @@ def test_a_timeline_server_that_would_not_be_asked_is_refused() -> None:
     with pytest.raises(OptionError, match="markers_type=direct asks none") as refused:
         JobOptions(protocol="markers", markers_server="localhost:1")
     assert "markers_type=timeline_server_based" in refused.value.next_step
+
+
+def test_a_process_that_the_driver_has_forked_does_not_keep_the_servers_port(tmp_path: Path) -> None:
+    """Its driver was killed, and the next attempt at the job could not listen at the address that it was given."""
+    driver = """
+import os, signal, sys
+from lockgate import Job
+job = Job(sys.argv[1], job_id="j", protocol="markers", accept_unsafe=True, markers_type="timeline_server_based",
+          markers_address="127.0.0.1:0")
+job.setup()
+child = os.fork()
+if child == 0:
+    os.close(1)
+    signal.pause()
+print(child, job._timeline.address.rpartition(":")[2], flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = [sys.executable, "-W", "ignore", "-c", driver, str(tmp_path)]
+    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120).stdout
+    child, port = map(int, told.split())
+    try:
+        job = a_job(tmp_path, job_id="j", job_attempt=1, markers_address=f"127.0.0.1:{port}")
+        job.abort()
+    finally:
+        os.kill(child, signal.SIGKILL)

@@ -10,9 +10,11 @@ for files whose names hold the job's tags, and read which there are. It deletes 
 from __future__ import annotations
 
 import errno
+import os
 import re
 import socket
 from collections.abc import Awaitable, Callable
+from weakref import WeakSet
 
 from aiohttp import web
 
@@ -22,6 +24,18 @@ from lockgate.protocols.markers.timeline_answers import BASE, GETS, POSTS, SERVE
 
 BACKLOG = 4096
 """So many task attempts may connect at once; one that the system turns away tries again seconds later."""
+
+_LISTENING: WeakSet[socket.socket] = WeakSet()
+
+
+def _let_go_of_ports() -> None:
+    """In a process that the driver forks: it would keep the port when the driver has let go of it, or is dead, and who
+    asks there would wait for an answer that nobody gives."""
+    for listening in list(_LISTENING):
+        listening.close()
+
+
+os.register_at_fork(after_in_child=_let_go_of_ports)
 
 
 class TimelineService:
@@ -68,7 +82,10 @@ class TimelineService:
 
     async def _listen(self, host: str, port: int) -> None:
         assert self._runner is not None
-        await web.TCPSite(self._runner, host, port, backlog=BACKLOG).start()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        _LISTENING.add(listening)
+        await web.SockSite(self._runner, listening, backlog=BACKLOG).start()
 
     async def _listen_by_ipv6(self, port: int) -> None:
         """At the port that was found by IPv4: asked for both at once, asyncio takes a free port for each, and tasks are

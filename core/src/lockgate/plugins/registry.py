@@ -263,7 +263,7 @@ class PluginRegistry:
             place = "contrib" if distribution == "lockgate-sftp" else "plugins"
             next_step = (
                 f'pip install "{_EXTRAS.get(distribution, distribution)}"; or, in a clone of Lockgate, '
-                f"pip install ./{place}/{distribution}. Then start this program anew, of Spark the session"
+                f"pip install ./{place}/{distribution}; then start the program, or the Spark session, anew"
             )
         if self._chosen and scheme == "file":
             next_step = "its plugin, local, comes with lockgate: leave it out of plugins_block"
