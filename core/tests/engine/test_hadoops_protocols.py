@@ -333,6 +333,26 @@ def test_gc_deletes_what_a_v1_job_has_left_in_temporary_and_nothing_beside_it(tm
     assert not (tmp_path / "_lockgate").exists()
 
 
+def test_gc_keeps_what_tasks_of_hadoops_manifest_committer_have_committed(tmp_path: Path) -> None:
+    """A file that a task writes for more than a day shows no sign of life on HDFS before it is closed."""
+    job_id = "0b6a1f0e-6c1f-4c53-9d8e-2a8f0c9d1a11"
+    job = Job(tmp_path, job_id=job_id)
+    job.setup()
+    done(job, {"part-0": b"theirs"})
+    theirs = tmp_path / "_temporary" / f"manifest_{job_id}"
+    theirs.parent.mkdir()
+    shutil.move(tmp_path / "_lockgate/jobs" / job_id, theirs)
+    (theirs / "00/job.json").unlink()
+    idle = JobOptions(alive_seconds=0)
+    (state,) = lockgate.jobs(str(tmp_path), idle)
+    assert state.status.value == "abandoned"
+    before = sorted(theirs.rglob("*"))
+    (kept,) = lockgate.collect_garbage(str(tmp_path), options=idle)
+    assert (kept.action, sorted(theirs.rglob("*"))) == ("kept", before)
+    lockgate.abort(str(tmp_path), job_id, options=idle)
+    assert not theirs.exists()
+
+
 def test_gc_keeps_what_hadoops_tasks_have_committed_though_a_commit_of_it_was_refused(tmp_path: Path) -> None:
     """It is the only place of their rows: gc kept them as long as nobody had tried, and deleted them after that."""
     job_id = "job_202411211721_0003"

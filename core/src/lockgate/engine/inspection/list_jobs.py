@@ -49,7 +49,7 @@ STATUS_MEANING: dict[JobStatus, str] = {
     JobStatus.COMMITTING: "its driver is in job commit, or was a short while ago",
     JobStatus.CRASHED: "its driver died in job commit, or gave it up: `lockgate recover` finishes or undoes it",
     JobStatus.ABANDONED: "its job commit never began: `lockgate commit` commits what its tasks wrote, `lockgate gc` or "
-    "`lockgate abort` deletes it",
+    "`lockgate abort` deletes it; another program's, `lockgate abort` alone",
     JobStatus.REFUSED: "its commit was refused before anything moved; it can be committed again, or aborted",
     JobStatus.LEFT_BEHIND: "it is over, and its directory was not deleted: `lockgate gc` deletes it",
     JobStatus.COMMITTED: "the last job that was committed here",

@@ -41,6 +41,7 @@ from lockgate.model.layout import (
     ENDED_SUFFIX,
     FILE_LISTS,
     JOBS,
+    OURS,
     REPLACED,
     SUCCESS,
     TEMPORARY,
@@ -194,12 +195,13 @@ def _is_cut_short_abort(record: CommitRecord | None) -> bool:
 
 async def _is_anothers(run: JobRun, state: JobState) -> bool:
     """Whether what another program's tasks have committed is where they have left it, and would go with the job: nobody
-    has begun to commit it here, or the commit was refused. It may be the only place of their rows."""
+    has begun to commit it here, or the commit was refused. It may be the only place of their rows, and that program
+    shows no sign of life but what it writes."""
+    if state.layout.prefix == OURS or state.status not in (JobStatus.ABANDONED, JobStatus.REFUSED):
+        return False
     protocol = run.hooks.protocols().get(state.layout.found_protocol)
     if protocol is None or not protocol.leaves_found:
-        return False
-    if protocol.works_in_temporary:
-        return state.record is None or state.status is JobStatus.REFUSED
+        return True
     return state.record is None and not await list_all(run.store, state.layout.job_directory)
 
 

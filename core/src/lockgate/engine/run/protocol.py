@@ -114,7 +114,8 @@ class Protocol(ABC):
     """Why it cannot keep one that replaces data, for the error."""
 
     leaves_found: ClassVar[bool] = False
-    """Whether what another program has left is never garbage before something of it was moved here."""
+    """Whether what another program has left lies elsewhere than in the job's directory, so that `gc` may delete that
+    alone; else it leaves both."""
     works_in_temporary: ClassVar[bool] = False
     """Whether its task attempts work where those of Hadoop's `FileOutputCommitter` do, below `_temporary/{attempt}`."""
     commits_others_only: ClassVar[bool] = False

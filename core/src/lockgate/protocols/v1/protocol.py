@@ -40,7 +40,6 @@ class V1Protocol(FileOutputProtocol):
     }
     alternative = "leave protocol out: manifest and deferred need no directory that is renamed as one act"
     works_in_temporary: ClassVar[bool] = True
-    leaves_found: ClassVar[bool] = True
 
     # A job and its task attempts.
 
