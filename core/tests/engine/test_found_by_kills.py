@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -93,3 +95,27 @@ def test_abortable_a_commit_cancelled_while_a_version_of_its_record_is_on_its_wa
     assert job.job_id not in [state.job_id for state in jobs(str(table.root))]
     assert not table.left_over()
     table.write({"p=1/next": b"3"}, **options)
+
+
+def test_a_driver_that_lists_what_it_replaces_when_its_job_is_over_leaves_no_list(table) -> None:
+    """It was stopped just before, and somebody else finished the job meanwhile, and cleaned up."""
+    table.write({"p=1/old": b"1"})
+    job = table.job(conflict="replace-partitions")
+    receipt = table.task(job, {"p=1/new": b"2"})
+    store = make_faulty(job)
+    finished: list[str] = []
+
+    def finish_first(call: str, subject: object) -> None:
+        if not finished and call == "make_directories" and "replaced" in str(subject):
+            command = "from lockgate.cli.main import main; main()"
+            arguments = ["recover", str(table.root), job.job_id, "--force"]
+            done = subprocess.run(
+                [sys.executable, "-c", command, *arguments], capture_output=True, text=True, check=True
+            )
+            finished.append(done.stdout)
+
+    store.before = finish_first
+    assert job.commit([receipt]).files == 1
+    assert "finished (it was in phase claimed)" in finished[0]
+    assert table.left_over() == []
+    assert table.read() == {"p=1/new": b"2"}

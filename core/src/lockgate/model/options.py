@@ -13,7 +13,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
 from lockgate.model.errors import OptionError
 from lockgate.model.layout import is_reserved
@@ -384,6 +384,9 @@ class JobOptions:
     plugins_block: tuple[str, ...] = _option((), "these plugins are not loaded")
     store: Mapping[str, str] = _option({}, "what the store's plugin takes, credentials among it, as `store.NAME`")
 
+    _given: ClassVar[Mapping[str, str]] = {}
+    """Where each was given that was not passed here, for `where`; none of what the options are, or are compared by."""
+
     def __post_init__(self) -> None:
         for spec in dataclasses.fields(self):
             value = getattr(self, spec.name)
@@ -428,7 +431,7 @@ class JobOptions:
             OptionError: a value is of the wrong type or outside its range.
         """
         changed = dataclasses.replace(self, **changes)
-        given = {name: where for name, where in getattr(self, "_given", {}).items() if name not in changes}
+        given = {name: where for name, where in self._given.items() if name not in changes}
         object.__setattr__(changed, "_given", given)
         return changed
 
@@ -461,7 +464,7 @@ class JobOptions:
         cannot be."""
         value = getattr(self, name)
         shown = ",".join(value) if isinstance(value, tuple) else value
-        return f"{name}={shown}\n{getattr(self, '_given', {}).get(name, '')}".rstrip()
+        return f"{name}={shown}\n{self._given.get(name, '')}".rstrip()
 
 
 NAMES = OptionNames(dataclasses.fields(JobOptions))

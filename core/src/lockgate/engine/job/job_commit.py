@@ -44,7 +44,7 @@ from lockgate.engine.record.record_log import (
     refuse_superseded,
 )
 from lockgate.engine.record.recorded_options import options_for_record
-from lockgate.engine.record.replaced_lists import delete_lists, still_set_aside
+from lockgate.engine.record.replaced_lists import delete_lists, forget_own_list, still_set_aside
 from lockgate.engine.record.summaries import success_summary, write_file_list
 from lockgate.engine.record.transactions import keep_outcome, save_for_outcome
 from lockgate.engine.renames.emptied_directories import delete_emptied_directories
@@ -97,7 +97,7 @@ async def commit_job(
     except Failure as error:
         lost = log.now is not None and not log.is_past_commit_point and not await still_held(log, error)
         if lost and isinstance(error, LockgateError):
-            return await _taken_over(run, error)
+            return await _taken_over(run, log.nonce, error)
         try:
             await answer_failure(run, log, error)
         except CommitFenced:
@@ -109,7 +109,7 @@ async def commit_job(
         raise
 
 
-async def _taken_over(run: JobRun, error: LockgateError) -> Summary:
+async def _taken_over(run: JobRun, nonce: str, error: LockgateError) -> Summary:
     """The answer of a driver that held the job and finds that it does not any more: what the other has made of it.
 
     Raises:
@@ -122,6 +122,9 @@ async def _taken_over(run: JobRun, error: LockgateError) -> Summary:
     published = await committed_summary(run)
     if published is not None:
         run.log.info("committed by somebody else who took the job over")
+        # By the list that the record names the other has gone on, and deletes it with what it names.
+        if published.job_id == run.layout.job_id and (record is None or record.set_aside_nonce != nonce):
+            await forget_own_list(run, nonce)
         return published
     undone = record is not None and record.phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK)
     where = f"{run.url(run.layout.job_directory)}\n{error.where}"

@@ -277,6 +277,19 @@ async def delete_lists(run: JobRun) -> None:
     await _delete_lists(run, found, {nonce for each in found if (nonce := whole_nonce(each.path))})
 
 
+async def forget_own_list(run: JobRun, nonce: str) -> None:
+    """Delete the list of a driver that has found its job committed by somebody else, who may have deleted all lists
+    before this one was written. A committed job is never undone: no list of it is needed any more. What cannot be
+    deleted is left to `gc`."""
+    layout = run.layout
+    try:
+        await run.store.delete_files([layout.replaced_list(nonce), layout.replacing_files(nonce)])
+        directories = [layout.replaced_files(nonce), layout.replaced_whole(nonce), layout.replaced]
+        await run.store.delete_empty_directories([*directories, REPLACED])
+    except StoreError as error:
+        run.log.info("what this driver was to replace is still listed", error=str(error))
+
+
 def still_set_aside(run: JobRun) -> OutcomeUnknown:
     """The error of who must not delete what a job has set aside, its commit record being lost."""
     job = run.layout.job_id
