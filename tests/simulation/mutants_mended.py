@@ -538,7 +538,7 @@ def the_record_is_not_renewed() -> Iterator[None]:
 def a_driver_that_was_taken_over_says_that_the_job_failed() -> Iterator[None]:
     """It does not look what has become of the job."""
 
-    async def taken_over(run: Any, error: Any) -> Any:
+    async def taken_over(run: Any, nonce: str, error: Any) -> Any:
         raise CommitFailed(f"the job commit failed: {error}") from error
 
     with patch.object(job_commit, "_taken_over", taken_over):
