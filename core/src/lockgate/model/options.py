@@ -13,7 +13,8 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypedDict, Unpack
+from types import MappingProxyType
+from typing import Any, Literal, TypedDict, Unpack
 
 from lockgate.model.errors import OptionError
 from lockgate.model.layout import is_reserved
@@ -384,8 +385,9 @@ class JobOptions:
     plugins_block: tuple[str, ...] = _option((), "these plugins are not loaded")
     store: Mapping[str, str] = _option({}, "what the store's plugin takes, credentials among it, as `store.NAME`")
 
-    _given: ClassVar[Mapping[str, str]] = {}
-    """Where each was given that was not passed here, for `where`; none of what the options are, or are compared by."""
+    # No field: it is none of what the options are.
+    _given = MappingProxyType[str, str]({})
+    """Where each was given, as far as that is known, for `where`."""
 
     def __post_init__(self) -> None:
         for spec in dataclasses.fields(self):
