@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -49,11 +50,22 @@ def compile_jar(jar: Path) -> None:
             raise SystemExit(f"javac failed:\n{done.stdout}{done.stderr}")
         made = jar.with_name(f".{jar.name}.{os.getpid()}")
         with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+            _add(archive, "META-INF/MANIFEST.MF", _manifest())
             for path in sorted(classes.rglob("*.class")):
-                entry = zipfile.ZipInfo(path.relative_to(classes).as_posix(), (2020, 1, 1, 0, 0, 0))
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(entry, path.read_bytes())
+                _add(archive, path.relative_to(classes).as_posix(), path.read_bytes())
         made.replace(jar)
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
+    entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(entry, content)
+
+
+def _manifest() -> bytes:
+    """What the jar says of itself: its version, which the engine asks for."""
+    project = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text())["project"]
+    return f"Manifest-Version: 1.0\r\nImplementation-Version: {project['version']}\r\n\r\n".encode()
 
 
 def _javac() -> str:

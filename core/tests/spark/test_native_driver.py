@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import lockgate
 import on_a_terminal
 import pytest
 from lockgate import forget_transactions, jobs
@@ -26,7 +27,8 @@ class Driver:
     """A native driver process, and what one job says to it."""
 
     def __init__(self, destination: Path, **more: Any) -> None:
-        self.job = {"url": f"file:{destination}", "job_id": JOB, "nonce": "0123456789abcdef", **more}
+        of_job = {"url": f"file:{destination}", "job_id": JOB, "nonce": "0123456789abcdef"}
+        self.job = {"jar_version": lockgate.__version__, **of_job, **more}
         self.destination = destination
         self.process = subprocess.Popen(
             [sys.executable, "-m", "lockgate.spark.native_driver"],
@@ -295,6 +297,7 @@ def test_progress_goes_to_the_terminal_of_the_jvm_where_spark_shows_its_own(
     tmp_path: Path, terminal: bool, settings: dict[str, str], drawn: bool
 ) -> None:
     job = {"url": f"file:{tmp_path / 't'}", "job_id": JOB, "nonce": "0123456789abcdef", "settings": settings}
+    job["jar_version"] = lockgate.__version__
     requests = tmp_path / "requests"
     lines = [{**job, "do": what, "messages": [], "number": 1} for what in ("setup", "commit")]
     requests.write_text("\n".join(map(json.dumps, lines)))
@@ -368,3 +371,26 @@ def test_options_of_a_table_that_is_written() -> None:
     with pytest.raises(LockgateError, match="does not pass options of saveAsTable on where the table exists"):
         options({}, asked_options=given)
     assert options({}, asked_options={"compression": "zstd", "path": "/t"}).txn_id == ""
+
+
+def _of_series(difference: int) -> str:
+    major, minor, *_ = lockgate.__version__.split(".")
+    return f"{major}.{int(minor) + difference}.0"
+
+
+@pytest.mark.parametrize("version", [_of_series(1), "", "1"], ids=["newer", "silent", "odd"])
+def test_a_jar_of_another_release_series_is_refused_before_anything_is_made(tmp_path: Path, version: str) -> None:
+    """A newer jar may say of a job what this engine does not know, and would leave out: what it replaces, whose
+    transaction it is."""
+    driver = Driver(tmp_path / "t", jar_version=version, says_more={"than": "this engine knows"})
+    answer = driver.ask("setup")
+    driver.end()
+    assert f"is of version {version or 'unknown'}, and the lockgate that commits for it is of" in answer["error"]
+    assert "lockgate_spark_native prints the path" in answer["error"]
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_jar_of_the_same_release_series_is_taken(tmp_path: Path) -> None:
+    driver = Driver(tmp_path / "t", jar_version=f"{_of_series(0)}rc1")
+    assert "tasks" in driver.ask("setup")
+    driver.end()

@@ -28,6 +28,7 @@ from lockgate.api.staged_tasks import keep_alive
 from lockgate.model.errors import LockgateError
 from lockgate.spark import native_job
 from lockgate.spark.driver_terminal import driver_terminal
+from lockgate.spark.jar_version import check_jar
 from lockgate.spark.native_job import NativeJob
 
 OTHERS_SECONDS = 30.0
@@ -58,6 +59,7 @@ class NativeDriver:
         self._send({**told, "number": request["number"]})
 
     def _done(self, request: dict[str, Any]) -> dict[str, Any]:
+        check_jar(request.get("jar_version", ""))
         asked = msgspec.convert(request, NativeJob)
         key = (asked.job_id, asked.nonce)
         with self._lock:

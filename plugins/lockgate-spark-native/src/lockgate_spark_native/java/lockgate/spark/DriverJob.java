@@ -5,6 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
@@ -16,6 +17,9 @@ import org.apache.hadoop.conf.Configuration;
  */
 final class DriverJob {
     private static final String HADOOP_PREFIX = "spark.hadoop.";
+    /** Of this jar, by its manifest. The engine refuses a jar that may know less, or more, of a job than it does. */
+    private static final String VERSION =
+            Objects.requireNonNullElse(DriverJob.class.getPackage().getImplementationVersion(), "");
     /** Those that are set up, and whose commit or abort has not begun. */
     private static final Set<DriverJob> AT_WORK = ConcurrentHashMap.newKeySet();
 
@@ -27,6 +31,7 @@ final class DriverJob {
 
     DriverJob(String jobId, String url, boolean dynamic, List<String> replaced,
             List<String> replacedElsewhere, Configuration conf) {
+        job.put("jar_version", VERSION);
         job.put("job_id", jobId);
         job.put("nonce", UUID.randomUUID().toString().replace("-", ""));
         job.put("url", url);
