@@ -26,7 +26,7 @@ def check_jar(jar: str, engine: str = VERSION) -> None:
         f"version {engine}",
         where=sys.executable,
         next_step=f"pip install '{package}' into this Python, and start Spark anew with its "
-        " jar: python -m lockgate_spark_native prints the path; or let spark.lockgate.python name a Python whose "
+        "jar: python -m lockgate_spark_native prints the path; or let spark.lockgate.python name a Python whose "
         "lockgate is of the jar's version",
     )
 
