@@ -11,28 +11,28 @@ from fnmatch import fnmatch
 import pytest
 
 PARTS = {
-    "plugins/*/test_*_guarantees.py": 4,
-    "plugins/*/test_*_conformance.py": 2,
-    "plugins/*/test_*_jobs.py": 3,
-    "plugins/*/test_*_faults.py": 3,
-    "plugins/*/test_*_outages.py": 3,
-    "plugins/*/test_*_bad_input.py": 3,
+    "plugins/*/test_*_guarantees.py": 6,
+    "plugins/*/test_*_conformance.py": 3,
+    "plugins/*/test_*_jobs.py": 4,
+    "plugins/*/test_*_faults.py": 4,
+    "plugins/*/test_*_outages.py": 4,
+    "plugins/*/test_*_bad_input.py": 4,
     "contrib/*/test_*_conformance.py": 2,
-    "contrib/*/test_testkit_*_protocol.py": 3,
-    "core/tests/engine/test_locations.py": 2,
+    "contrib/*/test_testkit_*_protocol.py": 5,
+    "core/tests/engine/test_locations.py": 3,
     "core/tests/engine/test_run_again.py": 3,
     "core/tests/stores/test_in_flight.py": 3,
     "tests/hadoop/*": 2,
-    "tests/kills/test_every_request.py": 6,
-    "tests/kills/test_sleeps_at_every_request.py": 6,
-    "tests/kills/*": 3,
-    "tests/protocols/*": 3,
-    "tests/simulation/test_simulation_readers.py": 2,
-    "tests/simulation/test_simulation_systematic.py": 3,
+    "tests/kills/test_every_request.py": 9,
+    "tests/kills/test_sleeps_at_every_request.py": 9,
+    "tests/kills/*": 4,
+    "tests/protocols/*": 4,
+    "tests/simulation/test_simulation_readers.py": 3,
+    "tests/simulation/test_simulation_systematic.py": 5,
 }
 """Of each test's cases in these files (protocols, policies, guarantees, moments) CI runs one in so many, and one at
 least, on each store."""
-TESTS_IN_PART = {"tests/benchmarks/*": 3, "tests/packaging/test_skeletons.py": 2, "tests/spark/*": 2}
+TESTS_IN_PART = {"tests/benchmarks/*": 4, "tests/packaging/test_skeletons.py": 2, "tests/spark/*": 3}
 """Of all the tests of each of these files, likewise: they start clusters, or build environments."""
 _STORE = re.compile("local|azure|abfs|gcs|hdfs|s3|moto|versity|tree|flat|disk|bucket")
 
