@@ -18,6 +18,7 @@ import lockgate
 import lockgate_testkit
 import typer
 from lockgate import plugin
+from lockgate.cli.documents import DOCUMENTS, ERROR
 from lockgate.cli.main import app
 from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobStatus
 from lockgate.engine.inspection.verify import FAULT_MEANING
@@ -84,6 +85,18 @@ def commands() -> str:
         ]
         table = "\n".join(["| | |", "| --- | --- |", *rows])
         parts.append(f"## {name}\n\n`lockgate {name}{given}`\n\n{command.help}\n\n{table}")
+    return "\n\n".join(parts)
+
+
+def documents() -> str:
+    """What each command prints for programs."""
+    parts = []
+    for title, document in {**DOCUMENTS, "An error": ERROR}.items():
+        # What one command shares with another is told once.
+        told = next(name for name, each in {**DOCUMENTS, "": ERROR}.items() if each.keys == document.keys)
+        keys = document.keys if told in (title, "") else {}
+        table = ["| key | meaning |", "| --- | --- |", *(f"| `{key}` | {means} |" for key, means in keys.items())]
+        parts.append(f"## {title}\n\n{document.what}" + ("\n\n" + "\n".join(table) if keys else ""))
     return "\n\n".join(parts)
 
 
@@ -418,6 +431,7 @@ PARTS: dict[str, Callable[[], str]] = {
         writer_options,
         formats,
         commands,
+        documents,
         phases,
         phases_picture,
         paths,

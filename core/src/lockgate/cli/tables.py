@@ -31,7 +31,7 @@ from lockgate.model.plan import EXTRA_VALUES_MAX, CommitPlan
 from lockgate.model.prediction import Operations, completes_uploads
 from lockgate.model.record import CommitRecord
 from lockgate.model.replaced import SetAside
-from lockgate.model.summary import Summary
+from lockgate.model.summary import Summary, summary_fields
 from lockgate.model.undone import Undone
 from lockgate.model.uploads import BegunUpload
 from lockgate.plugins.hookspecs import StoreKind
@@ -286,7 +286,7 @@ def summary_answer(summary: Summary, url: str) -> Answer:
             f"Left out: {len(ours.left_out)}{more} {'task' if len(ours.left_out) == 1 else 'tasks'} that "
             "had begun and not committed. What they wrote is not here."
         )
-    return Answer(summary, tables, sentences, DONE if summary.success else PROBLEM)
+    return Answer(summary_fields(summary), tables, sentences, DONE if summary.success else PROBLEM)
 
 
 def manifest_answer(manifest: TaskManifest, url: str) -> Answer:

@@ -147,10 +147,15 @@ _encoder = msgspec.json.Encoder()
 
 def encode_summary(summary: Summary) -> bytes:
     """The summary as JSON, indented, since people open it."""
-    # Defaults are left out of the rest; these Hadoop's tools look for.
+    return msgspec.json.format(_encoder.encode(summary_fields(summary)), indent=1) + b"\n"
+
+
+def summary_fields(summary: Summary) -> dict[str, object]:
+    """The summary's keys as they are in the file: what is as by default is left out."""
+    # But these Hadoop's tools look for.
     always = {"name": summary.name, "success": summary.success, "committer": summary.committer}
-    fields = always | msgspec.to_builtins(summary)
-    return msgspec.json.format(_encoder.encode(fields), indent=1) + b"\n"
+    fields: dict[str, object] = always | msgspec.to_builtins(summary)
+    return fields
 
 
 def decode_summary(content: bytes, *, name: str) -> Summary:
