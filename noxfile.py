@@ -139,6 +139,7 @@ LONG_FILES = (
     "tests/spark/test_spark_round_trip.py",
     "tests/spark/test_spark_native.py",
     "tests/spark/test_spark_native_parity.py",
+    "tests/spark/test_spark_native_transactions.py",
     "tests/spark/test_spark_native_stores.py",
     "tests/spark/test_spark_native_issues.py",
     "tests/spark/test_spark_native_killed.py",
@@ -263,7 +264,8 @@ def spark_versions(session: nox.Session, pyspark: str) -> None:
     all other tests run with the newest."""
     native = ("-e", "plugins/lockgate-spark-native")
     session.install("-q", "-e", "core", *native, f"pyspark=={pyspark}.*", "pyarrow>=18", *PYTEST)
-    own_writers = ["tests/spark/test_spark_native.py"] if pyspark == PYSPARKS[0] else []
+    ours = ("tests/spark/test_spark_native.py", "tests/spark/test_spark_native_transactions.py")
+    own_writers = ours if pyspark == PYSPARKS[0] else ()
     _pytest(session, "tests/spark/test_spark_smoke.py", *own_writers, workers=1 + len(own_writers))
     if os.environ.get("CI"):
         shutil.rmtree(session.virtualenv.location)  # the next version needs the room

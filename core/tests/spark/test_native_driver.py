@@ -360,9 +360,13 @@ def test_options_of_a_table_that_is_written() -> None:
     def options(settings: dict[str, str], **of_table: Any) -> Any:
         return NativeJob("file:/t", JOB, nonce, settings, table="t", **of_table).options({})
 
-    assert options(given, table_options=given).txn_id == "", "the id is that of the write that created the table"
+    kept = {"table_options": given, "gives_transaction": False}
+    assert options(given, **kept).txn_id == "", "the id is that of the write that created the table"
     assert options(given | {"lockgate.txnId": "b"}, table_options=given).txn_id == "b"
-    assert options(given, table_options=given).conflict == "fail"
+    assert options(given, table_options=given).txn_id == "a", "this write has given it, too"
+    assert options(given, **kept).conflict == "fail"
+    with pytest.raises(LockgateError, match=r"its statement has not given[^$]*t: lockgate.txnId"):
+        options(given | {"lockgate.txnId": "b"}, **kept)
     with pytest.raises(LockgateError, match="given by the table t, which keeps it among its options"):
         options(given, table_options=given, replaced=[""])
     with pytest.raises(LockgateError, match="a statement that creates a table cannot have a transaction id"):

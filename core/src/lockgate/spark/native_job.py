@@ -48,8 +48,8 @@ class NativeJob(msgspec.Struct):
     that the job writes. `driver_process` is the JVM, whose life is the job's: this process may end, and another go on.
     `table` is the name of the catalog's table that is written, if one is; `table_options` are those that the catalog
     keeps with it, and hands to each write to it; `asked_options` those of a statement that creates it, or would;
-    `table_dropped`: that statement has dropped the table that was there. `inserts_into_view`: it is an insert into what
-    the catalog does not know, a temporary view, whose options Spark hands to each write to it.
+    `table_dropped`: that statement has dropped the table that was there. `gives_transaction`: a transaction id among
+    the options of the write is one that the write itself was given.
     """
 
     url: str
@@ -64,7 +64,7 @@ class NativeJob(msgspec.Struct):
     table_options: dict[str, str] = {}
     asked_options: dict[str, str] = {}
     table_dropped: bool = False
-    inserts_into_view: bool = False
+    gives_transaction: bool = True
 
     def options(self, environment: Mapping[str, str]) -> JobOptions:
         """The job's options, with the conflict policy that Spark's save mode means.
@@ -73,8 +73,8 @@ class NativeJob(msgspec.Struct):
             OptionError: an unknown name or a bad value, or the policy contradicts the save mode.
         """
         self._refuse_options_of_a_creation()
-        self._refuse_transaction_of_a_view()
         spark_conf, of_write = _of_session_and_write(self._without_the_tables_transaction())
+        self._refuse_transaction_of_others(of_write)
         options = JobOptions.resolve(spark_options=of_write, spark_conf=spark_conf, environment=environment)
         options = following_spark(options, of_write, spark_conf, environment)
         registry = registry_of(options)
@@ -153,21 +153,21 @@ class NativeJob(msgspec.Struct):
                 next_step=f"create the table first, and {_INSERT_WITH}",
             )
 
-    def _refuse_transaction_of_a_view(self) -> None:
-        """Refuse a transaction id where it may be one that a temporary view keeps among its options, or those of the
-        read behind it: as that of each write to the view it would leave out all but the first.
+    def _refuse_transaction_of_others(self, of_write: Mapping[str, str]) -> None:
+        """Refuse a transaction id that Spark hands to the write from elsewhere: as that of each write there it would
+        leave out all but the first.
 
         Raises:
             OptionError: there is one.
         """
-        _, of_write = _of_session_and_write(self.settings)
         kept = sorted(name for name in of_write if "txn_id" in names_given([name]))
-        if self.inserts_into_view and kept:
+        if kept and not self.gives_transaction:
             raise OptionError(
-                "an insert into a temporary view cannot have a transaction id: Spark does not say whether it is this "
-                "write's or the view's, which each write to the view has",
-                where=f"{self.url}: {', '.join(kept)}",
-                next_step="write to a table of the catalog, or to the path itself: "
+                "a transaction id came with this write that its statement has not given: Spark hands a write the "
+                "options of a temporary view, of the read behind it, or of an earlier statement, and each write there "
+                "has them",
+                where=f"{self.table or self.url}: {', '.join(kept)}",
+                next_step=f"{_INSERT_WITH}; or write to the path itself: "
                 "df.write.mode('append').option('lockgate.txnId', '…').parquet(path)",
             )
 
@@ -175,7 +175,7 @@ class NativeJob(msgspec.Struct):
         """The settings, without a transaction id that the catalog keeps with the table: it was that of the write that
         has created the table, and as that of each later one it would leave out all of them."""
         kept = {name: value for name, value in self.table_options.items() if "txn_id" in names_given([name])}
-        if not kept:
+        if not kept or self.gives_transaction:
             return self.settings
         log.warning(
             "the table keeps a transaction id among its options, of the write that has created it; it does not count "

@@ -10,6 +10,7 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 
 /**
  * One job, as the driver has it. Each request holds all that the Python engine needs to know the job, so that a Python
@@ -39,7 +40,7 @@ final class DriverJob {
         job.put("replaced", replaced);
         job.put("replaced_locations", replacedElsewhere);
         job.put("settings", settings(conf));
-        job.putAll(WrittenTable.told());
+        job.putAll(WrittenTable.told(new Path(url)));
         // The job's driver is this JVM, which may outlive a Python.
         job.put("driver_process", ProcessHandle.current().pid());
         python = PythonCommand.of(conf);

@@ -9,6 +9,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
@@ -23,18 +24,19 @@ import scala.collection.Iterator;
 final class WrittenTable {
     private WrittenTable() {}
 
-    /** As NativeJob of the Python engine takes it. */
-    static Map<String, Object> told() {
+    /** Of the write to this path, as NativeJob of the Python engine takes it. */
+    static Map<String, Object> told(Path path) {
         Map<String, Object> told = new HashMap<>();
         QueryExecution own = running(execution(SQLExecution.EXECUTION_ID_KEY()));
-        if (own == null || !(own.logical() instanceof InsertIntoHadoopFsRelationCommand insert)) {
+        List<InsertIntoHadoopFsRelationCommand> inserts = own == null ? List.of() : inserts(own.logical(), path);
+        told.put("gives_transaction", !inserts.isEmpty() && inserts.stream().allMatch(GivenTransaction::isGiven));
+        if (inserts.isEmpty()) {
             return told;
         }
+        InsertIntoHadoopFsRelationCommand insert = inserts.get(0);
         if (insert.catalogTable().isDefined()) {
             told.put("table", insert.catalogTable().get().identifier().unquotedString());
             told.put("table_options", options(insert.catalogTable().get()));
-        } else if (insert.fileIndex().isDefined()) {
-            told.put("inserts_into_view", true);
         }
         List<Creation> creations = creations(own, insert);
         if (!creations.isEmpty()) {
@@ -45,6 +47,24 @@ final class WrittenTable {
             told.put("table_dropped", creations.stream().allMatch(each -> each.mode() == SaveMode.Overwrite));
         }
         return told;
+    }
+
+    /** Those of a statement that write there: FROM … INSERT … INSERT … is one statement, and may write twice to a table. */
+    private static List<InsertIntoHadoopFsRelationCommand> inserts(LogicalPlan statement, Path path) {
+        if (statement instanceof InsertIntoHadoopFsRelationCommand insert) {
+            return List.of(insert);
+        }
+        List<InsertIntoHadoopFsRelationCommand> found = new ArrayList<>();
+        if (statement instanceof Union) {
+            Iterator<LogicalPlan> parts = statement.children().iterator();
+            while (parts.hasNext()) {
+                if (parts.next() instanceof InsertIntoHadoopFsRelationCommand insert
+                        && insert.outputPath().toUri().getPath().equals(path.toUri().getPath())) {
+                    found.add(insert);
+                }
+            }
+        }
+        return found;
     }
 
     /** What a statement that makes a table, or takes one that is there, asks for. */
