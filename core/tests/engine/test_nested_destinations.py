@@ -15,7 +15,8 @@ from local_acts import Died
 from lockgate import Job, JobOptions, recover
 from lockgate.api.jobs import collect_garbage, commit
 from lockgate.engine.commit_once import commit_once
-from lockgate.errors import CommitFailed, DestinationConflict, OutcomeUnknown
+from lockgate.engine.job import conflicts, job_commit
+from lockgate.errors import CommitFailed, DestinationConflict, LockgateError, OutcomeUnknown
 from lockgate.model.files import FileStatus
 from lockgate.stores.local import LocalStore
 
@@ -62,6 +63,112 @@ def test_undoable_what_a_dead_job_inside_had_set_aside_is_not_replaced_with_the_
     with pytest.raises(DestinationConflict, match="inside"):
         outer.commit([receipt])
     assert kept.read_bytes() == b"set aside"
+
+
+EARLY = ["direct", "stocator", "v2", "markers"]
+"""Protocols whose files are there before their job commits."""
+
+
+class _Early:
+    """A job of two files, each of a task, that readers see before it commits: one task commits before another job lists
+    what it replaces, the other afterwards."""
+
+    def __init__(self, url: Path, protocol: str, directory: str) -> None:
+        self._directory = directory
+        self.job = Job(str(url), JobOptions(protocol=protocol, accept_unsafe=True))
+        self.job.setup()
+        self._receipts: list[object] = []
+        self.task(0)
+
+    def task(self, number: int) -> None:
+        attempt = self.job.task_attempt(number)
+        attempt.setup()
+        with attempt.open(f"{self._directory}a{number}-{attempt.tag}.bin") as file:
+            file.write(b"early")
+        self._receipts.append(attempt.commit())
+
+    def commit(self) -> None:
+        self.job.commit(self._receipts)
+
+
+def _early_files(root: Path) -> int:
+    return sum(path.read_bytes() == b"early" for path in root.rglob("*.bin"))
+
+
+@pytest.mark.parametrize("policy", ["replace", "replace-partitions"])
+@pytest.mark.parametrize("protocol", EARLY)
+def test_concurrent_a_job_whose_files_show_early_is_not_replaced_by_half_from_inside(
+    table, monkeypatch, protocol: str, policy: str
+) -> None:
+    """Both committed, and of the early one there was one file of two."""
+    partition = "p=1/" if policy == "replace-partitions" else ""
+    early = _Early(table.root, protocol, f"x/{partition}")
+    inner, receipt = _job(table.root / "x", {f"{partition}new": b"new"}, conflict=policy)
+    begin = job_commit.begin_moving
+
+    async def late(run, log, plan) -> str:
+        if run.layout.job_id == inner.job_id:
+            await asyncio.to_thread(early.task, 1)
+            with pytest.raises(DestinationConflict, match=f"{inner.job_id} replaces what this job has written"):
+                await asyncio.to_thread(early.commit)
+        return await begin(run, log, plan)
+
+    monkeypatch.setattr(job_commit, "begin_moving", late)
+    inner.commit([receipt])
+    with pytest.raises(LockgateError, match="somebody has deleted or changed"):
+        early.commit()
+    early.job.abort()
+    assert _early_files(table.root) == 0
+    assert (table.root / "x" / f"{partition}new").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("protocol", EARLY)
+def test_concurrent_a_job_whose_files_show_early_is_not_replaced_by_half_from_above(
+    table, monkeypatch, protocol: str
+) -> None:
+    """It begins when the other has looked for jobs inside, and has not listed the partition yet."""
+    table.write({"x/p=1/old": b"old"})
+    outer, receipt = _job(table.root, {"x/p=1/new": b"new"}, conflict="replace-partitions")
+    look, begin = conflicts.refuse_jobs_beside, job_commit.begin_moving
+    early: list[_Early] = []
+
+    async def looked(run, leaves) -> None:
+        await look(run, leaves)
+        early.append(await asyncio.to_thread(_Early, table.root / "x", protocol, "p=1/"))
+
+    async def late(run, log, plan) -> str:
+        if run.layout.job_id == outer.job_id:
+            await asyncio.to_thread(early[0].task, 1)
+            with pytest.raises(DestinationConflict, match=f"{outer.job_id} replaces what this job has written"):
+                await asyncio.to_thread(early[0].commit)
+        return await begin(run, log, plan)
+
+    monkeypatch.setattr(conflicts, "refuse_jobs_beside", looked)
+    monkeypatch.setattr(job_commit, "begin_moving", late)
+    outer.commit([receipt])
+    early[0].job.abort()
+    assert _early_files(table.root) == 0
+    assert (table.root / "x/p=1/new").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("protocol", EARLY)
+def test_concurrent_jobs_that_replace_other_partitions_are_not_in_the_way_of_one_whose_files_show_early(
+    table, monkeypatch, protocol: str
+) -> None:
+    table.write({"x/p=1/old": b"old"})
+    early = _Early(table.root, protocol, "x/p=2/")
+    inner, receipt = _job(table.root / "x", {"p=1/new": b"new"}, conflict="replace-partitions")
+    begin = job_commit.begin_moving
+
+    async def late(run, log, plan) -> str:
+        if run.layout.job_id == inner.job_id:
+            await asyncio.to_thread(early.commit)
+        return await begin(run, log, plan)
+
+    monkeypatch.setattr(job_commit, "begin_moving", late)
+    inner.commit([receipt])
+    assert _early_files(table.root) == 1
+    assert (table.root / "x/p=1/new").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("policy", ["replace", "replace-partitions"])

@@ -106,6 +106,7 @@ def operations_in_place(work: Work, options: JobOptions, capabilities: AbstractS
     looks = max(2, work.looks_in_place) if options.validate_output else work.looks_in_place
     rows = [
         Operations("read manifests", work.tasks),
+        Operations("look for jobs that replace", 2 * work.directories),
         Operations("look at files in place", looks * work.files),
         Operations("write commit record", 5, in_series=True),
         Operations("write and publish the summary", 2 if options.mark_success else 0, in_series=True),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from lockgate.engine.job.set_aside_by_others import refuse_commit_beside
 from lockgate.engine.job.taken_names import refuse_taken_names
 from lockgate.engine.record.marker import check_marker
-from lockgate.engine.record.neighbours import ground_of, take_ground
-from lockgate.engine.record.nested import refuse_jobs_above
+from lockgate.engine.record.neighbours import directories_of, ground_of, take_ground
+from lockgate.engine.record.nested import refuse_jobs_above, refuse_jobs_that_replace
 from lockgate.engine.record.record_log import RecordLog
 from lockgate.engine.record.replaced_lists import write_replaced
 from lockgate.engine.run.concurrency import both
@@ -51,7 +51,7 @@ async def meet_ahead(run: JobRun, plan: CommitPlan | None, ground: Ground) -> Co
     if plan is None or ground == Ground() or ground.exclusive:
         return None
     try:
-        return await run.protocol.meet(run, plan)
+        return await _meet(run, plan)
     except Exception:  # a policy may fail in any way at all
         return None
 
@@ -73,11 +73,18 @@ async def plan_claimed(
     ground = ground_of(run, plan)
     with run.stage("plan"):
         met = ahead.met if ahead is not None and ahead.ground == ground else None
-        plan = await run.protocol.meet(run, plan) if met is None else met
+        plan = await _meet(run, plan) if met is None else met
         await refuse_taken_names(run, plan)
         await refuse_commit_beside(run)
     await refuse_jobs_above(run, ground)
     return plan
+
+
+async def _meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
+    """The plan after it has met the destination. Files that are in place already are looked at last."""
+    if not run.protocol.attributes.committed_invisible:
+        await refuse_jobs_that_replace(run, directories_of(plan))
+    return await run.protocol.meet(run, plan)
 
 
 async def begin_moving(run: JobRun, log: RecordLog, plan: CommitPlan) -> str:

@@ -60,11 +60,11 @@ def ground_of(run: JobRun, plan: CommitPlan) -> Ground:
     """What a plan touches, and whether it must be alone there: a policy that asks for a survey replaces, or insists."""
     answer = run.hooks.resolve_conflicts(plan, run.options, None)
     if isinstance(answer, CommitPlan):
-        return Ground(_directories(plan), exclusive=False)
+        return Ground(directories_of(plan), exclusive=False)
     if answer is Survey.LEAF_DIRECTORIES:
-        return Ground(_directories(plan), exclusive=True)
+        return Ground(directories_of(plan), exclusive=True)
     if answer is Survey.CHOSEN_DIRECTORIES:
-        return Ground(_directories(plan), exclusive=True, below=run.options.replace_below)
+        return Ground(directories_of(plan), exclusive=True, below=run.options.replace_below)
     return Ground((), everything=True, exclusive=True)
 
 
@@ -235,7 +235,8 @@ def _age(record: CommitRecord) -> tuple[float, str]:
     return (record.holder.since, record.holder.nonce)
 
 
-def _directories(plan: CommitPlan) -> tuple[str, ...]:
+def directories_of(plan: CommitPlan) -> tuple[str, ...]:
+    """The directories that a plan's files are in; empty for the destination itself."""
     return (*plan.leaf_directories, *([""] if plan.writes_to_root else []))
 
 

@@ -11,6 +11,10 @@ both are refused before they have moved anything; they do not wait for one anoth
   it has announced its own and listed what it replaces: a file that an outer job has brought since is not on its list,
   and one that it brought before is of a job that is seen, or over. One that appends need not: an outer job replaces
   only what it has listed before.
+- But a job whose protocol shows files before it commits has files there that another may have listed, while it brings
+  more: of these one half would be replaced. So once it has announced its record, and before it looks whether all its
+  files are still there, it looks at the records of those that replace, in the destinations above it and in those that
+  its files are in: two listings for each directory. Who announces later lists later, and all its files with the rest.
 """
 
 from __future__ import annotations
@@ -39,6 +43,9 @@ _PLACE = re.compile(rf"(.*?)/(?:{JOBS}|{TEMPORARY}|{REPLACED}|{FOUND}[a-z0-9-]+)
 """Where a destination has directories of jobs, Hadoop's in `_temporary`, and those of jobs that another program has set
 up by the protocol that commits them. What waits in `_lockgate/replaced` may be of a job whose record somebody has
 deleted."""
+
+PLACES = (BOOKKEEPING, TEMPORARY)
+"""Where a destination has jobs."""
 
 AT_ONCE = 64
 """So many directories above those that are replaced are listed at once."""
@@ -94,7 +101,7 @@ async def refuse_jobs_beside(run: JobRun, leaves: Sequence[str]) -> None:
     """
     above = sorted({directory for leaf in leaves for directory in ancestors_of(leaf)} - set(leaves))
     # One shows all places of `_lockgate`.
-    places = [f"{directory}/{name}" for directory in above for name in (BOOKKEEPING, TEMPORARY)]
+    places = [f"{directory}/{name}" for directory in above for name in PLACES]
     for start in range(0, len(places), AT_ONCE):
         for found in await together(list_all(run.store, place) for place in places[start : start + AT_ONCE]):
             await refuse_jobs_inside(run, sorted(found, key=lambda status: status.path))
@@ -108,7 +115,27 @@ async def refuse_jobs_above(run: JobRun, ground: Ground) -> None:
     """
     if ground.exclusive:
         for url, ours in await destinations_above(run):
-            await _refuse_jobs_of(run, url, ours)
+            await _refuse_jobs_of(run, url, functools.partial(_overlaps, ours=ours))
+
+
+async def refuse_jobs_that_replace(run: JobRun, directories: Collection[str]) -> None:
+    """Make sure that no job of a destination above or inside this one replaces what is in these directories, where this
+    job's files are already: some of them, while others come.
+
+    Raises:
+        DestinationConflict: one does.
+    """
+    for url, ours in await destinations_above(run):
+        await _refuse_jobs_of(run, url, functools.partial(_overlaps, ours=ours), exclusive=True)
+    within = sorted({directory for leaf in directories if leaf for directory in (leaf, *ancestors_of(leaf))})
+    for some in windows(within, AT_ONCE):
+        listed = await together(_has_jobs(run, run.store, directory, name) for directory in some for name in PLACES)
+        for number, directory in enumerate(some):
+            if any(listed[number * len(PLACES) :][: len(PLACES)]):
+                below = [_below(directory, f"{leaf}/") for leaf in directories]
+                touched = [each.rstrip("/") for each in below if each is not None]
+                meets = functools.partial(_meets, touched=touched)
+                await _refuse_jobs_of(run, run.store.url.child(directory), meets, exclusive=True)
 
 
 async def destinations_above(run: JobRun) -> list[tuple[StoreUrl, str]]:
@@ -126,7 +153,7 @@ async def destinations_above(run: JobRun) -> list[tuple[StoreUrl, str]]:
         return [
             (url, ours)
             for url, ours in above
-            if any(await together(_has_jobs(run, top, url.path, place) for place in (BOOKKEEPING, TEMPORARY)))
+            if any(await together(_has_jobs(run, top, url.path, place) for place in PLACES))
         ]
     finally:
         await top.close()
@@ -142,22 +169,31 @@ async def _has_jobs(run: JobRun, top: Store, directory: str, name: str) -> bool:
         return False
 
 
-async def _refuse_jobs_of(run: JobRun, url: StoreUrl, ours: str) -> None:
-    """`ours`: this job's destination, relative to that of the other jobs."""
+async def _refuse_jobs_of(
+    run: JobRun, url: StoreUrl, meets: Callable[[Ground], bool], *, exclusive: bool = False
+) -> None:
+    """Refuse this job where one of another destination is at work on what it `meets`; `exclusive`: only one that
+    replaces, or insists that there is nothing."""
     store = await run.open_store(str(url))
     try:
-        outer = dataclasses.replace(run, store=store)
-        async for layout in job_layouts(outer):
-            record = await read_record(outer, layout)
-            if record is None or not _overlaps(record.ground, ours):
+        other = dataclasses.replace(run, store=store)
+        async for layout in job_layouts(other):
+            record = await read_record(other, layout)
+            if record is None or not meets(record.ground) or (exclusive and not record.ground.exclusive):
                 continue
-            if await is_at_work(outer, layout, record):
+            if await is_at_work(other, layout, record):
                 # One that appends is in the way as well: what it has moved here, and not yet committed, is no data that
                 # this job may replace.
-                does = "replaces a destination that this one is inside of" if record.ground.exclusive else "writes here"
+                does = (
+                    "writes here"
+                    if not record.ground.exclusive
+                    else "replaces what this job has written, in another destination"
+                    if exclusive
+                    else "replaces a destination that this one is inside of"
+                )
                 raise DestinationConflict(
                     f"job {layout.job_id} {does}",
-                    where=f"{outer.url(layout.attempt_directory)}\nheld by {record.holder}, phase {record.phase}",
+                    where=f"{other.url(layout.attempt_directory)}\nheld by {record.holder}, phase {record.phase}",
                     next_step="nothing was moved: commit again once it is over; "
                     f"if that driver is dead: {command('recover', url, layout.job_id)}",
                 )
@@ -222,4 +258,12 @@ def _overlaps(ground: Ground, ours: str) -> bool:
         ground.everything
         or any(f"{directory}/".startswith(f"{ours}/") for directory in (*ground.directories, *ground.below))
         or any(f"{ours}/".startswith(f"{directory}/") for directory in ground.below)
+    )
+
+
+def _meets(ground: Ground, touched: Collection[str]) -> bool:
+    """Whether a job that touches this ground touches one of these directories, both as its destination names them."""
+    return ground.everything or any(
+        directory in ground.directories or any(f"{directory}/".startswith(f"{each}/") for each in ground.below)
+        for directory in touched
     )
