@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -12,10 +13,20 @@ from typing import Any
 import hive_left
 import lockgate
 import pytest
+from local_acts import CHANGES, Died, before_act, dies
 from lockgate import Job, JobOptions
+from lockgate.api.unfinished import told as tell
 from lockgate.engine.inspection.list_jobs import JobStatus
-from lockgate.model.errors import CommitFailed, CommitFenced, CommitRefused, DestinationConflict, StoreUnavailable
+from lockgate.model.errors import (
+    CommitFailed,
+    CommitFenced,
+    CommitRefused,
+    DestinationConflict,
+    JobNotFound,
+    StoreUnavailable,
+)
 from lockgate.model.files import Rename
+from lockgate.model.phases import Phase
 from lockgate.stores.local import LocalStore
 
 NOBODY_LIVES = JobOptions(alive_seconds=0.0)
@@ -211,3 +222,40 @@ def test_complete_a_job_of_another_program_is_over_once_it_has_been_silent_for_a
         for end in (lockgate.commit, lockgate.abort):
             with pytest.raises(CommitFenced, match="may be at work"):
                 end(tmp_path, job_id, options=options)
+
+
+@pytest.mark.parametrize("protocol", ["manifest", "v1", "v2", "direct", "stocator", "markers"])
+def test_repeatable_a_commit_of_a_job_that_has_committed_is_never_told_that_it_has_not(
+    tmp_path: Path, protocol: str
+) -> None:
+    """Its driver dies at each change. After that the job had no manifest any more, or no marker: "no task has
+    committed", and "run the job again", which would have written its rows twice. What `jobs`, `show` and `verify` say
+    agrees."""
+    told: dict[str, int] = {}
+    for number in range(1, 100):
+        root = tmp_path / str(number)
+        job = Job(root, NOBODY_LIVES, job_id="j", protocol=protocol, accept_unsafe=True)
+        job.setup()
+        receipts = [_begun(job, f"part-{task}-TAG", task).commit() for task in range(2)]
+        with pytest.MonkeyPatch.context() as patch:
+            acts = before_act(patch, number, CHANGES, dies)
+            with contextlib.suppress(Died):
+                job.commit(receipts)
+        if len(acts) < number:
+            break
+        (state,) = lockgate.jobs(root, NOBODY_LIVES)
+        success = (root / "_SUCCESS").exists()
+        if success or state.phase is Phase.COMMITTED:
+            assert state.tasks_committed == 2, f"change {number}: {state}"
+            with pytest.raises(
+                (JobNotFound, CommitFenced), match=r"committed already|has committed|in phase publishing"
+            ) as refused:
+                lockgate.commit(root, "j", options=NOBODY_LIVES, force=True)
+            told[type(refused.value).__name__] = told.get(type(refused.value).__name__, 0) + 1
+        if success:
+            for each in lockgate.verify(root, NOBODY_LIVES).unfinished:
+                assert "is committed, and" in tell(each), f"change {number}"
+                assert "do not run it again" in tell(each)
+    else:
+        pytest.fail("the commit has more changes than were tried")
+    assert told["JobNotFound"], told

@@ -10,6 +10,7 @@ from pathlib import Path
 import lockgate
 import pytest
 from faulty_store import Stop, make_faulty
+from local_acts import Died, before_act, dies
 from lockgate import Job, JobOptions, Receipt
 from lockgate.api.jobs import abort, jobs, recover
 from lockgate.engine.inspection.list_jobs import JobStatus
@@ -205,9 +206,27 @@ def test_a_commit_without_receipts_is_refused_when_temporary_was_deleted(tmp_pat
     done(job, {"a": b"1"})
     for path in sorted((tmp_path / "_temporary").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
-    with pytest.raises(ReceiptUnmatched):
+    with pytest.raises(ReceiptUnmatched, match="may have committed, and its directory is not there"):
         job.commit()
     job.abort()
+
+
+def test_a_task_that_died_before_its_directory_was_renamed_has_begun_and_not_committed(tmp_path: Path) -> None:
+    """It had saved its manifest: whoever committed the job from outside was told that somebody had aborted it."""
+    job = a_job(tmp_path, "v1", job_id="j")
+    done(job, {"a": b"1"}, 0)
+    attempt = begun(job, {"b": b"2"}, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        before_act(patch, 1, ["rename_directories"], dies)
+        with pytest.raises(Died):
+            attempt.commit()
+    assert list(tmp_path.rglob("attempt_000001_0-manifest*")), "its manifest is saved"
+    silent = JobOptions(alive_seconds=0.0)
+    assert lockgate.plan(tmp_path, "j", silent).left_out == ["task_000001"]
+    with pytest.raises(CommitRefused, match="begun and not committed: task_000001"):
+        lockgate.commit(tmp_path, "j", options=silent)
+    lockgate.commit(tmp_path, "j", options=silent, force=True)
+    assert seen(tmp_path) == {"a": b"1"}
 
 
 def test_a_file_that_was_changed_after_its_task_has_committed_is_refused(tmp_path: Path) -> None:

@@ -18,13 +18,16 @@ _CHANGES_THE_DESTINATION = frozenset({Phase.MOVING, Phase.PUBLISHING, Phase.ROLL
 
 async def unfinished_jobs(run: JobRun) -> list[JobState]:
     """The jobs that have begun to change the destination and have not come to an end."""
-    return [
-        state
-        for state in await list_jobs(run)
-        if state.phase in _CHANGES_THE_DESTINATION
-        or state.status in (JobStatus.RECORD_LOST, JobStatus.UNREADABLE)
-        or await _is_to_announce(run, state)
-    ]
+    found = []
+    for state in await list_jobs(run):
+        if (
+            state.phase in _CHANGES_THE_DESTINATION
+            or state.status in (JobStatus.RECORD_LOST, JobStatus.UNREADABLE)
+            or await _is_to_announce(run, state)
+        ):
+            shows = state.phase is Phase.PUBLISHING and await has_ended(dataclasses.replace(run, layout=state.layout))
+            found.append(dataclasses.replace(state, shows_success=shows))
+    return found
 
 
 async def _is_to_announce(run: JobRun, state: JobState) -> bool:
@@ -47,6 +50,8 @@ def told(state: JobState) -> str:
     """What is the matter with such a job, in one line."""
     if state.phase is None:
         return f"job {state.job_id}: {STATUS_MEANING[state.status]}"
+    if state.shows_success:
+        return f"job {state.job_id} is committed, and what it has left is not cleaned up yet: do not run it again"
     if state.phase is Phase.COMMITTED:
         return f"job {state.job_id} is committed, and its `_SUCCESS` is not in place yet: do not run it again"
     ended = "crashed" if state.status is JobStatus.CRASHED else "is at work"

@@ -80,6 +80,8 @@ class JobState:
     protocol: str = ""
     """The name of its commit protocol, as its record, its marker, its summary, or the place where another program has
     set it up says it; empty: nothing says it."""
+    shows_success: bool = False
+    """Whether, in phase *publishing*, its `_SUCCESS` is in place already."""
 
     @property
     def directory(self) -> str:
@@ -231,6 +233,8 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     if record is not None and phase is Phase.COMMITTED:
         phase = phase if await says_committed(dataclasses.replace(run, layout=layout), record) else None
     named = record.options.get("protocol", named) if record else named
+    # What the tasks have left goes, or is moved, while the job commits.
+    tasks |= {pin.task_id for pin in record.pins} if record else set()
     return JobState(layout, status, phase, record, last_seen, len(tasks), driver, tasks_seen=tasks_seen, protocol=named)
 
 

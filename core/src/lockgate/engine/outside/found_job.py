@@ -7,7 +7,7 @@ import dataclasses
 
 from lockgate.engine.inspection.list_jobs import find_job
 from lockgate.engine.inspection.other_committers import is_unknown, list_other_jobs
-from lockgate.engine.record.ended_jobs import read_end
+from lockgate.engine.record.ended_jobs import read_end, says_committed
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.run.job_run import JobRun
@@ -76,13 +76,17 @@ def committed_already(run: JobRun, job_id: str) -> JobNotFound:
 
 async def is_over_and_committed(run: JobRun) -> bool:
     """Whether a job that has committed shows by nothing but directories, what a cleanup that was killed has left; or by
-    the record of a commit that came after that, and was refused."""
+    its record; or by that of a commit that came after that, and was refused."""
     (marker,) = await run.store.stat_files([run.layout.job_marker])  # a damaged one is there
-    if marker is not None:
-        return False
+    return marker is None and await shows_committed(run)
+
+
+async def shows_committed(run: JobRun) -> bool:
+    """Whether a job that has nothing left to commit has committed: by its record, or by what else says it."""
     record = await read_record(run)
-    unmoved = record is None or record.phase is Phase.REFUSED
-    return unmoved and await has_committed(run, run.layout.job_id)
+    if record is not None and record.phase is not Phase.REFUSED:
+        return await says_committed(run, record)
+    return await has_committed(run, run.layout.job_id)
 
 
 async def has_committed(run: JobRun, job_id: str) -> bool:

@@ -64,9 +64,10 @@ async def as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
         raise committed_already(run, run.layout.job_id)
     if run.layout.prefix == OURS and await read_marker(run) is None:
         raise JobNotFound(
-            f"job {run.layout.job_id} is over: its marker is gone",
+            f"job {run.layout.job_id} is over, or its setup has not come to its end: there is no marker of it",
             where=run.url(run.layout.job_marker),
-            next_step=f"what is there was left by tasks that came late: {command('gc', run.store.url)} deletes it; "
+            next_step="what is there was left by tasks that came late, or by a driver in its setup: "
+            f"{command('gc', run.store.url)} deletes it once it is silent, with -o alive_seconds=0 at once; "
             "if somebody has deleted the marker, run the job again",
         )
     options = await owners_options(run, told)

@@ -6,6 +6,7 @@ import dataclasses
 
 from lockgate.engine.inspection.list_jobs import job_state
 from lockgate.engine.manifests.load_manifests import every_attempt
+from lockgate.engine.outside.found_job import committed_already, shows_committed
 from lockgate.engine.record.signs_of_life import begun_attempts, refuse_if_at_work
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -41,10 +42,13 @@ async def committed_tasks_of(run: JobRun) -> set[str]:
 
     Raises:
         CommitRefused: there is none.
+        JobNotFound: there is none any more: the job has committed, and its cleanup did not come to its end.
     """
     committed = {pin.task_id for pin in await run.protocol.find_pins(run)}
     if committed:
         return committed
+    if await shows_committed(run):
+        raise committed_already(run, run.layout.job_id)
     empty = (
         "; an output without files is committed by the job's own driver, never from here; of a job of Spark's own "
         "writers nothing is known before its driver commits it: write again"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lockgate.engine.manifests.load_manifests import aborted_in, add_manifest, below_root_of, unmatched
 from lockgate.engine.record.marker import check_marker
@@ -12,7 +12,7 @@ from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import DuplicateTarget
+from lockgate.model.errors import DuplicateTarget, ReceiptUnmatched
 from lockgate.model.file_output import found_attempt_id, task_of_attempt
 from lockgate.model.layout import OURS, saves_manifest_of
 from lockgate.model.manifest import decode_manifest
@@ -47,17 +47,18 @@ async def _pins_of(run: JobRun, attempts: Sequence[int]) -> list[Pin]:
     for number in attempts:
         directories = await directories_of(run, number, strictly=True)
         found |= {task: Pin(task, job_attempt=number) for task in directories.tasks}
-        await _refuse_lost(run, number, found)
+        await _refuse_lost(run, number, found, {status.path for _, status in directories.attempts})
     return sorted(found.values(), key=lambda pin: pin.task_id)
 
 
-async def _refuse_lost(run: JobRun, job_attempt: int, found: Mapping[str, Pin]) -> None:
+async def _refuse_lost(run: JobRun, job_attempt: int, found: Mapping[str, Pin], working: Collection[str]) -> None:
     """Make sure that every task of which an attempt has saved a manifest has its directory: else nobody but who holds
-    receipts can tell whether it has committed.
+    receipts can tell whether it has committed. An attempt that is among the `working` directories has not: it died
+    before the rename of its directory, or has not come to it.
 
     Raises:
-        ReceiptUnmatched: one has none. Another program has deleted `_temporary`, or an attempt died in its commit, or
-            the attempt that displaced another's output was aborted.
+        ReceiptUnmatched: one has none. Another program has deleted `_temporary`, or an attempt died while it displaced
+            another's output, or the attempt that did so was aborted.
         CommitFenced, JobNotFound: somebody else commits the job, or has ended it.
     """
     layout = run.layout.at_attempt(job_attempt)
@@ -67,14 +68,22 @@ async def _refuse_lost(run: JobRun, job_attempt: int, found: Mapping[str, Pin]) 
             names = [status.path.rpartition("/")[2] for status in page]
             saved |= set(names) if directory == layout.tasks else {a for n in names if (a := saves_manifest_of(n))}
     aborted = await aborted_in(run, job_attempt) if saved else set()
-    lost = sorted({task for each in saved - aborted if (task := task_of_attempt(each)) is not None} - set(found))
+    places = places_of(run, job_attempt)
+    named = {each: task for each in saved - aborted if (task := task_of_attempt(each)) is not None}
+    over = {task for each, task in named.items() if places.task_attempt(each) not in working}
+    lost = sorted(over - set(found))
     if not lost:
         return
     record = await read_record(run)
     if record is not None and record.phase is not Phase.REFUSED:
         raise fenced(run, record)
     await check_marker(run)
-    raise unmatched(run, Pin(lost[0], job_attempt=job_attempt))
+    raise ReceiptUnmatched(
+        f"{lost[0]} may have committed, and its directory is not there",
+        where=run.url(places.task(lost[0])),
+        next_step="another program has deleted it, or an attempt that took another's place has died or was aborted: "
+        "only the job's own driver, which has the receipts, can still tell. Where it is gone, run the job again",
+    )
 
 
 async def committed_tasks(run: JobRun) -> list[Receipt]:
