@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator, Sequence
+from concurrent import futures
 from pathlib import Path
 
 import lockgate
@@ -139,7 +141,7 @@ def test_concurrent_a_job_whose_files_show_early_is_not_replaced_by_half_from_ab
     async def late(run, log, plan) -> str:
         if run.layout.job_id == outer.job_id:
             await asyncio.to_thread(early[0].task, 1)
-            with pytest.raises(DestinationConflict, match=f"{outer.job_id} replaces what this job has written"):
+            with pytest.raises(DestinationConflict, match=f"{outer.job_id} replaces what this job writes"):
                 await asyncio.to_thread(early[0].commit)
         return await begin(run, log, plan)
 
@@ -169,6 +171,143 @@ def test_concurrent_jobs_that_replace_other_partitions_are_not_in_the_way_of_one
     inner.commit([receipt])
     assert _early_files(table.root) == 1
     assert (table.root / "x/p=1/new").read_bytes() == b"new"
+
+
+class _HalfMoved:
+    """A job of two files that appends: its commit stands between their renames, and goes on when told."""
+
+    def __init__(self, url: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._url = url
+        self.stands, self.goes_on = threading.Event(), threading.Event()
+        self.ended: futures.Future[object] = futures.Future()
+        rename = LocalStore.rename_files
+
+        async def rename_files(store, renames, *more, **named):
+            renames = list(renames)
+            if len(renames) != 2 or not all("half-" in str(each) for each in renames):
+                return await rename(store, renames, *more, **named)
+            one = await rename(store, renames[:1], *more, **named)
+            self.stands.set()
+            await asyncio.to_thread(self.goes_on.wait)
+            return [*one, *await rename(store, renames[1:], *more, **named)]
+
+        monkeypatch.setattr(LocalStore, "rename_files", rename_files)
+
+    def begin(self) -> None:
+        """Set it up, and wait until it stands, or is refused."""
+
+        def work() -> None:
+            try:
+                job, receipt = _job(self._url, {"p=1/half-0": b"half", "p=1/half-1": b"half"})
+                self.ended.set_result(job.commit([receipt]))
+            except Exception as error:
+                self.ended.set_exception(error)
+            self.stands.set()
+
+        threading.Thread(target=work).start()
+        self.stands.wait()
+
+    def end(self) -> object:
+        self.goes_on.set()
+        return self.ended.result(timeout=300)
+
+
+@pytest.mark.parametrize("policy", ["replace", "replace-partitions"])
+def test_concurrent_a_job_inside_that_begins_while_the_outer_one_lists_is_refused(
+    table, monkeypatch, policy: str
+) -> None:
+    """It appended, and looked at nobody above: the outer one listed one of its files of two, and both committed."""
+    table.write({"x/p=1/old": b"old"})
+    outer, receipt = _job(table.root, {"x/p=1/new": b"new"}, conflict=policy)
+    inner = _HalfMoved(table.root / "x", monkeypatch)
+    lists = {name: getattr(LocalStore, name) for name in ("list_directory", "list_tree")}
+
+    async def pages(name, store, path, *more, **named):
+        if path in ("x", "x/p=1") and str(store.url).endswith("/events") and not inner.stands.is_set():
+            await asyncio.to_thread(inner.begin)
+        async for page in lists[name](store, path, *more, **named):
+            yield page
+
+    late = {"replace": "list_tree", "replace-partitions": "list_directory"}[policy]
+    monkeypatch.setattr(LocalStore, late, lambda *given, **named: pages(late, *given, **named))
+    with contextlib.suppress(DestinationConflict):
+        outer.commit([receipt])
+    assert inner.stands.is_set(), "it has begun while the other listed"
+    with contextlib.suppress(DestinationConflict):
+        inner.end()
+    found = sum(content == b"half" for path, content in table.read().items() if "_lockgate" not in path)
+    assert found in (0, 2), "half of it"
+
+
+def test_concurrent_a_job_above_that_begins_and_ends_while_the_inner_one_lists_is_listed_whole(
+    table, monkeypatch
+) -> None:
+    """Its whole commit came between two listings: one of its files was replaced, and not the other."""
+    table.write({"x/o=0/old": b"old", "x/p=1/old": b"old"})
+    outer, appended = _job(table.root, {"x/o=0/whole": b"whole", "x/p=1/whole": b"whole"})
+    inner, receipt = _job(table.root / "x", {"o=0/new": b"new", "p=1/new": b"new"}, conflict="replace-partitions")
+    lists, listed = LocalStore.list_directory, []
+
+    async def list_directory(store, path, *more, **named):
+        if str(store.url).endswith("/x") and path in ("o=0", "p=1"):
+            listed.append(path)
+            if len(listed) == 2:
+                await asyncio.to_thread(outer.commit, [appended])
+        async for page in lists(store, path, *more, **named):
+            yield page
+
+    monkeypatch.setattr(LocalStore, "list_directory", list_directory)
+    inner.commit([receipt])
+    assert len(listed) == 4, "it has listed once more"
+    assert {path for path in table.read() if "_lockgate" not in path and "_SUCCESS" not in path} == {
+        "x/o=0/new",
+        "x/p=1/new",
+    }
+
+
+def test_concurrent_a_job_inside_that_ends_while_the_outer_one_lists_is_listed_whole(table, monkeypatch) -> None:
+    """When the outer one came to the directory of its jobs, it had ended, and was seen nowhere."""
+    table.write({"x/p=1/old": b"old"})
+    outer, receipt = _job(table.root, {"new": b"new"}, conflict="replace")
+    inner = _HalfMoved(table.root / "x", monkeypatch)
+    lists, passes = LocalStore.list_tree, []
+
+    async def list_tree(store, path, *more, **named):
+        if path != "x" or not str(store.url).endswith("/events"):
+            async for page in lists(store, path, *more, **named):
+                yield page
+            return
+        passes.append(path)
+        for bookkeeping in (False, True):
+            if bookkeeping and len(passes) == 1:
+                await asyncio.to_thread(inner.end)
+            async for page in lists(store, path, *more, **named):
+                yield [status for status in page if ("/_lockgate" in status.path) is bookkeeping]
+
+    inner.begin()
+    monkeypatch.setattr(LocalStore, "list_tree", list_tree)
+    outer.commit([receipt])
+    assert len(passes) == 2, "it has listed once more"
+    assert {path for path in table.read() if "_lockgate" not in path and "_SUCCESS" not in path} == {"new"}
+
+
+def test_concurrent_a_job_beside_which_others_end_time_and_again_is_refused(table, monkeypatch) -> None:
+    table.write({"x/p=1/old": b"old"})
+    inner, receipt = _job(table.root / "x", {"p=1/new": b"new"}, conflict="replace-partitions")
+    lists, listed = LocalStore.list_directory, []
+
+    async def list_directory(store, path, *more, **named):
+        if str(store.url).endswith("/x") and path == "p=1":
+            listed.append(path)
+            await asyncio.to_thread(table.write, {f"x/p=1/{len(listed)}": b"appended"})
+        async for page in lists(store, path, *more, **named):
+            yield page
+
+    monkeypatch.setattr(LocalStore, "list_directory", list_directory)
+    with pytest.raises(DestinationConflict, match="end again and again"):
+        inner.commit([receipt])
+    inner.abort()
+    assert sum(content == b"appended" for content in table.read().values()) == len(listed)
 
 
 @pytest.mark.parametrize("policy", ["replace", "replace-partitions"])

@@ -9,15 +9,28 @@ from lockgate.engine.job.set_aside_by_others import refuse_commit_beside
 from lockgate.engine.job.taken_names import refuse_taken_names
 from lockgate.engine.record.marker import check_marker
 from lockgate.engine.record.neighbours import directories_of, ground_of, take_ground
-from lockgate.engine.record.nested import refuse_jobs_above, refuse_jobs_that_replace
-from lockgate.engine.record.record_log import RecordLog
+from lockgate.engine.record.nested import (
+    endings,
+    refuse_jobs_above,
+    refuse_jobs_that_replace_above,
+    refuse_jobs_that_replace_inside,
+)
+from lockgate.engine.record.record_log import RecordLog, renewed_at
 from lockgate.engine.record.replaced_lists import write_replaced
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
+from lockgate.model.errors import DestinationConflict
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin
 from lockgate.model.record import Ground
+
+SURVEYS_MAX = 5
+"""How often the destination is listed because jobs beside have ended meanwhile."""
+
+NEW_SECONDS = 10.0
+"""A note of a job's end that is so much older than the first listing may be new: stores date by the second, and of
+two hosts."""
 
 
 async def check_claimed(run: JobRun, pins: Sequence[Pin]) -> None:
@@ -73,18 +86,51 @@ async def plan_claimed(
     ground = ground_of(run, plan)
     with run.stage("plan"):
         met = ahead.met if ahead is not None and ahead.ground == ground else None
-        plan = await _meet(run, plan) if met is None else met
+        if met is None:
+            met = await (_meet_undisturbed(run, log, plan, ground) if ground.exclusive else _meet(run, plan))
+        plan = met
         await refuse_taken_names(run, plan)
         await refuse_commit_beside(run)
-    await refuse_jobs_above(run, ground)
     return plan
 
 
 async def _meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
-    """The plan after it has met the destination. Files that are in place already are looked at last."""
+    """The plan of a job that brings files beside others, after it has met the destination, and no job that replaces in
+    one above. Files that are in place already are looked at last."""
+    if run.protocol.attributes.committed_invisible:
+        return (await both(run.protocol.meet(run, plan), refuse_jobs_that_replace_above(run)))[0]
+    await refuse_jobs_that_replace_above(run)
+    return await _meet_in_place(run, plan)
+
+
+async def _meet_in_place(run: JobRun, plan: CommitPlan) -> CommitPlan:
     if not run.protocol.attributes.committed_invisible:
-        await refuse_jobs_that_replace(run, directories_of(plan))
+        await refuse_jobs_that_replace_inside(run, directories_of(plan))
     return await run.protocol.meet(run, plan)
+
+
+async def _meet_undisturbed(run: JobRun, log: RecordLog, plan: CommitPlan, ground: Ground) -> CommitPlan:
+    """The plan of a job that replaces, after it has met the destination while no job of one above or inside has ended:
+    of such a job's files it may have listed some, and not others. Most often none is there, and one look tells it.
+
+    Raises:
+        DestinationConflict: one is at work there; or time and again one has ended.
+    """
+    began = log.now and await renewed_at(run, run.layout, log.now) - NEW_SECONDS
+    (above, _), inside = await endings(run), None
+    for _ in range(SURVEYS_MAX):
+        met = await _meet_in_place(run, plan)
+        await refuse_jobs_above(run, ground)
+        now_above, now_inside = await endings(run)
+        new = {each for each in now_inside if each[2] >= (began or 0.0)} if inside is None else now_inside - inside
+        if now_above <= above and not new:
+            return met
+        above, inside = now_above, now_inside
+    raise DestinationConflict(
+        "jobs of destinations above this one or inside it end again and again while this job lists what it replaces",
+        where="\n".join(sorted({run.url(directory) for directory, _, _ in new}) or [run.url("")]),
+        next_step="nothing was moved: commit again when fewer write there",
+    )
 
 
 async def begin_moving(run: JobRun, log: RecordLog, plan: CommitPlan) -> str:

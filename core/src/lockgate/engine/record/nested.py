@@ -1,20 +1,20 @@
 """Destinations inside one another: a job on `/t` that replaces, and a job on `/t/x`.
 
 Neither sees the other's record when it looks below its own destination. Of two that would spoil each other, one or
-both are refused before they have moved anything; they do not wait for one another.
+both are refused before they have moved anything; they do not wait for one another. A job that moves its files while
+another lists what it replaces must not be on that list by half. Each first announces what it touches, in its record:
 
+- The inner job then looks at the records of the destinations above. One that replaces, or insists that there is no
+  data, looks once more when it has listed what it replaces.
 - The outer job lists what it replaces. Where it meets a job's directory in a destination inside, another job is at work
   there, or has died: its staged files are not data to be replaced. Where it replaces partitions, and lists only those,
-  it looks into the directories above them as well: two listings for each. It does so before it lists the partitions:
-  a job inside that begins later finds this one's record, or appends, and then loses nothing.
-- The inner job, if it replaces or insists that there is no data, looks at the records of the destinations above, once
-  it has announced its own and listed what it replaces: a file that an outer job has brought since is not on its list,
-  and one that it brought before is of a job that is seen, or over. One that appends need not: an outer job replaces
-  only what it has listed before.
-- But a job whose protocol shows files before it commits has files there that another may have listed, while it brings
-  more: of these one half would be replaced. So once it has announced its record, and before it looks whether all its
-  files are still there, it looks at the records of those that replace, in the destinations above it and in those that
-  its files are in: two listings for each directory. Who announces later lists later, and all its files with the rest.
+  it looks into the directories above them as well, and before: two listings for each. So an inner job that announced
+  first is seen, as long as it has not ended; and one that announces later sees the outer one.
+- What ended while it was listed is seen by no record: its note is new (`endings`). Then it is listed once more.
+- An outer job that appends need not look: who replaces inside sees its record, or its note. But one whose protocol
+  shows files before it commits has files there that another may have listed, while it brings more. So once it has
+  announced its record, and before it looks whether all its files are still there, it looks at the records of those
+  that replace in the destinations that its files are in: two listings for each directory.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from lockgate.engine.record.neighbours import is_at_work, job_layouts
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files
-from lockgate.engine.run.concurrency import together
+from lockgate.engine.run.concurrency import both, together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store, list_all
 from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import BOOKKEEPING, FOUND, JOBS, REPLACED, TEMPORARY
-from lockgate.model.record import Ground
+from lockgate.model.layout import BOOKKEEPING, ENDED_SUFFIX, FILE_LISTS, FOUND, JOBS, REPLACED, TEMPORARY
+from lockgate.model.phases import Phase
+from lockgate.model.record import CommitRecord, Ground
 from lockgate.model.spooled import windows
 from lockgate.model.urls import StoreUrl, ancestors_of
 
@@ -43,6 +44,8 @@ _PLACE = re.compile(rf"(.*?)/(?:{JOBS}|{TEMPORARY}|{REPLACED}|{FOUND}[a-z0-9-]+)
 """Where a destination has directories of jobs, Hadoop's in `_temporary`, and those of jobs that another program has set
 up by the protocol that commits them. What waits in `_lockgate/replaced` may be of a job whose record somebody has
 deleted."""
+
+_INSIDE = re.compile(rf"(.*?)/{BOOKKEEPING}/")
 
 PLACES = (BOOKKEEPING, TEMPORARY)
 """Where a destination has jobs."""
@@ -52,12 +55,14 @@ AT_ONCE = 64
 
 
 async def refuse_jobs_inside(run: JobRun, found: Sequence[FileStatus]) -> None:
-    """Make sure that what was listed is of no job of a destination inside this one.
+    """Make sure that what was listed is of no job of a destination inside this one; and remember these destinations.
 
     Raises:
         DestinationConflict: one is at work there, or has died.
     """
     for status in found:
+        if f"/{BOOKKEEPING}" in status.path and (place := _INSIDE.match(f"{status.path}/")) is not None:
+            run.destinations_inside.add(place[1])
         if status.is_directory and status.path.endswith(f"/{BOOKKEEPING}"):
             # What is right in it tells which of it is of jobs: its notes outlive them.
             await refuse_jobs_inside(run, await list_all(run.store, status.path))
@@ -115,18 +120,38 @@ async def refuse_jobs_above(run: JobRun, ground: Ground) -> None:
     """
     if ground.exclusive:
         for url, ours in await destinations_above(run):
-            await _refuse_jobs_of(run, url, functools.partial(_overlaps, ours=ours))
+
+            def in_the_way(record: CommitRecord, ours: str = ours) -> bool:
+                return _overlaps(record.ground, ours)
+
+            await _refuse_jobs_of(run, url, in_the_way, "replaces a destination that this one is inside of")
 
 
-async def refuse_jobs_that_replace(run: JobRun, directories: Collection[str]) -> None:
-    """Make sure that no job of a destination above or inside this one replaces what is in these directories, where this
-    job's files are already: some of them, while others come.
+async def refuse_jobs_that_replace_above(run: JobRun) -> None:
+    """Make sure that no job of a destination above replaces what is in this one, while this job brings files. One that
+    has listed it all before this job moves the first of them is not in the way.
 
     Raises:
         DestinationConflict: one does.
     """
+    early = not run.protocol.attributes.committed_invisible
     for url, ours in await destinations_above(run):
-        await _refuse_jobs_of(run, url, functools.partial(_overlaps, ours=ours), exclusive=True)
+
+        def in_the_way(record: CommitRecord, ours: str = ours) -> bool:
+            lists = early or record.phase is Phase.CLAIMED
+            own = run.part_of and record.job_id == run.layout.job_id  # this is a part of that job
+            return lists and not own and record.ground.exclusive and _overlaps(record.ground, ours)
+
+        await _refuse_jobs_of(run, url, in_the_way, "replaces what this job writes, in a destination above")
+
+
+async def refuse_jobs_that_replace_inside(run: JobRun, directories: Collection[str]) -> None:
+    """Make sure that no job of a destination inside this one replaces what is in these directories, where this job has
+    files already, while it brings others.
+
+    Raises:
+        DestinationConflict: one does.
+    """
     within = sorted({directory for leaf in directories if leaf for directory in (leaf, *ancestors_of(leaf))})
     for some in windows(within, AT_ONCE):
         listed = await together(_has_jobs(run, run.store, directory, name) for directory in some for name in PLACES)
@@ -134,8 +159,50 @@ async def refuse_jobs_that_replace(run: JobRun, directories: Collection[str]) ->
             if any(listed[number * len(PLACES) :][: len(PLACES)]):
                 below = [_below(directory, f"{leaf}/") for leaf in directories]
                 touched = [each.rstrip("/") for each in below if each is not None]
-                meets = functools.partial(_meets, touched=touched)
-                await _refuse_jobs_of(run, run.store.url.child(directory), meets, exclusive=True)
+
+                def in_the_way(record: CommitRecord, touched: Sequence[str] = touched) -> bool:
+                    return record.ground.exclusive and _meets(record.ground, touched)
+
+                does = "replaces what this job has written, in a destination inside"
+                await _refuse_jobs_of(run, run.store.url.child(directory), in_the_way, does)
+
+
+Endings = frozenset[tuple[str, str, float]]
+"""Notes of jobs that have ended, each with its destination and its time."""
+
+
+async def endings(run: JobRun) -> tuple[Endings, Endings]:
+    """The notes of jobs that have ended in the destinations above, and in those inside that a survey has met."""
+    return await both(_endings_above(run), _endings_of(run.store, run.destinations_inside))
+
+
+async def _endings_above(run: JobRun) -> Endings:
+    above = run.store.above()
+    if not above:
+        return frozenset()
+    try:
+        top = await run.open_store(str(dataclasses.replace(run.store.url, path="/")))
+    except LockgateError as error:
+        run.log.info("nothing above the destination can be looked at", error=str(error))
+        return frozenset()
+    try:
+        return await _endings_of(top, [url.path.strip("/") for url, _ in above])
+    finally:
+        await top.close()
+
+
+async def _endings_of(store: Store, directories: Collection[str]) -> Endings:
+    async def notes(directory: str) -> list[FileStatus]:
+        try:
+            return await list_all(store, f"{directory}/{FILE_LISTS}".lstrip("/"))
+        except StoreError:  # whoever may not look there has no business there
+            return []
+
+    found: set[tuple[str, str, float]] = set()
+    for some in windows(sorted(directories), AT_ONCE):
+        for directory, there in zip(some, await together(map(notes, some)), strict=True):
+            found |= {(directory, each.path, each.modified) for each in there if each.path.endswith(ENDED_SUFFIX)}
+    return frozenset(found)
 
 
 async def destinations_above(run: JobRun) -> list[tuple[StoreUrl, str]]:
@@ -169,30 +236,21 @@ async def _has_jobs(run: JobRun, top: Store, directory: str, name: str) -> bool:
         return False
 
 
-async def _refuse_jobs_of(
-    run: JobRun, url: StoreUrl, meets: Callable[[Ground], bool], *, exclusive: bool = False
-) -> None:
-    """Refuse this job where one of another destination is at work on what it `meets`; `exclusive`: only one that
+async def _refuse_jobs_of(run: JobRun, url: StoreUrl, in_the_way: Callable[[CommitRecord], bool], does: str) -> None:
+    """Refuse this job where one of another destination is at work and `in_the_way`; `does` says what one does that
     replaces, or insists that there is nothing."""
     store = await run.open_store(str(url))
     try:
         other = dataclasses.replace(run, store=store)
         async for layout in job_layouts(other):
             record = await read_record(other, layout)
-            if record is None or not meets(record.ground) or (exclusive and not record.ground.exclusive):
+            if record is None or not in_the_way(record):
                 continue
             if await is_at_work(other, layout, record):
                 # One that appends is in the way as well: what it has moved here, and not yet committed, is no data that
                 # this job may replace.
-                does = (
-                    "writes here"
-                    if not record.ground.exclusive
-                    else "replaces what this job has written, in another destination"
-                    if exclusive
-                    else "replaces a destination that this one is inside of"
-                )
                 raise DestinationConflict(
-                    f"job {layout.job_id} {does}",
+                    f"job {layout.job_id} {does if record.ground.exclusive else 'writes here'}",
                     where=f"{other.url(layout.attempt_directory)}\nheld by {record.holder}, phase {record.phase}",
                     next_step="nothing was moved: commit again once it is over; "
                     f"if that driver is dead: {command('recover', url, layout.job_id)}",
