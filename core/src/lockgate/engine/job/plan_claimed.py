@@ -122,13 +122,13 @@ async def _meet_undisturbed(run: JobRun, log: RecordLog, plan: CommitPlan, groun
         met = await _meet_in_place(run, plan)
         await refuse_jobs_above(run, ground)
         now_above, now_inside = await endings(run)
-        new = {each for each in now_inside if each[2] >= (began or 0.0)} if inside is None else now_inside - inside
+        new = now_inside - inside if inside is not None else {e for e in now_inside if e.modified >= (began or 0.0)}
         if now_above <= above and not new:
             return met
         above, inside = now_above, now_inside
     raise DestinationConflict(
         "jobs of destinations above this one or inside it end again and again while this job lists what it replaces",
-        where="\n".join(sorted({run.url(directory) for directory, _, _ in new}) or [run.url("")]),
+        where="\n".join(sorted({run.url(each.directory) for each in new}) or [run.url("")]),
         next_step="nothing was moved: commit again when fewer write there",
     )
 

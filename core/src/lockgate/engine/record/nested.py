@@ -24,6 +24,7 @@ import functools
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 
 from lockgate.engine.record.neighbours import is_at_work, job_layouts
 from lockgate.engine.record.record_log import read_record
@@ -34,7 +35,7 @@ from lockgate.engine.run.store import Store, list_all
 from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import BOOKKEEPING, ENDED_SUFFIX, FILE_LISTS, FOUND, JOBS, REPLACED, TEMPORARY
+from lockgate.model.layout import BOOKKEEPING, ENDED_SUFFIX, FILE_LISTS, FOUND, JOBS, REPLACED, SUCCESS, TEMPORARY
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Ground
 from lockgate.model.spooled import windows
@@ -167,12 +168,21 @@ async def refuse_jobs_that_replace_inside(run: JobRun, directories: Collection[s
                 await _refuse_jobs_of(run, run.store.url.child(directory), in_the_way, does)
 
 
-Endings = frozenset[tuple[str, str, float]]
-"""Notes of jobs that have ended, each with its destination and its time."""
+@dataclass(frozen=True)
+class Ending:
+    """What says that a job of another destination has ended: its note, or its `_SUCCESS`, which comes before it."""
+
+    directory: str
+    path: str
+    modified: float
+    identity: str
+
+
+Endings = frozenset[Ending]
 
 
 async def endings(run: JobRun) -> tuple[Endings, Endings]:
-    """The notes of jobs that have ended in the destinations above, and in those inside that a survey has met."""
+    """Of the jobs that have ended in the destinations above, and in those inside that a survey has met."""
     return await both(_endings_above(run), _endings_of(run.store, run.destinations_inside))
 
 
@@ -192,16 +202,20 @@ async def _endings_above(run: JobRun) -> Endings:
 
 
 async def _endings_of(store: Store, directories: Collection[str]) -> Endings:
-    async def notes(directory: str) -> list[FileStatus]:
+    async def within(directory: str) -> list[Ending]:
+        there = f"{directory}/".lstrip("/")
         try:
-            return await list_all(store, f"{directory}/{FILE_LISTS}".lstrip("/"))
+            notes, success = await both(
+                list_all(store, f"{there}{FILE_LISTS}"), store.stat_files([f"{there}{SUCCESS}"])
+            )
         except StoreError:  # whoever may not look there has no business there
             return []
+        found = [*(each for each in notes if each.path.endswith(ENDED_SUFFIX)), *filter(None, success)]
+        return [Ending(directory, each.path, each.modified, each.identity) for each in found]
 
-    found: set[tuple[str, str, float]] = set()
+    found: set[Ending] = set()
     for some in windows(sorted(directories), AT_ONCE):
-        for directory, there in zip(some, await together(map(notes, some)), strict=True):
-            found |= {(directory, each.path, each.modified) for each in there if each.path.endswith(ENDED_SUFFIX)}
+        found.update(*await together(map(within, some)))
     return frozenset(found)
 
 
