@@ -18,7 +18,7 @@ import pytest
 from faulty_store import make_faulty
 from lockgate import Job, JobOptions
 from lockgate.engine.job.setup import setup_job
-from lockgate.errors import FileMissing, JobNotFound
+from lockgate.errors import FileMissing, JobNotFound, LockgateError
 from lockgate.spark import stream_writer
 from lockgate.spark.batch_writer import BatchWriter
 from lockgate.spark.stream_writer import StreamWriter
@@ -149,6 +149,40 @@ def test_a_batch_of_which_no_tasks_message_has_come_aborts_no_job_of_another(
     assert len(lockgate.jobs(tmp_path / "t")) == 1
     pickle.loads(_stream(tmp_path)).commit([message], 0)
     assert len(_seen(tmp_path / "t")) == 1
+
+
+@pytest.mark.usefixtures("task_contexts")
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("is_over", [True, False])
+@pytest.mark.parametrize("protocol", ["v2", "direct"])
+def test_a_batch_that_runs_again_is_told_who_has_its_names_and_ends_that_job_once_it_is_over(
+    tmp_path: Path, driver: list[str], protocol: str, is_over: bool, begun: bool
+) -> None:
+    """A stream's names cannot be chosen: so the query was refused at every restart, and told to choose others."""
+    more = {"alive_seconds": "0"} if is_over else {}
+    dead = _task(_stream(tmp_path, **more), 0, _of_stream(protocol))
+    driver.append("another application")
+    writer = _stream(tmp_path, **more)
+    messages = [_task(writer, 1, _of_stream(protocol, run="run2"))] if begun else []
+    with pytest.raises(LockgateError, match=r"lockgate jobs \S+ shows that job, and lockgate abort \S+ JOB --force"):
+        _task(writer, 0, _of_stream(protocol, run="run2"))
+    pickle.loads(writer).abort(messages, 0)
+    assert len(lockgate.jobs(tmp_path / "t")) == (0 if is_over else 1)
+    assert len(_seen(tmp_path / "t")) == (0 if is_over else 1)
+    last = _task(_stream(tmp_path, **more), 0, _of_stream(protocol, run="run3")) if is_over else dead
+    pickle.loads(_stream(tmp_path, **more)).commit([last], 0)
+    assert len(_seen(tmp_path / "t")) == 1
+
+
+@pytest.mark.usefixtures("task_contexts", "driver")
+def test_a_batch_that_fails_ends_what_the_same_application_has_left_of_it(tmp_path: Path) -> None:
+    """A query that was stopped in a batch, and whose abort did not come."""
+    writer = _stream(tmp_path)
+    _task(writer, 0, _of_stream("v2"))
+    message = _task(writer, 1, _of_stream("v2", run="run2"))
+    pickle.loads(writer).abort([message], 0)
+    assert lockgate.jobs(tmp_path / "t") == []
+    assert _seen(tmp_path / "t") == []
 
 
 @pytest.mark.usefixtures("task_contexts", "driver")

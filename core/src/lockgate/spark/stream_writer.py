@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 
 from lockgate.api.destination import forget_transactions, refuse_other_tables
 from lockgate.api.job import Job
+from lockgate.api.jobs import abort as end_from_outside
 from lockgate.api.jobs import nonces
 from lockgate.api.telling import telling_warnings, telling_why_it_takes_long
 from lockgate.engine.run.logs import get_log
@@ -185,7 +186,8 @@ class StreamWriter(StreamArrowWriter):
 
     @telling_warnings()
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Delete what the batch's tasks left."""
+        """Delete what the batch's tasks left, and what is left of runs of it before this one, if they are surely over:
+        by protocols whose tasks put files in place, those hold the names that the batch wants when it runs again."""
         told = [message for message in messages if isinstance(message, CommitMessage)]
         try:
             if told:
@@ -205,6 +207,29 @@ class StreamWriter(StreamArrowWriter):
                 log.info("there is no batch to abort: its options are refused", batch=batchId, error=str(error))
             except LockgateError as error:
                 log.warning("the batch could not be aborted", batch=batchId, error=str(error))
+        if jobs:
+            self._end_earlier_runs(jobs[0])
+
+    def _end_earlier_runs(self, job: Job) -> None:
+        """Those of this application are over, since this one has begun; of another's the signs of life decide, as they
+        do for `lockgate abort`."""
+        query_and_batch = job.job_id.rpartition("-")[0]
+        path, options = self._options.path, job.options
+        try:
+            left = nonces(path, options, lambda each: each.rpartition("-")[0] == query_and_batch)
+        except LockgateError as error:
+            log.warning("whether a run of the batch before this one has left a job is not known", error=str(error))
+            return
+        for job_id in left.keys() - {job.job_id}:
+            try:
+                end_from_outside(path, job_id, options, force=self._is_of_this_stream(left[job_id]), told=())
+            except CommitFenced as error:
+                log.warning("a run of the batch before this one has left a job, which stays", error=str(error))
+            except LockgateError as error:
+                log.warning("what a run of the batch before this one has left could not be ended", error=str(error))
+
+    def _is_of_this_stream(self, nonce: str) -> bool:
+        return bool(self._stream) and nonce.endswith(f"-{self._stream}")
 
     def _found(self, batch: int) -> list[Job]:
         """The jobs of a batch of which no task's message has come.
@@ -223,7 +248,7 @@ class StreamWriter(StreamArrowWriter):
         found = {
             job_id: nonce
             for job_id, nonce in nonces(self._options.path, options, lambda each: _is_of_batch(each, batch)).items()
-            if nonce.endswith(f"-{self._stream}")
+            if self._is_of_this_stream(nonce)
         }
         if len({job_id.rpartition("-")[0] for job_id in found}) > 1:
             # Somebody has deleted the checkpoint, and begun another query with it.
