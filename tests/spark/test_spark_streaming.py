@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from kill_tree import kill_tree
-from lockgate import forget_transactions
+from lockgate import forget_transactions, jobs
 
 QUERY = Path(__file__).with_name("stream_query.py")
 
@@ -123,6 +123,36 @@ def test_complete_mode_replaces_the_output(spark, tmp_path) -> None:
     query.awaitTermination()
     back = {row["p"]: row["count"] for row in spark.read.parquet(str(tmp_path / "out")).collect()}
     assert back == {0: 68, 1: 68, 2: 64}
+
+
+@pytest.mark.parametrize("protocol", ["v2", "stocator"])
+def test_abortable_a_batch_whose_first_task_to_end_has_failed_leaves_nothing(spark, tmp_path, protocol) -> None:
+    """Spark aborts it without a task's message, and lets its other tasks go on for two seconds. By other protocols one
+    that begins late may set the job up again, and nobody sees what it writes."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "0000.json").write_text("".join(f'{{"id": {n}}}\n' for n in range(8)))
+
+    def fail_or_wait(batches: Any) -> Any:
+        from pyspark import TaskContext
+
+        for batch in batches:
+            if TaskContext.get().partitionId() == 0:
+                time.sleep(0.5)
+                raise RuntimeError("told to fail")
+            time.sleep(1.2)
+            yield batch
+
+    stream = spark.readStream.schema("id long").json(str(tmp_path / "in")).repartition(2)
+    query = (
+        stream.mapInArrow(fail_or_wait, "id long").writeStream.format("lockgate")
+        .options(protocol=protocol, accept_unsafe="true", checkpointLocation=str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True).start(str(tmp_path / "out"))
+    )  # fmt: skip
+    with pytest.raises(Exception, match="told to fail"):
+        query.awaitTermination()
+    time.sleep(3)
+    assert jobs(str(tmp_path / "out")) == []
+    assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
 @pytest.mark.parametrize(

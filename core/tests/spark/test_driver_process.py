@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from lockgate.spark.driver_process import driver_mark
 
 ASK = "from lockgate.spark.driver_process import driver_process; print(driver_process())"
 
@@ -32,3 +33,19 @@ def test_an_executors_jvm_is_no_jobs_driver(tmp_path: Path, main_class: str, is_
     )
     jvm, found = map(int, told.stdout.split())
     assert found == (jvm if is_known else 0)
+
+
+def test_a_drivers_mark_tells_it_from_a_later_process_of_its_number(tmp_path: Path) -> None:
+    (tmp_path / "java").symlink_to(sys.executable)
+    ask = "from lockgate.spark.driver_process import driver_mark; print(driver_mark())"
+    script = f"import subprocess; [subprocess.run([{sys.executable!r}, '-c', {ask!r}]) for _ in range(2)]"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHOME": sys.base_prefix}
+    command = [str(tmp_path / "java"), "-c", script]
+    one, another = (
+        subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout.splitlines()
+        for _ in range(2)
+    )
+    assert one[0] == one[1] != ""
+    assert one[0].split("/")[:2] == another[0].split("/")[:2]
+    assert one[0].split("/")[3] != another[0].split("/")[3]
+    assert driver_mark() == ""

@@ -18,8 +18,10 @@ import pytest
 from faulty_store import make_faulty
 from lockgate import Job, JobOptions
 from lockgate.engine.job.setup import setup_job
-from lockgate.errors import FileMissing, JobNotFound
+from lockgate.errors import FileMissing, JobNotFound, LockgateError
+from lockgate.spark import stream_writer
 from lockgate.spark.batch_writer import BatchWriter
+from lockgate.spark.stream_writer import StreamWriter
 from lockgate.spark.write_options import WriteOptions
 from pyspark import TaskContext
 from pyspark.sql.types import LongType, StructField, StructType
@@ -32,6 +34,30 @@ EARLY = ("v2", "direct", "stocator", "markers")
 def task_contexts() -> Iterator[None]:
     yield
     TaskContext._taskContext = None
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Whose processes those of this test are: its last word."""
+    words = ["one application"]
+    monkeypatch.setattr(stream_writer, "driver_mark", lambda: words[-1])
+    yield words
+
+
+def _stream(root: Path, checkpoint: str = "/checkpoints/q", **more: str) -> bytes:
+    """The writer of a stream, as the planner of Spark sends it to the tasks, and as the driver makes one to abort."""
+    given = {"path": str(root / "t"), **({"checkpointLocation": checkpoint} if checkpoint else {}), **more}
+    return pickle.dumps(StreamWriter(WriteOptions.parse(given, mode="stream"), SCHEMA))
+
+
+def _of_stream(protocol: str, query: str = "q", batch: int = 0, run: str = "run1") -> dict[str, str]:
+    return {
+        "spark.lockgate.protocol": protocol,
+        "spark.lockgate.accept_unsafe": "true",
+        "sql.streaming.queryId": query,
+        "streaming.sql.batchId": str(batch),
+        "spark.jobGroup.id": run,
+    }
 
 
 def _task(writer: bytes, number: int, settings: dict[str, str]) -> Any:
@@ -62,6 +88,111 @@ def test_abortable_a_task_that_begins_when_its_job_was_aborted_adds_nothing(
         _task(writer, 1, settings)
     assert _seen(tmp_path / "t") == []
     assert lockgate.jobs(tmp_path / "t") == []
+
+
+@pytest.mark.usefixtures("task_contexts")
+@pytest.mark.parametrize("protocol", ["manifest", *EARLY])
+def test_abortable_a_write_of_which_no_tasks_message_has_come_leaves_nothing(tmp_path: Path, protocol: str) -> None:
+    """The session's settings name the protocol, which came with the messages: the job was deleted by another one, and
+    its files stayed, which nobody knew for its own any more."""
+    settings = {"spark.lockgate.protocol": protocol, "spark.lockgate.accept_unsafe": "true"}
+    writer = pickle.dumps(BatchWriter(WriteOptions.parse({"path": str(tmp_path / "t")}, mode="append"), SCHEMA))
+    _task(writer, 0, settings)
+    pickle.loads(writer).abort([])
+    assert _seen(tmp_path / "t") == []
+    assert lockgate.jobs(tmp_path / "t") == []
+    with pytest.raises(JobNotFound):
+        _task(writer, 1, settings)
+    assert _seen(tmp_path / "t") == []
+
+
+@pytest.mark.usefixtures("task_contexts", "driver")
+@pytest.mark.parametrize("messages", [[], [None]])
+@pytest.mark.parametrize("protocol", ["manifest", *EARLY])
+def test_abortable_a_streams_batch_of_which_no_tasks_message_has_come_leaves_nothing(
+    tmp_path: Path, protocol: str, messages: list[None]
+) -> None:
+    """Spark aborts without one where the first task to end is one that has failed: query and run were not known, and
+    the job stayed, with what its other tasks wrote."""
+    writer = _stream(tmp_path)
+    _task(writer, 0, _of_stream(protocol))
+    pickle.loads(_stream(tmp_path)).abort(messages, 0)
+    assert _seen(tmp_path / "t") == []
+    assert lockgate.jobs(tmp_path / "t") == []
+    if protocol in EARLY:
+        with pytest.raises(JobNotFound):
+            _task(writer, 1, _of_stream(protocol))
+        assert _seen(tmp_path / "t") == []
+    message = _task(_stream(tmp_path), 0, _of_stream(protocol, run="run2"))
+    pickle.loads(_stream(tmp_path)).commit([message], 0)
+    assert len(_seen(tmp_path / "t")) == 1
+
+
+@pytest.mark.usefixtures("task_contexts")
+@pytest.mark.parametrize(
+    ("checkpoint", "application", "batch"),
+    [
+        ("/checkpoints/other", "one application", 0),
+        ("", "one application", 0),
+        ("/checkpoints/q", "another application", 0),
+        ("/checkpoints/q", "", 0),
+        ("/checkpoints/q", "one application", 1),
+    ],
+)
+def test_a_batch_of_which_no_tasks_message_has_come_aborts_no_job_of_another(
+    tmp_path: Path, driver: list[str], checkpoint: str, application: str, batch: int
+) -> None:
+    """Another query's, another application's, another batch's."""
+    message = _task(_stream(tmp_path), 0, _of_stream("v2"))
+    driver.append(application)
+    pickle.loads(_stream(tmp_path, checkpoint)).abort([], batch)
+    assert len(lockgate.jobs(tmp_path / "t")) == 1
+    pickle.loads(_stream(tmp_path)).commit([message], 0)
+    assert len(_seen(tmp_path / "t")) == 1
+
+
+@pytest.mark.usefixtures("task_contexts")
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("is_over", [True, False])
+@pytest.mark.parametrize("protocol", ["v2", "direct"])
+def test_a_batch_that_runs_again_is_told_who_has_its_names_and_ends_that_job_once_it_is_over(
+    tmp_path: Path, driver: list[str], protocol: str, is_over: bool, begun: bool
+) -> None:
+    """A stream's names cannot be chosen: so the query was refused at every restart, and told to choose others."""
+    more = {"alive_seconds": "0"} if is_over else {}
+    dead = _task(_stream(tmp_path, **more), 0, _of_stream(protocol))
+    driver.append("another application")
+    writer = _stream(tmp_path, **more)
+    messages = [_task(writer, 1, _of_stream(protocol, run="run2"))] if begun else []
+    with pytest.raises(LockgateError, match=r"lockgate jobs \S+ shows that job, and lockgate abort \S+ JOB --force"):
+        _task(writer, 0, _of_stream(protocol, run="run2"))
+    pickle.loads(writer).abort(messages, 0)
+    assert len(lockgate.jobs(tmp_path / "t")) == (0 if is_over else 1)
+    assert len(_seen(tmp_path / "t")) == (0 if is_over else 1)
+    last = _task(_stream(tmp_path, **more), 0, _of_stream(protocol, run="run3")) if is_over else dead
+    pickle.loads(_stream(tmp_path, **more)).commit([last], 0)
+    assert len(_seen(tmp_path / "t")) == 1
+
+
+@pytest.mark.usefixtures("task_contexts", "driver")
+def test_a_batch_that_fails_ends_what_the_same_application_has_left_of_it(tmp_path: Path) -> None:
+    """A query that was stopped in a batch, and whose abort did not come."""
+    writer = _stream(tmp_path)
+    _task(writer, 0, _of_stream("v2"))
+    message = _task(writer, 1, _of_stream("v2", run="run2"))
+    pickle.loads(writer).abort([message], 0)
+    assert lockgate.jobs(tmp_path / "t") == []
+    assert _seen(tmp_path / "t") == []
+
+
+@pytest.mark.usefixtures("task_contexts", "driver")
+def test_of_two_queries_with_one_checkpoint_no_job_is_aborted(tmp_path: Path) -> None:
+    """Nobody can tell which of them has failed."""
+    messages = [_task(_stream(tmp_path), 0, _of_stream("v2", query)) for query in ("q", "r")]
+    pickle.loads(_stream(tmp_path)).abort([], 0)
+    for message in messages:
+        pickle.loads(_stream(tmp_path)).commit([message], 0)
+    assert len(_seen(tmp_path / "t")) == 2
 
 
 @pytest.mark.usefixtures("task_contexts")

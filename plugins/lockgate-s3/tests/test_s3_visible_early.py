@@ -250,3 +250,19 @@ def test_a_commit_from_outside_misses_the_task_that_has_begun_and_not_committed(
     summary = lockgate.commit(bucket.url(PATH), job.job_id, options=options, force=True)
     assert summary.lockgate is not None
     assert list(summary.lockgate.left_out) == ["task_000001"]
+
+
+@pytest.mark.parametrize("protocol", ["emrfs", "direct"])
+def test_who_may_have_a_name_that_is_taken_is_told_with_what_frees_it(bucket, protocol: str) -> None:
+    """By direct it is found taken when the file is closed, not when it is opened as on a local disk."""
+    dead = a_job(bucket, protocol, "q-00000-run1")
+    done(dead, {"part-00000-q-00000": b"1"})
+    job = a_job(bucket, protocol, "q-00000-run2")
+    frees = r"lockgate jobs '?s3://.* shows that job, and lockgate abort '?s3://.* JOB --force"
+    with pytest.raises((CommitFailed, FileExists), match=frees):
+        done(job, {"part-00000-q-00000": b"2"})
+    job.abort()
+    lockgate.abort(bucket.url(PATH), dead.job_id, JobOptions(store=bucket.store), force=True)
+    job = a_job(bucket, protocol, "q-00000-run3")
+    job.commit([done(job, {"part-00000-q-00000": b"3"})])
+    assert seen(bucket) == {"part-00000-q-00000": b"3"}

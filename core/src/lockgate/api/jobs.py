@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from lockgate.api.destination import looking_run, missing_levels, refuse_file
 from lockgate.api.interruption import telling_how_it_ended
@@ -20,6 +20,8 @@ from lockgate.engine.inspection.verify import verify as verify_destination
 from lockgate.engine.outside.abort import abort_found
 from lockgate.engine.outside.commit import plan_found, ready_to_commit
 from lockgate.engine.outside.recover import recover_found
+from lockgate.engine.record.marker import readable_marker
+from lockgate.engine.record.neighbours import job_layouts
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.collect_garbage import collect_garbage as collect
 from lockgate.engine.recovery.garbage import Garbage
@@ -31,7 +33,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
     JobNotFound,
 )
-from lockgate.model.layout import BOOKKEEPING
+from lockgate.model.layout import BOOKKEEPING, OURS
 from lockgate.model.options import AUTO_PROTOCOL, JobOptions
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
@@ -46,6 +48,26 @@ def jobs(url: Location, options: JobOptions | None = None) -> list[JobState]:
 
     async def work() -> list[JobState]:
         return await list_jobs(await _run(url, options))
+
+    return IO_LOOP.run(work())
+
+
+def nonces(url: Location, options: JobOptions, is_meant: Callable[[str], bool]) -> dict[str, str]:
+    """The nonces of Lockgate's jobs below a destination that are set up, and not over, and whose ids are meant.
+
+    Raises:
+        StoreError: the store does not answer.
+    """
+
+    async def work() -> dict[str, str]:
+        run = await _run(url, options)
+        found: dict[str, str] = {}
+        async for layout in job_layouts(run):
+            if layout.prefix == OURS and is_meant(layout.job_id):
+                marker = await readable_marker(run, layout)
+                if marker is not None:
+                    found[layout.job_id] = marker.nonce
+        return found
 
     return IO_LOOP.run(work())
 

@@ -26,6 +26,20 @@ def driver_process() -> int:
     return 0
 
 
+def driver_mark() -> str:
+    """What tells the driver's JVM from every other, dead ones and those of other machines and containers included;
+    empty where it cannot be told. All Python processes that it starts say the same."""
+    process = driver_process()
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+    started = stat.rpartition(")")[2].split()[19]  # proc_pid_stat(5): field 22, in ticks since the system's start
+    return f"{boot}/{namespace}/{process}/{started}"
+
+
 def _is_executor(process: int) -> bool:
     """Whether it is an executor's JVM, by its main class: `CoarseGrainedExecutorBackend`, YARN's and Kubernetes' are
     called so, too."""

@@ -5,6 +5,14 @@ the output is plain files, with no log that readers must know. The tasks learn q
 properties (`StreamExecution.QUERY_ID_KEY`, `MicroBatchExecution.BATCH_ID_KEY`), which neither the writer's
 constructor nor its commit is given; the run, which changes with every start of the query, tells a restarted batch's
 job from the one before. The first task of a batch sets its job up.
+
+The driver learns query and run by a task's message alone, and Spark aborts a batch without one where the first task to
+end is one that has failed. Then its jobs are found on the store. All jobs of a stream have nonces that end with what
+planner, tasks and driver say alike of it: the driver's JVM, the destination, and the checkpoint that the write names.
+Of one checkpoint an application runs one query, and of that one run, at a time (Spark's `StreamingQueryManager` refuses
+or stops another), and Spark aborts a batch before the query ends: so the jobs of its number that end so are the failed
+batch's own, or what earlier runs of it have left. Where only the session names the place of checkpoints, nothing tells
+two queries of one destination apart, and a job is left to who restarts the query, or to `lockgate gc`.
 """
 
 from __future__ import annotations
@@ -18,6 +26,8 @@ from pyspark.sql.types import StructType
 
 from lockgate.api.destination import forget_transactions, refuse_other_tables
 from lockgate.api.job import Job
+from lockgate.api.jobs import abort as end_from_outside
+from lockgate.api.jobs import nonces
 from lockgate.api.telling import telling_warnings, telling_why_it_takes_long
 from lockgate.engine.run.logs import get_log
 from lockgate.model.errors import (
@@ -38,7 +48,7 @@ from lockgate.model.summary import Summary
 from lockgate.spark.asked_movers import movers_for
 from lockgate.spark.batch_writer import check_scheme
 from lockgate.spark.check_schema import check_schema
-from lockgate.spark.driver_process import driver_process
+from lockgate.spark.driver_process import driver_mark, driver_process
 from lockgate.spark.left_out import is_forgotten, rows_of
 from lockgate.spark.pyspark_versions import StreamArrowWriter
 from lockgate.spark.session_conf import task_properties
@@ -64,6 +74,18 @@ def _transaction(query: str, batch: int) -> str:
     return f"{query}/{batch}"
 
 
+def _stream(options: WriteOptions) -> str:
+    """What the nonces of a stream's jobs end with; empty where the stream cannot be told from others."""
+    mark = driver_mark()
+    if not mark or not options.checkpoint:
+        return ""
+    return digest_of("\n".join((mark, options.path, options.checkpoint)).encode())[:24]
+
+
+def _is_of_batch(job_id: str, batch: int) -> bool:
+    return job_id.rpartition("-")[0].endswith(f"-{batch:05d}")
+
+
 class StreamWriter(StreamArrowWriter):
     """One `df.writeStream.format("lockgate").start(url)`."""
 
@@ -83,6 +105,8 @@ class StreamWriter(StreamArrowWriter):
             )
         check_scheme(options.path, job_options)
         check_schema(schema, options)
+        # In a process of the driver's; the tasks are sent it.
+        self._stream = _stream(options)
         self._refuse_other_tables(job_options)
 
     @telling_warnings()
@@ -106,11 +130,11 @@ class StreamWriter(StreamArrowWriter):
                 next_step="use micro-batches, not continuous processing",
             )
         conf = self._options.conf_of(properties, os.environ)
-        job = self._job(query, int(batch), run, conf)
+        job = self._job(query, int(batch), run, conf, self._stream)
         tag = f"{query}-{int(batch):05d}"
         attempt = begin_task(job, self._schema, set_up="missing")
         receipt = write_task(job, attempt, self._options, self._schema, iterator, file_tag=tag)
-        return CommitMessage(receipt, conf, query, run)
+        return CommitMessage(receipt, conf, query, run, self._stream)
 
     @telling_warnings()
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -119,7 +143,7 @@ class StreamWriter(StreamArrowWriter):
         if not told:
             return
         first = told[0]
-        job = self._job(first.query, batchId, first.run, first.spark_conf)
+        job = self._job(first.query, batchId, first.run, first.spark_conf, first.stream)
         receipts = receipts_of(told)
         try:
             summary = job.commit(receipts, movers=movers_for(job))
@@ -162,26 +186,84 @@ class StreamWriter(StreamArrowWriter):
 
     @telling_warnings()
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Delete what the batch's tasks left."""
+        """Delete what the batch's tasks left, and what is left of runs of it before this one, if they are surely over:
+        by protocols whose tasks put files in place, those hold the names that the batch wants when it runs again."""
         told = [message for message in messages if isinstance(message, CommitMessage)]
-        if not told:
-            return
-        first = told[0]
         try:
-            self._job(first.query, batchId, first.run, first.spark_conf).abort(set_up_by_tasks=True)
-        except CommitFenced as error:
-            log.info("the batch is not aborted: its commit has begun", batch=batchId, error=str(error))
-        except (CapabilityMissing, OptionError) as error:
-            log.info("there is no batch to abort: its options are refused", batch=batchId, error=str(error))
+            if told:
+                first = told[0]
+                jobs = [self._job(first.query, batchId, first.run, first.spark_conf, first.stream)]
+            else:
+                jobs = self._found(batchId)
         except LockgateError as error:
-            log.warning("the batch could not be aborted", batch=batchId, error=str(error))
+            log.warning("the batch could not be aborted: its job was not found", batch=batchId, error=str(error))
+            return
+        for job in jobs:
+            try:
+                job.abort(set_up_by_tasks=True)
+            except CommitFenced as error:
+                log.info("the batch is not aborted: its commit has begun", batch=batchId, error=str(error))
+            except (CapabilityMissing, OptionError) as error:
+                log.info("there is no batch to abort: its options are refused", batch=batchId, error=str(error))
+            except LockgateError as error:
+                log.warning("the batch could not be aborted", batch=batchId, error=str(error))
+        if jobs:
+            self._end_earlier_runs(jobs[0])
 
-    def _job(self, query: str, batch: int, run: str, conf: dict[str, str]) -> Job:
+    def _end_earlier_runs(self, job: Job) -> None:
+        """Those of this application are over, since this one has begun; of another's the signs of life decide, as they
+        do for `lockgate abort`."""
+        query_and_batch = job.job_id.rpartition("-")[0]
+        path, options = self._options.path, job.options
+        try:
+            left = nonces(path, options, lambda each: each.rpartition("-")[0] == query_and_batch)
+        except LockgateError as error:
+            log.warning("whether a run of the batch before this one has left a job is not known", error=str(error))
+            return
+        for job_id in left.keys() - {job.job_id}:
+            try:
+                end_from_outside(path, job_id, options, force=self._is_of_this_stream(left[job_id]), told=())
+            except CommitFenced as error:
+                log.warning("a run of the batch before this one has left a job, which stays", error=str(error))
+            except LockgateError as error:
+                log.warning("what a run of the batch before this one has left could not be ended", error=str(error))
+
+    def _is_of_this_stream(self, nonce: str) -> bool:
+        return bool(self._stream) and nonce.endswith(f"-{self._stream}")
+
+    def _found(self, batch: int) -> list[Job]:
+        """The jobs of a batch of which no task's message has come.
+
+        Raises:
+            LockgateError: the store does not answer, or the options are refused.
+        """
+        options = self._options.job_options({}, os.environ)
+        if not self._stream:
+            log.warning(
+                "the batch is not aborted: no task's message has come, and nothing else tells its job from other "
+                "queries'; `lockgate gc` deletes it. A write with the option checkpointLocation finds it, on Linux",
+                batch=batch,
+            )
+            return []
+        found = {
+            job_id: nonce
+            for job_id, nonce in nonces(self._options.path, options, lambda each: _is_of_batch(each, batch)).items()
+            if self._is_of_this_stream(nonce)
+        }
+        if len({job_id.rpartition("-")[0] for job_id in found}) > 1:
+            # Somebody has deleted the checkpoint, and begun another query with it.
+            log.warning("of two queries with one checkpoint nothing is aborted", batch=batch, jobs=sorted(found))
+            return []
+        return [self._job_named(job_id, nonce, options) for job_id, nonce in found.items()]
+
+    def _job(self, query: str, batch: int, run: str, conf: dict[str, str], stream: str) -> Job:
         options: JobOptions = self._options.job_options(conf, os.environ)
-        return Job(
-            self._options.path,
+        nonce = digest_of(f"{query}/{batch}/{run}".encode())[:32]
+        return self._job_named(
+            f"{query}-{batch:05d}-{run[:8] or 'run'}",
+            f"{nonce}-{stream}" if stream else nonce,
             options.replace(txn_id=_transaction(query, batch)),
-            job_id=f"{query}-{batch:05d}-{run[:8] or 'run'}",
-            nonce=digest_of(f"{query}/{batch}/{run}".encode())[:32],
-            driver_process=driver_process(),
         )
+
+    def _job_named(self, job_id: str, nonce: str, options: JobOptions) -> Job:
+        return Job(self._options.path, options, job_id=job_id, nonce=nonce, driver_process=driver_process())

@@ -73,7 +73,8 @@ class WriteOptions:
 
     `job` holds the job's options as strings, by the names they were given: they are resolved where the Spark
     conf is known too. Sizes in bytes; 0 leaves `row_group_bytes` to the format. `given` names the writer's options
-    that the write itself was given. `answer` is the word with which errors are told (`error_answer`).
+    that the write itself was given. `answer` is the word with which errors are told (`error_answer`). `checkpoint` is
+    where a stream's checkpoint is, if the write itself says it, and not the session.
     """
 
     path: str
@@ -92,6 +93,7 @@ class WriteOptions:
     skips_changed_batches: bool = False
     given: frozenset[str] = frozenset()
     answer: str = ""
+    checkpoint: str = ""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, mode: SaveMode = "append") -> WriteOptions:
@@ -129,7 +131,7 @@ class WriteOptions:
         made = cls(
             path=path,
             format=file_format.name,
-            partition_by=_given_columns(ours) or _columns(_spark_partitioning(options)),
+            partition_by=_given_columns(ours) or _columns(_sparks(options, "__partition_columns")),
             compression=_codec(file_format, ours.get("compression", "")),
             max_records_per_file=numbers["maxRecordsPerFile"],
             row_group_bytes=numbers["rowGroupBytes"],
@@ -142,7 +144,8 @@ class WriteOptions:
             overwrite_mode=ours.get("partitionOverwriteMode", ""),
             skips_changed_batches=_skips(ours.get("changedBatch", "fail")),
             given=frozenset(ours) | frozenset(settings),
-            answer=next((value for name, value in options.items() if name.lower() == ANSWER_OPTION), ""),
+            answer=_sparks(options, ANSWER_OPTION),
+            checkpoint=_sparks(options, "checkpointLocation"),
         )
         if made.job_id:
             check_id("job id", made.job_id)
@@ -272,8 +275,8 @@ def _with_more_names(error: OptionError, given: Mapping[str, str], file_format: 
     return error
 
 
-def _spark_partitioning(options: Mapping[str, str]) -> str:
-    return next((value for name, value in options.items() if name.lower() == "__partition_columns"), "")
+def _sparks(options: Mapping[str, str], option: str) -> str:
+    return next((value for name, value in options.items() if name.lower() == option.lower()), "")
 
 
 def _given_columns(ours: Mapping[str, str]) -> tuple[str, ...]:

@@ -37,12 +37,14 @@ from lockgate.spark.write_options import WriteOptions
 @dataclass
 class CommitMessage(WriterCommitMessage):
     """What a task tells the driver: the receipt, and the part of the session's conf that is Lockgate's; or, instead of
-    a receipt, why the job is refused (`error_answer.told_by`)."""
+    a receipt, why the job is refused (`error_answer.told_by`). A stream's also says which query's run it is, and what
+    the nonces of the stream's jobs end with."""
 
     receipt: Receipt | None
     spark_conf: dict[str, str] = field(default_factory=dict, repr=False)
     query: str = ""
     run: str = ""
+    stream: str = ""
     refusal: tuple[str, ...] = ()
 
 

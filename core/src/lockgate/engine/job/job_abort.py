@@ -47,7 +47,7 @@ async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
         if not run.marker:
             # Somebody else than its own driver.
             await refuse_part(run, record)
-        run = await with_own_protocol(run, record)
+        run = await with_own_protocol(run, record, set_up_by_tasks=set_up_by_tasks)
         if set_up_by_tasks:
             await note_abort(run)
         if (record is None or record.phase is Phase.REFUSED) and await lists_in_force(run):

@@ -12,14 +12,15 @@ from lockgate.model.layout import FOUND_PROTOCOL, OURS
 from lockgate.model.record import CommitRecord
 
 
-async def with_own_protocol(run: JobRun, record: CommitRecord | None) -> JobRun:
+async def with_own_protocol(run: JobRun, record: CommitRecord | None, *, set_up_by_tasks: bool = False) -> JobRun:
     """The run with the protocol that its job was set up with: by its record, once its commit has begun, else by its
-    marker. Hadoop's committers leave neither; where somebody has deleted both, it is what the options say.
+    marker. Hadoop's committers leave neither; where somebody has deleted both, it is what the options say. A job's own
+    driver knows it, unless its tasks may have set it up, by settings that the driver does not see.
 
     Raises:
         OptionError: there is no plugin here that offers it.
     """
-    if run.marker:  # its own driver
+    if run.marker and not set_up_by_tasks:
         return run
     named = record.options.get("protocol") if record is not None else None
     return by_protocol(run, named or await _by_marker(run) or run.options.protocol)

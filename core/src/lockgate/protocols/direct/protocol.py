@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import BinaryIO, ClassVar
 
 from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
 from lockgate.engine.run.store import OutputFile
+from lockgate.engine.run.taken_names import how_to_free
 from lockgate.model.errors import FileExists
+from lockgate.model.files import FileStatus
 from lockgate.model.plan import CommitPlan
 from lockgate.protocols.in_place.protocol import InPlaceProtocol
 
@@ -35,19 +37,45 @@ class DirectProtocol(InPlaceProtocol):
     )
 
     def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
-        """The file itself, which must not be there."""
+        """The file itself, which must not be there: some stores find it when it is opened, others when it is closed."""
         try:
-            return super().open_file(run, ordinal, path, nonce)
+            return _DirectFile(run, super().open_file(run, ordinal, path, nonce))
         except FileExists as error:
-            raise FileExists(
-                error.what,
-                where=error.where,
-                next_step="if an attempt at this task that died has left it, readers see it, and no other attempt can "
-                "take its place: abort the job, delete the file, and run the job again; else choose another name",
-            ) from error
+            raise _taken(run, error) from error
 
     async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
         """All are in place, and of every attempt it can be told which are its files."""
         plan = await super().meet(run, plan)
         await saved(run)  # what cannot be read must be told before anything moves, since it could not be undone then
         return plan
+
+
+class _DirectFile(OutputFile):
+    def __init__(self, run: JobRun, output: OutputFile) -> None:
+        self._run = run
+        self._output = output
+
+    @property
+    def stream(self) -> BinaryIO:
+        return self._output.stream
+
+    def close(self) -> FileStatus:
+        try:
+            return self._output.close()
+        except FileExists as error:
+            raise _taken(self._run, error) from error
+
+    def discard(self) -> None:
+        self._output.discard()
+
+    def drop(self) -> None:
+        self._output.drop()
+
+
+def _taken(run: JobRun, error: FileExists) -> FileExists:
+    return FileExists(
+        error.what,
+        where=error.where,
+        next_step="if an attempt at this task that died has left it, readers see it, and no other attempt can take its "
+        f"place: abort the job, delete the file, and run the job again; {how_to_free(run, 'choose another name')}",
+    )

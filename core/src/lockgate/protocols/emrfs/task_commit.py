@@ -28,6 +28,7 @@ from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.engine.run.store import no_progress
+from lockgate.engine.run.taken_names import how_to_free
 from lockgate.model.commands import command
 from lockgate.model.errors import (
     AnswerLost,
@@ -130,7 +131,9 @@ async def _complete(run: JobRun, manifest: TaskManifest) -> None:
             raise CommitFailed(
                 f"a file could not be put in place: {outcome}",
                 where=run.url(entry.target),
-                next_step="give new files new names: emrfs writes over none; then let the task be tried again"
+                next_step=how_to_free(
+                    run, "give new files new names: emrfs writes over none; then let the task be tried again"
+                )
                 if outcome.reason in (UploadRefusal.TARGET_EXISTS, UploadRefusal.TARGET_CHANGED)
                 else "let the task be tried again; nothing of this attempt is committed",
             )

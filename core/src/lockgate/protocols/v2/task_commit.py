@@ -25,6 +25,7 @@ from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.engine.run.store import no_progress
+from lockgate.engine.run.taken_names import how_to_free
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import (
     CommitFailed,
@@ -131,7 +132,7 @@ async def _refuse_taken(run: JobRun, files: Mapping[str, FileStatus]) -> None:
             raise CommitFailed(
                 f"{path} was not renamed (job {run.layout.job_id}): target exists",
                 where=run.url(path),
-                next_step=WHERE_TAKEN,
+                next_step=how_to_free(run, WHERE_TAKEN),
             )
 
 
@@ -146,7 +147,7 @@ async def _move(run: JobRun, working: str, files: Mapping[str, FileStatus]) -> N
                     next_step="move it away, or write elsewhere; then let the task be tried again",
                 )
     renames = [Rename(f"{working}/{path}", path, s.length, s.identity) for path, s in files.items()]
-    await rename_all(run, renames, no_progress, make_parents=True, where_taken=WHERE_TAKEN)
+    await rename_all(run, renames, no_progress, make_parents=True, where_taken=how_to_free(run, WHERE_TAKEN))
 
 
 async def _give_back(
