@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from command_line import run, run_json
+from hive_left import HIVE
+from local_acts import Died
+from lockgate.api.jobs import commit
+from lockgate.cli.documents import DOCUMENTS
+from lockgate.engine.record.record_log import RecordLog
+from lockgate.model.files import Rename
+from lockgate.protocols.hive import adopt
+from lockgate.stores.local import LocalStore
+from test_documents import unlike
 
 STAGING = ".hive-staging_hive_1"
 JOB = "hive-staging_hive_1.-ext-10000"
@@ -110,3 +122,66 @@ def test_jobs_and_recover_take_the_protocol_by_its_own_option(tmp_path: Path) ->
         given = run("recover", str(tmp_path), JOB, *more)
         assert "no trace" not in "".join(given[1:])
     assert given == run("recover", str(tmp_path), JOB, "--protocol", "hive")
+
+
+def dies_in_its_commit(root: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """What Hive has left, of which a commit has been killed."""
+    leave(root, "000006_0", "000007_0")
+    claims, renames = RecordLog.claim, LocalStore.rename_files
+
+    async def died(*_: object, **__: object) -> None:
+        raise Died
+
+    async def claimed(*arguments: object, **named: object) -> None:
+        await claims(*arguments, **named)
+        raise Died
+
+    async def moves_one(store: LocalStore, files: Sequence[Rename], *more: object) -> object:
+        if not files[0].target.startswith("0000"):
+            return await renames(store, files, *more)
+        await renames(store, files[:1], *more)
+        raise Died
+
+    ends = {
+        "once it is claimed": (RecordLog, "claim", claimed),
+        "before it is taken": (adopt, "adopt", died),
+        "before a file is moved": (adopt, "refuse_if_changed", died),
+        "after a file was moved": (LocalStore, "rename_files", moves_one),
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(*ends[moment])
+        with pytest.raises(Died):
+            commit(root, JOB, options=HIVE, force=True)
+
+
+@pytest.mark.parametrize("moment", ["once it is claimed", "before it is taken", "before a file is moved"])
+def test_an_undoing_says_that_what_hive_left_is_there_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """It said that nothing is left of what the tasks have written, also where Hive had got all of it back."""
+    told, as_json = tmp_path / "told", tmp_path / "json"
+    for root in (told, as_json):
+        dies_in_its_commit(root, monkeypatch, moment)
+    status, out, err = run("recover", str(told), JOB, "--undo", "--force")
+    assert status == 0
+    left = told / STAGING / "_tmp.-ext-10000"
+    assert f"all that its tasks have written is back in {left.as_uri()}: " in out + err
+    _, found = run_json("recover", str(as_json), JOB, "--undo", "--force")
+    assert found[JOB]["given_back"] == (as_json / STAGING / "_tmp.-ext-10000").as_uri()
+    assert unlike(found, DOCUMENTS["recover"]) == []
+    assert len(list(left.iterdir())) == 2
+    committing = (out + err)[(out + err).index("lockgate commit") :].split(" commits it")[0]
+    assert run(*shlex.split(committing)[1:])[0] == 0
+    assert {"000006_0", "000007_0"} <= {each.name for each in told.iterdir()}
+
+
+def test_an_undoing_says_that_what_hive_left_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, as_json = tmp_path / "told", tmp_path / "json"
+    for root in (told, as_json):
+        dies_in_its_commit(root, monkeypatch, "after a file was moved")
+    status, out, err = run("recover", str(told), JOB, "--undo", "--force")
+    assert status == 0
+    assert not (told / STAGING / "_tmp.-ext-10000").exists()
+    assert "what its tasks have written is deleted: if it is wanted, run the job again" in out + err
+    _, found = run_json("recover", str(as_json), JOB, "--undo", "--force")
+    assert (found[JOB]["given_back"], found[JOB]["next_step"]) == ("", "")

@@ -440,6 +440,8 @@ def recovery_answer(found: Mapping[str, Recovery], *, named: bool = False) -> An
             "problem": recovery.problem,
             "missing": list(recovery.missing),
             "left": list(recovery.left),
+            "given_back": recovery.given_back,
+            "next_step": recovery.next_step,
         }
         for job, recovery in found.items()
     }
@@ -461,11 +463,16 @@ def _files(recovery: Recovery) -> int:
 
 def _told(job: str, recovery: Recovery) -> str:
     phase = f" (it was in phase {recovery.phase.value})" if recovery.phase else ""
+    but = Undone(recovery.missing, recovery.left)
+    after = (
+        f"all that its tasks have written is back in {recovery.given_back}: {recovery.next_step}"
+        if recovery.given_back
+        else "what its tasks have written is deleted: if it is wanted, run the job again"
+    )
     return {
         "nothing": f"{job}: nothing to do{phase}",
         "finished": f"{job}: finished{phase}: {files(_files(recovery))}",
-        "undone": f"{job}: undone{phase}: the destination is as before, without anything of what the job's tasks have "
-        f"written{Undone(recovery.missing, recovery.left)}",
+        "undone": f"{job}: undone{phase}: the destination is as before{but}; {after}",
         "not begun": f"{job}: nothing to recover: {recovery.problem}",
         "at work": f"{job}: passed over{phase}: {recovery.problem}",
         "failed": f"{job}: could not be recovered{phase}: {recovery.problem}",

@@ -13,7 +13,7 @@ In the order of a job's life:
 | ends it | `commit_task` or `abort_task` |
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
 | has committed | `conclude`, `release` |
-| undoes it | `revoke`, `undo`, `discard` |
+| undoes it | `revoke`, `undo`, `discard`, `gave_back` |
 | looks for jobs | `jobs_of_others`, `tasks_elsewhere`; before it commits one, `take_over` |
 | recovers it | `may_go_on`, `is_waiting`, `is_revoked`, `has_performed`, `has_pending`, `restore` |
 """
@@ -405,6 +405,15 @@ class Protocol(ABC):
             StoreError: it cannot be told.
         """
         return False
+
+    async def gave_back(self, run: JobRun) -> str:
+        """Where all is that the job's tasks have written, once the job is undone and before its directory goes; empty,
+        as a rule: the undoing has deleted it.
+
+        Raises:
+            StoreError: it cannot be told.
+        """
+        return ""
 
     @abstractmethod
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:

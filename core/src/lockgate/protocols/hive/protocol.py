@@ -247,12 +247,16 @@ class HiveProtocol(ManifestProtocol):
     async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
         """As `manifest`; what an abort that was killed had taken is Hive's, as long as it has the rest."""
         if run.layout.prefix != OURS and not await is_adopted(run):
-            await adopt.give_back_at_work(run)
+            await adopt.leave_alone(run)
         return await super().discard(run, record)
 
     async def gives_back(self, run: JobRun, plan: CommitPlan) -> bool:
         """What Hive has left, as long as nothing was moved out of it."""
         return run.layout.prefix != OURS and await adopt.nothing_moved(run, plan)
+
+    async def gave_back(self, run: JobRun) -> str:
+        """Hive's directory, unless files had been moved out of it."""
+        return "" if run.layout.prefix == OURS else await adopt.gave_back(run)
 
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         """As `manifest`; a directory of which nothing was moved yet is Hive's."""
