@@ -185,3 +185,48 @@ def test_an_undoing_says_that_what_hive_left_is_deleted(tmp_path: Path, monkeypa
     assert "what its tasks have written is deleted: if it is wanted, run the job again" in out + err
     _, found = run_json("recover", str(as_json), JOB, "--undo", "--force")
     assert (found[JOB]["given_back"], found[JOB]["next_step"]) == ("", "")
+
+
+def merged_by_half(root: Path, whole: str) -> None:
+    """The output of a first stage, complete, and what a merge job has made of the first half of it."""
+    for number in range(4):
+        file = root / STAGING / whole / f"00000{number}_0"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"row")
+    leave(root, "000000_0")
+    statistics = root / STAGING / "-ext-10001" / "tmpstats-0"
+    statistics.parent.mkdir()
+    statistics.write_bytes(b"")
+
+
+@pytest.mark.parametrize("whole", ["-ext-10002", "_tmp.-ext-10002", "-ext-10000", "_tmp.-ext-10002.moved"])
+def test_complete_a_part_of_a_hive_query_is_not_taken_for_the_whole_without_a_word(tmp_path: Path, whole: str) -> None:
+    """A driver that dies while it merges small files leaves the whole output, and beside it what was merged so far."""
+    merged_by_half(tmp_path, whole)
+    job = [str(tmp_path), JOB, "--protocol", "hive"]
+    status, _, err = run("plan", *job)
+    assert (status, "other output beside this" in err, f"{STAGING}/{whole} " in err) == (0, True, True)
+    status, planned = run_json("plan", *job)
+    assert len(planned["outputs_beside"]) == 1, "what holds statistics is no output"
+    assert unlike(planned, DOCUMENTS["plan"]) == []
+    status, _, err = run("commit", *job, "-o", "alive_seconds=0")
+    assert (status, "1 other output" in err, f"{STAGING}/{whole}" in err) == (1, True, True)
+    other = planned["outputs_beside"][0].partition("(")[2].rstrip(")")
+    status, found = run_json(*shlex.split(other)[1:])
+    assert (status, found["files"]) == (0, 4), "the other can be planned as it is printed"
+    assert run("commit", *job, "--force")[0] == 0
+
+
+def test_jobs_of_hives_says_how_to_name_what_a_stage_has_finished(tmp_path: Path) -> None:
+    """Hive renames `_tmp.-ext-10000` to `-ext-10000` before it moves the files."""
+    file = tmp_path / STAGING / "-ext-10000" / "000000_0"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"row")
+    _, _, err = run("jobs", str(tmp_path))
+    assert "f what Hive has left there: lockgate jobs" in err
+    _, _, err = run("jobs", str(tmp_path), "--protocol", "hive")
+    naming = f"lockgate jobs {tmp_path.as_uri()} -o protocol=hive -o hive_directory={STAGING}/-ext-10000"
+    assert naming in err
+    assert naming in run("plan", str(tmp_path), JOB, "--protocol", "hive")[2]
+    _, found = run_json(*shlex.split(naming)[1:])
+    assert [job["job_id"] for job in found] == [JOB]

@@ -13,7 +13,8 @@ from lockgate.api.location import Location
 from lockgate.api.termination import rolling_back_on_sigterm
 from lockgate.api.unfinished import no_summary, unfinished_jobs
 from lockgate.engine.commit_once import commit_once
-from lockgate.engine.inspection.list_jobs import JobState, left_by_hive, list_jobs
+from lockgate.engine.inspection.left_by_hive import left_by_hive
+from lockgate.engine.inspection.list_jobs import JobState, list_jobs
 from lockgate.engine.inspection.probe_store import Probe, probe_store
 from lockgate.engine.inspection.verify import Verification
 from lockgate.engine.inspection.verify import verify as verify_destination

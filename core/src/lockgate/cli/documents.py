@@ -135,6 +135,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "set_aside_directories[]": "directories that would be set aside whole",
             "choices?[]": "where a task had several attempts: the task, which was taken, and why, in words",
             "left_out?[]": "tasks that have begun and not committed: `commit` takes `--force` for that",
+            "outputs_beside?[]": "other output that Hive has left beside, in words: `commit` takes `--force` for that",
             "operations.KIND": "how many requests of each kind it would take",
             "seconds": "how long that takes at least",
         },

@@ -184,8 +184,8 @@ _PROBLEMS = frozenset({JobStatus.CRASHED, JobStatus.UNREADABLE, JobStatus.RECORD
 """What somebody has to look at."""
 
 
-def jobs_answer(states: Sequence[JobState]) -> Answer:
-    """`lockgate jobs`."""
+def jobs_answer(states: Sequence[JobState], elsewhere: str = "") -> Answer:
+    """`lockgate jobs`; `elsewhere` says how to see what is no job to who asks like this."""
     document = [
         {
             "job_id": state.job_id,
@@ -228,7 +228,10 @@ def jobs_answer(states: Sequence[JobState]) -> Answer:
                 prose=True,
             )
         ],
-        [] if states else ["No job left a trace here."],
+        [
+            *([] if states else ["No job left a trace here."]),
+            *([f"{elsewhere[0].upper()}{elsewhere[1:]}"] if elsewhere else []),
+        ],
         PROBLEM if crashed else DONE,
         legend=[f"{status.value}: {STATUS_MEANING[status]}" for status in statuses],
     )
@@ -372,6 +375,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "set_aside_directories": list(plan.aside_directories),
         **({"choices": list(plan.choices)} if plan.choices else {}),
         **({"left_out": list(plan.left_out)} if plan.left_out else {}),
+        **({"outputs_beside": list(plan.outputs_beside)} if plan.outputs_beside else {}),
         "operations": {row.kind: row.count for row in operations},
         "seconds": round(seconds, 3),
     }
@@ -412,6 +416,11 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
     sentences = [f"At least {duration(seconds)} {basis}. Nothing was touched."]
     if plan.left_out:
         sentences.append(f"{counted(len(plan.left_out), 'task')} left out: commit takes --force for that.")
+    if plan.outputs_beside:
+        beside = "; ".join(plan.outputs_beside)
+        sentences.append(
+            f"There is other output beside this, which may be the whole of it: {beside}. Commit takes --force for that."
+        )
     if plan.adopted_directories and moves:
         sentences.append("The sources are not there yet: the commit first moves the tasks' directories to these names.")
     return Answer(document, tables, sentences)

@@ -14,7 +14,7 @@ In the order of a job's life:
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
 | has committed | `conclude`, `release` |
 | undoes it | `revoke`, `undo`, `discard`, `gave_back` |
-| looks for jobs | `jobs_of_others`, `tasks_elsewhere`; before it commits one, `take_over` |
+| looks for jobs | `jobs_of_others`, `tasks_elsewhere`, `outputs_beside`; before it commits one, `take_over` |
 | recovers it | `may_go_on`, `is_waiting`, `is_revoked`, `has_performed`, `has_pending`, `restore` |
 """
 
@@ -281,6 +281,15 @@ class Protocol(ABC):
             StoreError: the store does not answer.
         """
         return TasksElsewhere()
+
+    async def outputs_beside(self, run: JobRun) -> list[str]:
+        """What else may be output of a job that another program has left, in words: who commits the job by what is
+        found must know of it. The default knows of nothing.
+
+        Raises:
+            StoreError: the store does not answer.
+        """
+        return []
 
     # The job's plan.
 

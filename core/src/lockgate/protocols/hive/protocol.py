@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from lockgate.engine.inspection.left_by_hive import outputs_in
 from lockgate.engine.job.conflicts import meet_directories, resolve
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.load_manifests import add_manifest, below_root_of, unmatched
@@ -20,7 +21,7 @@ from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.commands import job_command
+from lockgate.model.commands import command, job_command
 from lockgate.model.errors import CommitRefused, LockgateError, OptionError
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL, adopted, job_id_of
@@ -40,6 +41,7 @@ from lockgate.model.plan import CommitPlan, PlanBuilder
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.undone import Undone
+from lockgate.model.urls import parent_of
 from lockgate.protocols.hive import adopt
 from lockgate.protocols.hive.choose import Chosen, changed, choose, digest_of_choice, with_empty_buckets
 from lockgate.protocols.hive.empty_buckets import is_empty_bucket
@@ -178,6 +180,21 @@ class HiveProtocol(ManifestProtocol):
         committed = frozenset(task.task_id for task in left.tasks)
         return TasksElsewhere(committed, committed | {task.task_id for task in left.unfinished}, left.newest)
 
+    async def outputs_beside(self, run: JobRun) -> list[str]:
+        """The output of other stages of the same query. Where Hive merges small files (`hive.merge.*`), that is the
+        whole of which the job has a part, as long as the merge job has not come to its end."""
+        if run.layout.prefix == OURS:
+            return []
+        try:
+            async with place_of(run) as place:
+                if place is None:
+                    return []
+                above, own = parent_of(place.path), place.path
+                found = [path for path in await outputs_in(place.store, above) if path != own]
+                return [_how_to_take(run, place, path) for path in found]
+        except OptionError:  # elsewhere, and the caller does not say where
+            return []
+
     # The job's plan.
 
     async def find_pins(self, run: JobRun) -> list[Pin]:
@@ -287,6 +304,13 @@ class HiveProtocol(ManifestProtocol):
         if run.layout.prefix != OURS and not await is_adopted(run):
             return True
         return await super().has_pending(run, plan)
+
+
+def _how_to_take(run: JobRun, place: Place, path: str) -> str:
+    """Another directory, with the job that it is."""
+    named = str(place.store.url.child(path)) if place.destination else path
+    words = ("--protocol", PROTOCOL, "-o", f"hive_directory={named}")
+    return f"{place.store.url.child(path)}  ({command('plan', run.store.url, job_id_of(path), *words)})"
 
 
 async def _pins_of_taken(run: JobRun) -> list[Pin]:
