@@ -55,7 +55,7 @@ class JobRun:
     """One driver's or one task attempt's work at one job attempt.
 
     Changes over time: `counters` (operations, files, recoveries), `statistics` (what took how long), `stage_seconds`,
-    `stage_now` and `held_as`.
+    `stage_now`, `held_as` and `unsaid`.
     """
 
     layout: JobLayout
@@ -94,6 +94,9 @@ class JobRun:
     marker_for_parts: str = ""
     """The nonce in this job's marker, for its parts, where another than its driver ends it: who has that as `marker`
     knows the destination by the name that the job's manifests have."""
+    unsaid: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
+    """What a driver whose commit has failed could not say in its record, as on a full disk: each of these says it. One
+    list for all runs that are made of this."""
 
     def __post_init__(self) -> None:
         self.below = Below(self.store.url)
