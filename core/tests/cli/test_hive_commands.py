@@ -230,3 +230,32 @@ def test_jobs_of_hives_says_how_to_name_what_a_stage_has_finished(tmp_path: Path
     assert naming in run("plan", str(tmp_path), JOB, "--protocol", "hive")[2]
     _, found = run_json(*shlex.split(naming)[1:])
     assert [job["job_id"] for job in found] == [JOB]
+
+
+@pytest.mark.parametrize("protocol", ["hive", "v1"])
+def test_the_directory_that_is_named_of_another_programs_job_is_there(tmp_path: Path, protocol: str) -> None:
+    """It was the one that a commit would make below `_lockgate`."""
+    job_id, there = JOB, f"{STAGING}/_tmp.-ext-10000"
+    if protocol == "hive":
+        leave(tmp_path, "000006_0")
+    else:
+        job_id, there = "job_202411211721_0003", "_temporary/0"
+        task = tmp_path / there / "task_202411211721_0003_m_000000"
+        task.mkdir(parents=True)
+        (task / "part-0").write_bytes(b"theirs")
+    _, found = run_json("jobs", str(tmp_path), "--protocol", protocol)
+    assert [(job["job_id"], job["directory"]) for job in found] == [(job_id, there)]
+    _, garbage = run_json("gc", str(tmp_path), "--protocol", protocol, "-o", "alive_seconds=0")
+    (kept,) = (each for each in garbage if each["action"] == "kept")
+    assert kept["path"] == there
+    assert f"lockgate commit {tmp_path.as_uri()} {job_id}" in kept["why"]
+
+
+def test_gc_does_not_advise_to_commit_what_hadoops_second_algorithm_has_left(tmp_path: Path) -> None:
+    """Its tasks' files are in the destination, and a commit is always refused."""
+    job_id = "job_202411211721_0003"
+    (tmp_path / "_temporary/0/_temporary/attempt_202411211721_0003_m_000001_0").mkdir(parents=True)
+    (kept,) = run_json("gc", str(tmp_path), "--protocol", "v1", "-o", "alive_seconds=0")[1]
+    assert (kept["path"], kept["action"], "lockgate commit" in kept["why"]) == ("_temporary/0", "kept", False)
+    assert f"lockgate abort {tmp_path.as_uri()} {job_id} --protocol v1" in kept["why"]
+    assert "add --force" in kept["why"]

@@ -110,7 +110,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "[].age_seconds": "how long ago that was; null where there is none",
             "[].tasks_committed": "how many of its tasks have committed",
             "[].driver": "who drives or drove it",
-            "[].directory": "its directory, relative to the destination",
+            "[].directory": "its directory, relative to the destination; of what Hive has left elsewhere, its URL",
             "[].problem": "what somebody has to know of it; empty otherwise",
         },
     ),

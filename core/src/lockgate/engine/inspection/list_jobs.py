@@ -85,7 +85,7 @@ class JobState:
 
     @property
     def directory(self) -> str:
-        """The job attempt directory; of another committer's job, where it is at work."""
+        """The job attempt directory; of another program's job that nobody commits here yet, where it is at work."""
         return self.elsewhere or self.layout.attempt_directory
 
     @property
@@ -202,6 +202,8 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         named = named or layout.found_protocol
     elsewhere = await _tasks_elsewhere(run, layout, named or layout.found_protocol)
     tasks |= elsewhere.committed
+    # Of a job that another program has set up, nothing is in its own directory before somebody commits it here.
+    directory = "" if newest or layout.prefix == OURS else elsewhere.directory
     newest, tasks_seen = max(newest, elsewhere.last_seen), max(tasks_seen, elsewhere.last_seen)
     driver = _name(run, Holder("", marker.host, marker.process, marker.user)) if marker else ""
     # The store has dated the marker, too; what it says of itself is by its driver's clock, which may be wrong by hours.
@@ -235,7 +237,18 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     named = record.options.get("protocol", named) if record else named
     # What the tasks have left goes, or is moved, while the job commits.
     tasks |= {pin.task_id for pin in record.pins} if record else set()
-    return JobState(layout, status, phase, record, last_seen, len(tasks), driver, tasks_seen=tasks_seen, protocol=named)
+    return JobState(
+        layout,
+        status,
+        phase,
+        record,
+        last_seen,
+        len(tasks),
+        driver,
+        elsewhere=directory,
+        tasks_seen=tasks_seen,
+        protocol=named,
+    )
 
 
 async def _tasks_elsewhere(run: JobRun, layout: JobLayout, named: str) -> TasksElsewhere:

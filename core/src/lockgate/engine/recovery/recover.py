@@ -448,6 +448,8 @@ async def _has_manifests(run: JobRun, record: CommitRecord) -> bool:
 
 async def _end_remainder(run: JobRun, record: CommitRecord, *, undo: bool | None) -> Recovery:
     committed = await says_committed(run, record)
+    if committed and undo:
+        raise too_late(run)
     # Our own cleanup deletes the marker after what was set aside, another committer what it finds.
     kept = [] if committed else await kept_lists(run, run.layout.job_id)
     recovery = await _from_lists(run, kept, undo=undo) if kept else _ended_already(run, record, committed=committed)

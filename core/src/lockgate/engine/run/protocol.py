@@ -68,12 +68,14 @@ ATTRIBUTE_MEANING: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class TasksElsewhere:
-    """The ids of tasks that have committed, and of those that have begun; and when any of them was last seen at work,
-    in seconds since 1970."""
+    """The ids of tasks that have committed, and of those that have begun; when any of them was last seen at work, in
+    seconds since 1970; and the directory that they have left this in, relative to the destination, or its URL; empty:
+    nothing of them is there."""
 
     committed: frozenset[str] = frozenset()
     begun: frozenset[str] = frozenset()
     last_seen: float = 0.0
+    directory: str = ""
 
 
 class Protocol(ABC):

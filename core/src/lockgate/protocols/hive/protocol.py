@@ -175,10 +175,12 @@ class HiveProtocol(ManifestProtocol):
                 if place is None:
                     return TasksElsewhere()
                 left = await look(run, place)
+                directory = str(place.url) if place.destination else place.path
         except OptionError:  # elsewhere, and the caller does not say where
             return TasksElsewhere()
         committed = frozenset(task.task_id for task in left.tasks)
-        return TasksElsewhere(committed, committed | {task.task_id for task in left.unfinished}, left.newest)
+        begun = committed | {task.task_id for task in left.unfinished}
+        return TasksElsewhere(committed, begun, left.newest, directory)
 
     async def outputs_beside(self, run: JobRun) -> list[str]:
         """The output of other stages of the same query. Where Hive merges small files (`hive.merge.*`), that is the
@@ -326,11 +328,12 @@ async def _pins_of_taken(run: JobRun) -> list[Pin]:
     taken = Place(run.store, adopted(run.layout), called=last.directory.rstrip("/").rpartition("/")[2])
     note = await note_of_choice(run, digest_of_choice(run, await look_strictly(run, taken)))
     if note is None:
+        aborting = job_command("abort", run.store.url, run.layout, "--force")
         raise CommitRefused(
             "an abort was begun that has taken what Hive has left, after a commit by other options, or of other files",
             where=f"{run.url(taken.path)}\nof  {last.directory}",
-            next_step=f"{job_command('abort', run.store.url, run.layout)} goes on with the abort; or give the options "
-            "of that commit; or move the directory back to where Hive had left it, and give the command again",
+            next_step=f"{aborting} goes on with the abort; or give the options of that commit; or "
+            "move the directory back to where Hive had left it, and give the command again",
         )
     return list(note.pins)
 
