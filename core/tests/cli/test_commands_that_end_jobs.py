@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
 import subprocess
 import sys
 
 import lockgate
 import pytest
 from command_line import crashed, run
-from faulty_store import make_faulty
+from faulty_store import Stop, make_faulty
+from local_acts import CHANGES, Died, before_act, dies
 from lockgate import Job, JobOptions, jobs, recover, verify
+from lockgate.api.io_loop import IO_LOOP
+from lockgate.engine.record.ended_jobs import is_known_committed
 from lockgate.errors import CommitFailed, CommitRefused, LockgateError, OptionError
 
 DEAD = """
@@ -190,3 +195,53 @@ def test_a_committed_job_of_which_directories_are_left_is_told_as_committed(tabl
     assert "committed already" in error
     assert "again" not in error
     assert (table.root / "p=1/new").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("options", [{}, {"mark_success": False}, {"protocol": "direct", "accept_unsafe": True}])
+def test_undo_of_a_committed_job_is_refused_however_far_its_cleanup_has_come(tables, monkeypatch, options) -> None:
+    """It was success, and "nothing to do", from where the job's marker is gone: a script ran the job once more."""
+    died_after_the_commit = 0
+    for number in range(1, 60):
+        table = tables(str(number))
+        table.write({"p=1/old": b"old"})
+        job = table.job(**options)
+        receipt = table.task(job, {"p=1/new": b"new"})
+        with monkeypatch.context() as patch:
+            done = before_act(patch, number, CHANGES, dies)
+            with contextlib.suppress(Died):
+                job.commit([receipt])
+        if not IO_LOOP.run(is_known_committed(job._run())):
+            continue
+        died_after_the_commit += len(done) >= number
+        status, out, err = run("recover", str(table.root), job.job_id, "--undo", "--force")
+        assert status != 0, f"{number}: {out}"
+        assert "is committed and cannot be undone" in err, f"{number}: {err}"
+        assert table.read().keys() == {"p=1/old", receipt_path(table)}
+        assert run("recover", str(table.root), job.job_id)[0] == 0
+        if len(done) < number:
+            break
+    assert died_after_the_commit > 2
+    assert number < 59
+
+
+def receipt_path(table) -> str:
+    return next(path for path in table.read() if path != "p=1/old")
+
+
+def test_a_job_of_which_a_task_commit_was_cut_short_is_told_a_command_that_ends_it(table) -> None:
+    """It lacked the --force that it needs."""
+    job = table.job(protocol="v2", accept_unsafe=True)
+    table.task(job, {"p=1/whole": b"1"}, task=0)
+    attempt = job.task_attempt(1)
+    attempt.setup()
+    with attempt.open("p=1/part") as file:
+        file.write(b"2")
+    store = make_faulty(job)
+    store.fail_at = lambda name, subject: name == "rename_files" and "manifest" in subject[0].source
+    with pytest.raises(Stop):
+        attempt.commit()
+    status, _, err = run("commit", str(table.root), job.job_id, "--force")
+    assert (status, "was interrupted" in err) == (1, True), err
+    typed = err[err.index("lockgate abort") :].splitlines()[0]
+    assert run(*shlex.split(typed)[1:])[0] == 0
+    assert table.left_over() == []

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from command_line import run, run_json
+from hive_left import HIVE
+from local_acts import Died
+from lockgate.api.jobs import commit
+from lockgate.cli.documents import DOCUMENTS
+from lockgate.engine.record.record_log import RecordLog
+from lockgate.model.files import Rename
+from lockgate.protocols.hive import adopt
+from lockgate.stores.local import LocalStore
+from test_documents import unlike
 
 STAGING = ".hive-staging_hive_1"
 JOB = "hive-staging_hive_1.-ext-10000"
@@ -110,3 +122,140 @@ def test_jobs_and_recover_take_the_protocol_by_its_own_option(tmp_path: Path) ->
         given = run("recover", str(tmp_path), JOB, *more)
         assert "no trace" not in "".join(given[1:])
     assert given == run("recover", str(tmp_path), JOB, "--protocol", "hive")
+
+
+def dies_in_its_commit(root: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """What Hive has left, of which a commit has been killed."""
+    leave(root, "000006_0", "000007_0")
+    claims, renames = RecordLog.claim, LocalStore.rename_files
+
+    async def died(*_: object, **__: object) -> None:
+        raise Died
+
+    async def claimed(*arguments: object, **named: object) -> None:
+        await claims(*arguments, **named)
+        raise Died
+
+    async def moves_one(store: LocalStore, files: Sequence[Rename], *more: object) -> object:
+        if not files[0].target.startswith("0000"):
+            return await renames(store, files, *more)
+        await renames(store, files[:1], *more)
+        raise Died
+
+    ends = {
+        "once it is claimed": (RecordLog, "claim", claimed),
+        "before it is taken": (adopt, "adopt", died),
+        "before a file is moved": (adopt, "refuse_if_changed", died),
+        "after a file was moved": (LocalStore, "rename_files", moves_one),
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(*ends[moment])
+        with pytest.raises(Died):
+            commit(root, JOB, options=HIVE, force=True)
+
+
+@pytest.mark.parametrize("moment", ["once it is claimed", "before it is taken", "before a file is moved"])
+def test_an_undoing_says_that_what_hive_left_is_there_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """It said that nothing is left of what the tasks have written, also where Hive had got all of it back."""
+    told, as_json = tmp_path / "told", tmp_path / "json"
+    for root in (told, as_json):
+        dies_in_its_commit(root, monkeypatch, moment)
+    status, out, err = run("recover", str(told), JOB, "--undo", "--force")
+    assert status == 0
+    left = told / STAGING / "_tmp.-ext-10000"
+    assert f"all that its tasks have written is back in {left.as_uri()}: " in out + err
+    _, found = run_json("recover", str(as_json), JOB, "--undo", "--force")
+    assert found[JOB]["given_back"] == (as_json / STAGING / "_tmp.-ext-10000").as_uri()
+    assert unlike(found, DOCUMENTS["recover"]) == []
+    assert len(list(left.iterdir())) == 2
+    committing = (out + err)[(out + err).index("lockgate commit") :].split(" commits it")[0]
+    assert run(*shlex.split(committing)[1:])[0] == 0
+    assert {"000006_0", "000007_0"} <= {each.name for each in told.iterdir()}
+
+
+def test_an_undoing_says_that_what_hive_left_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, as_json = tmp_path / "told", tmp_path / "json"
+    for root in (told, as_json):
+        dies_in_its_commit(root, monkeypatch, "after a file was moved")
+    status, out, err = run("recover", str(told), JOB, "--undo", "--force")
+    assert status == 0
+    assert not (told / STAGING / "_tmp.-ext-10000").exists()
+    assert "what its tasks have written is deleted: if it is wanted, run the job again" in out + err
+    _, found = run_json("recover", str(as_json), JOB, "--undo", "--force")
+    assert (found[JOB]["given_back"], found[JOB]["next_step"]) == ("", "")
+
+
+def merged_by_half(root: Path, whole: str) -> None:
+    """The output of a first stage, complete, and what a merge job has made of the first half of it."""
+    for number in range(4):
+        file = root / STAGING / whole / f"00000{number}_0"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"row")
+    leave(root, "000000_0")
+    statistics = root / STAGING / "-ext-10001" / "tmpstats-0"
+    statistics.parent.mkdir()
+    statistics.write_bytes(b"")
+
+
+@pytest.mark.parametrize("whole", ["-ext-10002", "_tmp.-ext-10002", "-ext-10000", "_tmp.-ext-10002.moved"])
+def test_complete_a_part_of_a_hive_query_is_not_taken_for_the_whole_without_a_word(tmp_path: Path, whole: str) -> None:
+    """A driver that dies while it merges small files leaves the whole output, and beside it what was merged so far."""
+    merged_by_half(tmp_path, whole)
+    job = [str(tmp_path), JOB, "--protocol", "hive"]
+    status, _, err = run("plan", *job)
+    assert (status, "other output beside this" in err, f"{STAGING}/{whole} " in err) == (0, True, True)
+    status, planned = run_json("plan", *job)
+    assert len(planned["outputs_beside"]) == 1, "what holds statistics is no output"
+    assert unlike(planned, DOCUMENTS["plan"]) == []
+    status, _, err = run("commit", *job, "-o", "alive_seconds=0")
+    assert (status, "1 other output" in err, f"{STAGING}/{whole}" in err) == (1, True, True)
+    other = planned["outputs_beside"][0].partition("(")[2].rstrip(")")
+    status, found = run_json(*shlex.split(other)[1:])
+    assert (status, found["files"]) == (0, 4), "the other can be planned as it is printed"
+    assert run("commit", *job, "--force")[0] == 0
+
+
+def test_jobs_of_hives_says_how_to_name_what_a_stage_has_finished(tmp_path: Path) -> None:
+    """Hive renames `_tmp.-ext-10000` to `-ext-10000` before it moves the files."""
+    file = tmp_path / STAGING / "-ext-10000" / "000000_0"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"row")
+    _, _, err = run("jobs", str(tmp_path))
+    assert "f what Hive has left there: lockgate jobs" in err
+    _, _, err = run("jobs", str(tmp_path), "--protocol", "hive")
+    naming = f"lockgate jobs {tmp_path.as_uri()} -o protocol=hive -o hive_directory={STAGING}/-ext-10000"
+    assert naming in err
+    assert naming in run("plan", str(tmp_path), JOB, "--protocol", "hive")[2]
+    _, found = run_json(*shlex.split(naming)[1:])
+    assert [job["job_id"] for job in found] == [JOB]
+
+
+@pytest.mark.parametrize("protocol", ["hive", "v1"])
+def test_the_directory_that_is_named_of_another_programs_job_is_there(tmp_path: Path, protocol: str) -> None:
+    """It was the one that a commit would make below `_lockgate`."""
+    job_id, there = JOB, f"{STAGING}/_tmp.-ext-10000"
+    if protocol == "hive":
+        leave(tmp_path, "000006_0")
+    else:
+        job_id, there = "job_202411211721_0003", "_temporary/0"
+        task = tmp_path / there / "task_202411211721_0003_m_000000"
+        task.mkdir(parents=True)
+        (task / "part-0").write_bytes(b"theirs")
+    _, found = run_json("jobs", str(tmp_path), "--protocol", protocol)
+    assert [(job["job_id"], job["directory"]) for job in found] == [(job_id, there)]
+    _, garbage = run_json("gc", str(tmp_path), "--protocol", protocol, "-o", "alive_seconds=0")
+    (kept,) = (each for each in garbage if each["action"] == "kept")
+    assert kept["path"] == there
+    assert f"lockgate commit {tmp_path.as_uri()} {job_id}" in kept["why"]
+
+
+def test_gc_does_not_advise_to_commit_what_hadoops_second_algorithm_has_left(tmp_path: Path) -> None:
+    """Its tasks' files are in the destination, and a commit is always refused."""
+    job_id = "job_202411211721_0003"
+    (tmp_path / "_temporary/0/_temporary/attempt_202411211721_0003_m_000001_0").mkdir(parents=True)
+    (kept,) = run_json("gc", str(tmp_path), "--protocol", "v1", "-o", "alive_seconds=0")[1]
+    assert (kept["path"], kept["action"], "lockgate commit" in kept["why"]) == ("_temporary/0", "kept", False)
+    assert f"lockgate abort {tmp_path.as_uri()} {job_id} --protocol v1" in kept["why"]
+    assert "add --force" in kept["why"]

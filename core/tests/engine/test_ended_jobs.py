@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import pickle
 import shutil
 from collections.abc import Callable
@@ -13,7 +14,15 @@ from lockgate import Job, JobOptions, collect_garbage, commit, forget_transactio
 from lockgate.api.destination import last_summary
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.job.setup import setup_job
-from lockgate.errors import CommitFailed, DestinationConflict, FileMissing, JobNotFound, LockgateError, OutcomeUnknown
+from lockgate.errors import (
+    CommitFailed,
+    DestinationConflict,
+    FileMissing,
+    JobNotFound,
+    LockgateError,
+    OutcomeUnknown,
+    UsageError,
+)
 from lockgate.model.layout import JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Ground, Holder, Predecessor, encode_record
@@ -107,7 +116,9 @@ def test_fenced_a_late_driver_that_died_at_its_claim_is_not_finished(table, undo
     store.fail_at = lambda name, subject: bool(claimed) and not is_claim(name, subject)
     with pytest.raises(Stop):
         twin.commit(receipts)
-    recover(str(table.root), first.job_id, undo=undo, force=True)
+    # The job has committed, whoever claims it later: its undoing is refused, and what the late driver left goes.
+    with pytest.raises(UsageError, match="cannot be undone") if undo else contextlib.nullcontext():
+        recover(str(table.root), first.job_id, undo=undo, force=True)
     assert table.read() == {"first": b"1"}
     assert not table.left_over()
 

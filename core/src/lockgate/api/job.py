@@ -13,6 +13,7 @@ from typing import Any, Self, Unpack
 from weakref import WeakSet
 
 from lockgate.api.destination import refuse_file
+from lockgate.api.given_up import said_later, say_now
 from lockgate.api.interruption import telling_how_it_ended
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, open_destination, registry_of
@@ -196,6 +197,8 @@ class Job:
         if self._driver_process is not None:
             run.runtime = dataclasses.replace(run.runtime, process=self._driver_process)
 
+        say_now(run)
+
         async def work() -> None:
             if again:
                 await check_marker(run)
@@ -265,9 +268,10 @@ class Job:
         it is, and goes when it ends; not with `progress=False`.
         """
         run = self._run()
+        say_now(run)
         run.movers = movers
         try:
-            with rolling_back_on_sigterm(), telling_how_it_ended(run), showing_progress(run):
+            with said_later(run), rolling_back_on_sigterm(), telling_how_it_ended(run), showing_progress(run):
                 summary = IO_LOOP.run(self._commit_once(run, receipts))
         except CleanupFailed:
             self._end = "committed"
@@ -301,7 +305,9 @@ class Job:
         Raises:
             CommitFenced: a job commit is under way, or waits to be recovered or cleaned up.
         """
-        IO_LOOP.run(abort_job(self._run(), set_up_by_tasks=set_up_by_tasks))
+        run = self._run()
+        say_now(run)
+        IO_LOOP.run(abort_job(run, set_up_by_tasks=set_up_by_tasks))
         self._end = self._end or "aborted"
         self._show_life_no_more()
         # The job's marker is gone: they need no tombstones, and nothing that they begin from now on can commit.

@@ -7,13 +7,15 @@ import os
 from collections.abc import Callable, Collection, Sequence
 
 from lockgate.api.destination import looking_run, missing_levels, refuse_file
+from lockgate.api.given_up import said_later, try_to_say
 from lockgate.api.interruption import telling_how_it_ended
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.location import Location
 from lockgate.api.termination import rolling_back_on_sigterm
 from lockgate.api.unfinished import no_summary, unfinished_jobs
 from lockgate.engine.commit_once import commit_once
-from lockgate.engine.inspection.list_jobs import JobState, left_by_hive, list_jobs
+from lockgate.engine.inspection.left_by_hive import left_by_hive
+from lockgate.engine.inspection.list_jobs import JobState, list_jobs
 from lockgate.engine.inspection.probe_store import Probe, probe_store
 from lockgate.engine.inspection.verify import Verification
 from lockgate.engine.inspection.verify import verify as verify_destination
@@ -108,7 +110,7 @@ def commit(
         )
 
     job, seen = IO_LOOP.run(found())
-    with rolling_back_on_sigterm(), telling_how_it_ended(job):
+    with said_later(job), rolling_back_on_sigterm(), telling_how_it_ended(job):
         return IO_LOOP.run(commit_once(job, receipts, seen=seen))
 
 
@@ -193,11 +195,9 @@ def recover(
         LockgateError: the one job that was named could not be recovered.
     """
 
-    async def work() -> dict[str, Recovery]:
-        run = await _run(url, options)
-        return await recover_found(run, job_id, undo=undo, force=force, told=_told(options, told))
-
-    return IO_LOOP.run(work())
+    run = IO_LOOP.run(_run(url, options))
+    with said_later(run):
+        return IO_LOOP.run(recover_found(run, job_id, undo=undo, force=force, told=_told(options, told)))
 
 
 def verify(url: Location, options: JobOptions | None = None) -> Verification:
@@ -289,5 +289,6 @@ def _told(options: JobOptions | None, told: Collection[str] | None) -> Collectio
 
 async def _run(url: Location, options: JobOptions | None) -> JobRun:
     run = looking_run(url, JobOptions.resolve(environment=os.environ) if options is None else options)
+    await try_to_say(run)
     await refuse_file(run)
     return run

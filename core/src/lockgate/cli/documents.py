@@ -110,7 +110,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "[].age_seconds": "how long ago that was; null where there is none",
             "[].tasks_committed": "how many of its tasks have committed",
             "[].driver": "who drives or drove it",
-            "[].directory": "its directory, relative to the destination",
+            "[].directory": "its directory, relative to the destination; of what Hive has left elsewhere, its URL",
             "[].problem": "what somebody has to know of it; empty otherwise",
         },
     ),
@@ -135,6 +135,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "set_aside_directories[]": "directories that would be set aside whole",
             "choices?[]": "where a task had several attempts: the task, which was taken, and why, in words",
             "left_out?[]": "tasks that have begun and not committed: `commit` takes `--force` for that",
+            "outputs_beside?[]": "other output that Hive has left beside, in words: `commit` takes `--force` for that",
             "operations.KIND": "how many requests of each kind it would take",
             "seconds": "how long that takes at least",
         },
@@ -157,6 +158,9 @@ DOCUMENTS: Mapping[str, Document] = {
             "JOB.problem": "why nothing was done, or it failed; empty otherwise",
             "JOB.missing[]": "replaced files that somebody had deleted, and that did not come back",
             "JOB.left[]": "files that were changed after the job had put them there, and stay",
+            "JOB.given_back": "where all is that the tasks of an undone job of Hive's have written, as before its "
+            "commit; empty otherwise: of an undone job that is deleted",
+            "JOB.next_step": "what to do with that, in words; empty otherwise",
         },
     ),
     "gc": Document(

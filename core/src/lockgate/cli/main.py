@@ -39,6 +39,7 @@ from lockgate.cli.terminal import (
 from lockgate.cli.typed_wrongly import Commands
 from lockgate.model.durations import seconds_of
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
+from lockgate.model.hive_output import PROTOCOL as HIVE
 from lockgate.model.layout import SUCCESS
 from lockgate.model.option_values import integer_of
 from lockgate.model.options import JobOptions, names_given
@@ -266,7 +267,9 @@ def jobs(
     option = _with_protocol(option, protocol)
 
     def work(options: JobOptions) -> Answer:
-        return tables.jobs_answer(_or_nothing_there(api.jobs(url, options), url, options))
+        states = _or_nothing_there(api.jobs(url, options), url, options)
+        elsewhere = api.what_hive_left(url, options) if options.protocol == HIVE or not states else ""
+        return tables.jobs_answer(states, elsewhere)
 
     _answer(json, verbose, option, work)
 

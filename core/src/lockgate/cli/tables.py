@@ -184,8 +184,8 @@ _PROBLEMS = frozenset({JobStatus.CRASHED, JobStatus.UNREADABLE, JobStatus.RECORD
 """What somebody has to look at."""
 
 
-def jobs_answer(states: Sequence[JobState]) -> Answer:
-    """`lockgate jobs`."""
+def jobs_answer(states: Sequence[JobState], elsewhere: str = "") -> Answer:
+    """`lockgate jobs`; `elsewhere` says how to see what is no job to who asks like this."""
     document = [
         {
             "job_id": state.job_id,
@@ -228,7 +228,10 @@ def jobs_answer(states: Sequence[JobState]) -> Answer:
                 prose=True,
             )
         ],
-        [] if states else ["No job left a trace here."],
+        [
+            *([] if states else ["No job left a trace here."]),
+            *([f"{elsewhere[0].upper()}{elsewhere[1:]}"] if elsewhere else []),
+        ],
         PROBLEM if crashed else DONE,
         legend=[f"{status.value}: {STATUS_MEANING[status]}" for status in statuses],
     )
@@ -372,6 +375,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "set_aside_directories": list(plan.aside_directories),
         **({"choices": list(plan.choices)} if plan.choices else {}),
         **({"left_out": list(plan.left_out)} if plan.left_out else {}),
+        **({"outputs_beside": list(plan.outputs_beside)} if plan.outputs_beside else {}),
         "operations": {row.kind: row.count for row in operations},
         "seconds": round(seconds, 3),
     }
@@ -412,6 +416,11 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
     sentences = [f"At least {duration(seconds)} {basis}. Nothing was touched."]
     if plan.left_out:
         sentences.append(f"{counted(len(plan.left_out), 'task')} left out: commit takes --force for that.")
+    if plan.outputs_beside:
+        beside = "; ".join(plan.outputs_beside)
+        sentences.append(
+            f"There is other output beside this, which may be the whole of it: {beside}. Commit takes --force for that."
+        )
     if plan.adopted_directories and moves:
         sentences.append("The sources are not there yet: the commit first moves the tasks' directories to these names.")
     return Answer(document, tables, sentences)
@@ -440,6 +449,8 @@ def recovery_answer(found: Mapping[str, Recovery], *, named: bool = False) -> An
             "problem": recovery.problem,
             "missing": list(recovery.missing),
             "left": list(recovery.left),
+            "given_back": recovery.given_back,
+            "next_step": recovery.next_step,
         }
         for job, recovery in found.items()
     }
@@ -461,11 +472,16 @@ def _files(recovery: Recovery) -> int:
 
 def _told(job: str, recovery: Recovery) -> str:
     phase = f" (it was in phase {recovery.phase.value})" if recovery.phase else ""
+    but = Undone(recovery.missing, recovery.left)
+    after = (
+        f"all that its tasks have written is back in {recovery.given_back}: {recovery.next_step}"
+        if recovery.given_back
+        else "what its tasks have written is deleted: if it is wanted, run the job again"
+    )
     return {
         "nothing": f"{job}: nothing to do{phase}",
         "finished": f"{job}: finished{phase}: {files(_files(recovery))}",
-        "undone": f"{job}: undone{phase}: the destination is as before, without anything of what the job's tasks have "
-        f"written{Undone(recovery.missing, recovery.left)}",
+        "undone": f"{job}: undone{phase}: the destination is as before{but}; {after}",
         "not begun": f"{job}: nothing to recover: {recovery.problem}",
         "at work": f"{job}: passed over{phase}: {recovery.problem}",
         "failed": f"{job}: could not be recovered{phase}: {recovery.problem}",

@@ -152,6 +152,16 @@ def task_at_work(name: str) -> HiveName | None:
     return parse_name(name.removeprefix(OUTPUT_PREFIX)) if name.startswith(OUTPUT_PREFIX) else None
 
 
+def output_of(name: str) -> str | None:
+    """The output of a stage of a query, such as `-ext-10000`, whose tasks have written to a directory of this name;
+    None: it is none. (`-mr-…` are what stages hand on, and no output.)"""
+    output = name.removeprefix(OUTPUT_PREFIX)
+    for suffix in _MOVED:
+        output = output.removesuffix(suffix)
+    match = _OUTPUT.fullmatch(output)
+    return output if match is not None and match[1] == "ext" else None
+
+
 def may_be_left_by_hive(directory: str) -> bool:
     """Whether a directory's path is as Hive names what it writes to: its name is `_tmp.X`, or as of an output, or it is
     in a staging directory or in a query's scratch directory (`Context.getExternalScratchDir`). Those themselves hold

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lockgate.engine.inspection.left_by_hive import jobs_of_hive, left_by_hive
 from lockgate.engine.inspection.other_committers import list_other_jobs
 from lockgate.engine.manifests.load_manifests import attempts_of
 from lockgate.engine.record.ended_jobs import has_ended, last_end, says_committed
@@ -23,7 +24,6 @@ from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL as HIVE
-from lockgate.model.hive_output import STAGING
 from lockgate.model.layout import JOBS, OURS, PENDING_SET_SUFFIX, SUCCESS, TEMPORARY, JobLayout, task_of_manifest
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Holder
@@ -85,7 +85,7 @@ class JobState:
 
     @property
     def directory(self) -> str:
-        """The job attempt directory; of another committer's job, where it is at work."""
+        """The job attempt directory; of another program's job that nobody commits here yet, where it is at work."""
         return self.elsewhere or self.layout.attempt_directory
 
     @property
@@ -202,6 +202,8 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         named = named or layout.found_protocol
     elsewhere = await _tasks_elsewhere(run, layout, named or layout.found_protocol)
     tasks |= elsewhere.committed
+    # Of a job that another program has set up, nothing is in its own directory before somebody commits it here.
+    directory = "" if newest or layout.prefix == OURS else elsewhere.directory
     newest, tasks_seen = max(newest, elsewhere.last_seen), max(tasks_seen, elsewhere.last_seen)
     driver = _name(run, Holder("", marker.host, marker.process, marker.user)) if marker else ""
     # The store has dated the marker, too; what it says of itself is by its driver's clock, which may be wrong by hours.
@@ -235,7 +237,18 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     named = record.options.get("protocol", named) if record else named
     # What the tasks have left goes, or is moved, while the job commits.
     tasks |= {pin.task_id for pin in record.pins} if record else set()
-    return JobState(layout, status, phase, record, last_seen, len(tasks), driver, tasks_seen=tasks_seen, protocol=named)
+    return JobState(
+        layout,
+        status,
+        phase,
+        record,
+        last_seen,
+        len(tasks),
+        driver,
+        elsewhere=directory,
+        tasks_seen=tasks_seen,
+        protocol=named,
+    )
 
 
 async def _tasks_elsewhere(run: JobRun, layout: JobLayout, named: str) -> TasksElsewhere:
@@ -329,22 +342,7 @@ async def find_job(run: JobRun, job_id: str) -> JobLayout:
 
 async def _where_to_look(run: JobRun) -> str:
     """What lists the job that was meant: what Hive has left is no job to who does not ask for Hive's."""
-    if run.options.protocol == HIVE:
-        return _jobs_of_hive(run)
     jobs, of_hive = command("jobs", run.store.url), await left_by_hive(run)
-    return f"{jobs}; or, {of_hive}" if of_hive else jobs
-
-
-async def left_by_hive(run: JobRun) -> str:
-    """What lists the jobs that Hive has left there, in words; empty where there are none, or Hive's were asked for."""
     if run.options.protocol == HIVE:
-        return ""
-    async for page in run.store.list_directory(""):
-        if any(status.is_directory and status.path.startswith(STAGING) for status in page):
-            return f"of what Hive has left there: {_jobs_of_hive(run)}"
-    return ""
-
-
-def _jobs_of_hive(run: JobRun) -> str:
-    place = ("-o", f"hive_directory={run.options.hive_directory}") if run.options.hive_directory else ()
-    return command("jobs", run.store.url, "-o", f"protocol={HIVE}", *place)
+        jobs = jobs_of_hive(run)
+    return f"{jobs}; or, {of_hive}" if of_hive else jobs

@@ -67,12 +67,18 @@ async def _is_committed_after_all(run: JobRun, *met: BaseException) -> bool:
 
 async def _give_up(run: JobRun, log: RecordLog) -> None:
     """Say in the record that this driver does nothing more: its process may live on, as a notebook's does, and recovery
-    need not wait until it is silent."""
+    need not wait until it is silent. What cannot be said now, as on a full disk, is left to say later."""
+
+    async def say() -> None:
+        await log.advance(log.phase or Phase.MOVING, given_up=True)
+
     if log.phase not in (Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK):
         return
     try:
-        await log.advance(log.phase, given_up=True)
+        await say()
     except Exception as error:  # whatever it is, it must not hide why the commit failed
+        if isinstance(error, StoreError):
+            run.unsaid.append(say)
         run.log.info("the commit record could not say that it is given up", error=str(error))
 
 
@@ -95,6 +101,7 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
                 # There is nothing that recovery could finish; who asks may yet hear that the job is committed.
                 return
             # The job still holds its claim, and recovery would finish it.
+            run.unsaid.append(lambda: log.advance(Phase.REFUSED, reason=str(error)[:2000]))
             raise CommitFailed(
                 f"the job commit failed ({_first_line(error)}), and its record could not say so: {_first_line(second)}",
                 where=run.url(run.layout.job_directory),
@@ -151,7 +158,7 @@ async def still_held(log: RecordLog, error: BaseException) -> bool:
 
 
 def _undo_first(run: JobRun) -> str:
-    # With --force: this driver does nothing more, and has had no room, or no way, to say so in the record.
+    # With --force: this driver does nothing more, and may have had no room, or no way, to say so in the record.
     undo = f"{command('recover', run.store.url, run.layout.job_id)} --undo --force"
     again = "do not run it again before, since recovery without --undo may finish this one, too"
     return f"once the cause is mended, {undo} ends the job; {again}"

@@ -150,7 +150,7 @@ async def refuse_if_in_parts(run: JobRun) -> None:
             its tasks had written there.
     """
     marker = await read_marker(run)
-    aborting = job_command("abort", run.store.url, run.layout)
+    aborting = job_command("abort", run.store.url, run.layout, "--force")
     if marker is not None and marker.part_of:
         raise CommitRefused(
             f"job {run.layout.job_id} is a part of the job of this id at {marker.part_of}",
@@ -162,7 +162,7 @@ async def refuse_if_in_parts(run: JobRun) -> None:
             f"the tasks of job {run.layout.job_id} have also written to other locations, and what they wrote there "
             "only its driver knew",
             where="\n".join(found[:5]),
-            next_step=f"nothing was moved: {aborting} deletes all of it; then run the job again",
+            next_step=f"nothing was moved: {aborting} deletes all of it, if the job is surely over; then run it again",
         )
 
 

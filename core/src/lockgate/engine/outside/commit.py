@@ -11,6 +11,7 @@ from lockgate.engine.outside.found_job import committed_already, has_committed, 
 from lockgate.engine.outside.owners_options import as_set_up
 from lockgate.engine.outside.tasks_of_a_job import (
     committed_tasks_of,
+    look_beside,
     refuse_unless_over,
     unfinished_error,
     unfinished_tasks,
@@ -34,7 +35,7 @@ async def ready_to_commit(
         JobNotFound: there is no such job.
         UsageError: one of `told` contradicts the options that its owner chose.
         CommitFenced: the job may be at work, or somebody else commits it.
-        CommitRefused: no task has committed, or some have begun and have not.
+        CommitRefused: no task has committed, or some have begun and have not; or there is other output beside.
     """
     job = await as_set_up(await job_at(run, job_id), told)
     seen: set[str] = set()
@@ -42,6 +43,7 @@ async def ready_to_commit(
         if not force:
             job = await by_the_stores_clock(job)
             await refuse_unless_over(job, harm="what its tasks have not committed by now would be left out")
+        await look_beside(job, force=force)
         seen = await committed_tasks_of(job)
         job = dataclasses.replace(job, by_what_is_found=True, left_out=await unfinished_tasks(job, seen))
         if job.left_out:
@@ -76,7 +78,7 @@ async def plan_found(run: JobRun, job_id: str, *, told: Collection[str]) -> Comm
     job = await as_set_up(run, told)
     left_out = await unfinished_tasks(job, await committed_tasks_of(job))
     plan = await plan_job(dataclasses.replace(job, by_what_is_found=True), None)
-    return dataclasses.replace(plan, left_out=left_out)
+    return dataclasses.replace(plan, left_out=left_out, outputs_beside=await job.protocol.outputs_beside(job))
 
 
 def _past_planning(run: JobRun, state: JobState) -> CommitFenced:

@@ -49,6 +49,8 @@ async def _recover_one(run: JobRun, job_id: str, *, undo: bool | None, force: bo
     if recovery.outcome == "nothing" and (
         await is_over_and_committed(job) or (recovery.phase is None and await has_committed(run, job_id))
     ):
+        if undo:
+            raise too_late(job)
         return recovery  # by somebody else, since it was looked for, or before another commit of it was refused
     if recovery.outcome == "nothing" and recovery.phase in (None, Phase.REFUSED):
         recovery = _not_begun(run, await job_state(job, job.layout))

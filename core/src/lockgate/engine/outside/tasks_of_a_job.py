@@ -84,3 +84,22 @@ def unfinished_error(run: JobRun) -> CommitRefused:
         next_step=f"run the job again, and {aborting}; or add --force, and what the other tasks wrote is committed "
         "alone",
     )
+
+
+async def look_beside(run: JobRun, *, force: bool) -> None:
+    """Make sure that what is committed is the only output that the job may have; with `force` say what else there is.
+
+    Raises:
+        CommitRefused: there is other output.
+    """
+    beside = await run.protocol.outputs_beside(run)
+    if beside and not force:
+        found = counted(len(beside), "other output", "other outputs")
+        raise CommitRefused(
+            f"beside the output of job {run.layout.job_id} there is {found}, which may be the whole of it",
+            where="\n".join(beside),
+            next_step="the other program's log says which is whole; if this one is, or each is an output of its own, "
+            "add --force",
+        )
+    if beside:
+        run.log.warning("other output is left where it is, which may be the whole of this", beside=beside)

@@ -464,8 +464,16 @@ def fenced(run: JobRun, record: CommitRecord | None) -> CommitFenced:
             where=run.url(run.layout.commit_record(record.sequence)),
             next_step=f"{command('recover', run.store.url, run.layout.job_id)} cleans up after a driver that is dead",
         )
+    recover = command("recover", run.store.url, run.layout.job_id)
+    if record.given_up:
+        return CommitFenced(
+            f"job {run.layout.job_id} waits to be recovered: its commit has failed in phase {record.phase.value}, and "
+            f"{record.holder} has given it up",
+            where=run.url(run.layout.commit_record(record.sequence)),
+            next_step=f"{recover} --undo restores the destination; {recover} finishes the job, where that is possible",
+        )
     return CommitFenced(
         f"job {run.layout.job_id} is held by {record.holder}, in phase {record.phase.value}",
         where=run.url(run.layout.commit_record(record.sequence)),
-        next_step=f"if that driver is dead: {command('recover', run.store.url, run.layout.job_id)}",
+        next_step=f"if that driver is dead: {recover}; if it lives, and its commit has failed, add --undo --force",
     )

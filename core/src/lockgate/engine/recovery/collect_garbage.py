@@ -118,6 +118,7 @@ async def _states(run: JobRun) -> list[JobState]:
 
 async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     path = state.layout.replaced if state.status is JobStatus.RECORD_LOST else state.layout.job_directory
+    path = state.elsewhere or path
     if state.status is JobStatus.OTHER_COMMITTER:
         # Below `_temporary`, where nothing is ours to delete but directories that are empty.
         return Garbage(state.directory, "kept", "another committer's: its own driver ends it")
@@ -131,7 +132,8 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         JobStatus.UNREADABLE: state.problem,
     }.get(state.status)
     if state.status is JobStatus.REFUSED and why_at_work(run, await read_marker_of(run, state.layout), state.last_seen):
-        keep = f"its driver may commit it again; if it is dead: {job_command('abort', run.store.url, state.layout)}"
+        aborting = job_command("abort", run.store.url, state.layout, "--force")
+        keep = f"its driver may commit it again; if it is surely dead: {aborting}"
     try:
         if state.status is JobStatus.CRASHED and await _is_over(run, state):
             keep = None
@@ -152,8 +154,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         if keep is None and await _wrote_lately(run, state):
             keep = "somebody wrote there a short while ago"
         if keep is None and await _is_anothers(run, state):
-            committing, aborting = (job_command(each, run.store.url, state.layout) for each in ("commit", "abort"))
-            keep = f"another program's, of which nothing was moved: {committing}, or {aborting}, which deletes it"
+            keep = _what_to_do_with_anothers(run, state)
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
     if keep is not None:
@@ -203,6 +204,16 @@ async def _is_anothers(run: JobRun, state: JobState) -> bool:
     if protocol is None or not protocol.leaves_found:
         return True
     return state.record is None and not await list_all(run.store, state.layout.job_directory)
+
+
+def _what_to_do_with_anothers(run: JobRun, state: JobState) -> str:
+    """`commit` is refused where no task has committed, as after those of Hadoop's second algorithm."""
+    committing, aborting = (job_command(each, run.store.url, state.layout) for each in ("commit", "abort"))
+    if state.tasks_committed:
+        ending = f"{committing}, or {aborting}, which deletes it"
+    else:
+        ending = f"and of which no task's output waits to be committed: {aborting} deletes what is there"
+    return f"another program's, of which nothing was moved: {ending}; while it may be at work, add --force"
 
 
 async def _is_left(run: JobRun) -> bool:

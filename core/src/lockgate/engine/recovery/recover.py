@@ -57,7 +57,7 @@ from lockgate.engine.recovery.end_without_record import end_without_record, rest
 from lockgate.engine.renames.emptied_directories import delete_directories_emptied_before
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.commands import command
+from lockgate.model.commands import command, job_command
 from lockgate.model.errors import (
     CommitFailed,
     CommitFenced,
@@ -82,7 +82,8 @@ class Recovery:
     among several jobs that were recovered at once, its driver may be `at work` at its commit, or its recovery `failed`,
     with this `problem`. `phase` is where the job was before. `missing` are files that an undone job was to replace and
     that could not be restored, since somebody else has deleted them; `left` are paths where it had put a file that
-    somebody has changed or replaced since: what is there was left."""
+    somebody has changed or replaced since: what is there was left. `given_back` is where all is that the tasks of an
+    undone job have written, where the undoing has not deleted it, and `next_step` what to do with it."""
 
     outcome: Literal["nothing", "finished", "undone", "not begun", "at work", "no trace", "failed"]
     phase: Phase | None
@@ -90,6 +91,8 @@ class Recovery:
     problem: str = ""
     missing: Sequence[str] = ()
     left: Sequence[str] = ()
+    given_back: str = ""
+    next_step: str = ""
 
 
 async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = False) -> Recovery:
@@ -165,8 +168,19 @@ async def _ended_by_another(run: JobRun, phase: Phase) -> Recovery | None:
     if summary is not None or committed:
         return Recovery("finished", phase, summary)
     if found is not None and found.phase is Phase.ROLLED_BACK:
-        return Recovery("undone", phase, missing=found.missing, left=found.left)
+        return await _undone(run, phase, Undone(found.missing, found.left))
     return None
+
+
+async def _undone(run: JobRun, phase: Phase, undone: Undone) -> Recovery:
+    """The answer where a job is undone whose own directory is there yet."""
+    where = await run.protocol.gave_back(run)
+    if not where:
+        return Recovery("undone", phase, missing=undone.missing, left=undone.left)
+    outside = () if where.startswith(f"{run.store.url}/") else ("-o", f"hive_directory={where}")
+    commit, abort = (job_command(name, run.store.url, run.layout, *outside, "--force") for name in ("commit", "abort"))
+    next_step = f"{commit} commits it, {abort} deletes it; do not run the query again before one of them"
+    return Recovery("undone", phase, missing=undone.missing, left=undone.left, given_back=where, next_step=next_step)
 
 
 def _may_be_at_work(run: JobRun, record: CommitRecord, renewed: float) -> CommitFenced:
@@ -355,8 +369,9 @@ async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
         undone += more
         await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
     tell_undone(run, undone)
+    recovery = await _undone(run, record.phase, undone)
     await clean_up(run)
-    return Recovery("undone", record.phase, missing=undone.missing, left=undone.left)
+    return recovery
 
 
 async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Recovery:
@@ -433,6 +448,8 @@ async def _has_manifests(run: JobRun, record: CommitRecord) -> bool:
 
 async def _end_remainder(run: JobRun, record: CommitRecord, *, undo: bool | None) -> Recovery:
     committed = await says_committed(run, record)
+    if committed and undo:
+        raise too_late(run)
     # Our own cleanup deletes the marker after what was set aside, another committer what it finds.
     kept = [] if committed else await kept_lists(run, run.layout.job_id)
     recovery = await _from_lists(run, kept, undo=undo) if kept else _ended_already(run, record, committed=committed)

@@ -55,7 +55,7 @@ class JobRun:
     """One driver's or one task attempt's work at one job attempt.
 
     Changes over time: `counters` (operations, files, recoveries), `statistics` (what took how long), `stage_seconds`,
-    `stage_now`, `held_as` and `destinations_inside`.
+    `stage_now`, `held_as`, `destinations_inside` and `unsaid`.
     """
 
     layout: JobLayout
@@ -94,6 +94,9 @@ class JobRun:
     marker_for_parts: str = ""
     """The nonce in this job's marker, for its parts, where another than its driver ends it: who has that as `marker`
     knows the destination by the name that the job's manifests have."""
+    unsaid: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
+    """What a driver whose commit has failed could not say in its record, as on a full disk: each of these says it. One
+    list for all runs that are made of this."""
 
     destinations_inside: set[str] = field(default_factory=set)
     """The destinations inside this one that a survey has met, relative."""

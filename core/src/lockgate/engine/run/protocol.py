@@ -13,8 +13,8 @@ In the order of a job's life:
 | ends it | `commit_task` or `abort_task` |
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
 | has committed | `conclude`, `release` |
-| undoes it | `revoke`, `undo`, `discard` |
-| looks for jobs | `jobs_of_others`, `tasks_elsewhere`; before it commits one, `take_over` |
+| undoes it | `revoke`, `undo`, `discard`, `gave_back` |
+| looks for jobs | `jobs_of_others`, `tasks_elsewhere`, `outputs_beside`; before it commits one, `take_over` |
 | recovers it | `may_go_on`, `is_waiting`, `is_revoked`, `has_performed`, `has_pending`, `restore` |
 """
 
@@ -68,12 +68,14 @@ ATTRIBUTE_MEANING: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class TasksElsewhere:
-    """The ids of tasks that have committed, and of those that have begun; and when any of them was last seen at work,
-    in seconds since 1970."""
+    """The ids of tasks that have committed, and of those that have begun; when any of them was last seen at work, in
+    seconds since 1970; and the directory that they have left this in, relative to the destination, or its URL; empty:
+    nothing of them is there."""
 
     committed: frozenset[str] = frozenset()
     begun: frozenset[str] = frozenset()
     last_seen: float = 0.0
+    directory: str = ""
 
 
 class Protocol(ABC):
@@ -282,6 +284,15 @@ class Protocol(ABC):
         """
         return TasksElsewhere()
 
+    async def outputs_beside(self, run: JobRun) -> list[str]:
+        """What else may be output of a job that another program has left, in words: who commits the job by what is
+        found must know of it. The default knows of nothing.
+
+        Raises:
+            StoreError: the store does not answer.
+        """
+        return []
+
     # The job's plan.
 
     @abstractmethod
@@ -405,6 +416,15 @@ class Protocol(ABC):
             StoreError: it cannot be told.
         """
         return False
+
+    async def gave_back(self, run: JobRun) -> str:
+        """Where all is that the job's tasks have written, once the job is undone and before its directory goes; empty,
+        as a rule: the undoing has deleted it.
+
+        Raises:
+            StoreError: it cannot be told.
+        """
+        return ""
 
     @abstractmethod
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:

@@ -254,7 +254,7 @@ async def refuse_interrupted(run: JobRun, plan: CommitPlan) -> None:
             f"the commit of {', '.join(begun[:5])} was interrupted, or is under way: its files may be in place",
             where=run.url(run.layout.manifests),
             next_step="where the job's program lives, TaskAttempt.abort() of those takes their files out; then commit "
-            f"again; or {command('abort', run.store.url, run.layout.job_id)}",
+            f"again; or, if the job is surely over, {command('abort', run.store.url, run.layout.job_id, '--force')}",
         )
 
 

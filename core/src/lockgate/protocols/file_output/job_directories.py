@@ -90,7 +90,10 @@ async def tasks_elsewhere(run: JobRun) -> TasksElsewhere:
             async for page in run.store.list_tree(directory.path):
                 newest += [status.modified for status in page]
     committed = frozenset(task for found in every for task in found.tasks)
-    return TasksElsewhere(committed, frozenset(begun) | committed, max(newest, default=0.0))
+    holding = [found.places.attempt_directory for found in every if any(found.paths())]
+    return TasksElsewhere(
+        committed, frozenset(begun) | committed, max(newest, default=0.0), holding[-1] if holding else ""
+    )
 
 
 async def delete_of_job(run: JobRun) -> None:

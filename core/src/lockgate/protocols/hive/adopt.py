@@ -231,6 +231,25 @@ async def undo(run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
     return await undo_moves(run, untouched if said[0] == left_alone(layout) else plan, record)
 
 
+async def leave_alone(run: JobRun) -> None:
+    """Of a job that is undone before its commit could take the directory: that stays Hive's, with the one beside it.
+
+    Raises:
+        OptionError: as `give_back_at_work`.
+    """
+    await give_back_at_work(run)
+    await run.store.write_file(left_alone(run.layout), b"")
+
+
+async def gave_back(run: JobRun) -> str:
+    """The URL of the directory of a job that was undone, if Hive has all of it; else nothing."""
+    has_it = await run.store.stat_files([left_alone(run.layout), given_back(run.layout)])
+    note = await read_note(run) if any(has_it) else None
+    if note is None:
+        return ""
+    return note.directory if "://" in note.directory else run.url(note.directory)
+
+
 async def nothing_moved(run: JobRun, plan: CommitPlan) -> bool:
     """Whether none of the job's files stands where it is to be."""
     for batch in plan.batches(1_000):

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from lockgate.engine.inspection.left_by_hive import outputs_in
 from lockgate.engine.job.conflicts import meet_directories, resolve
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.load_manifests import add_manifest, below_root_of, unmatched
@@ -20,7 +21,7 @@ from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.commands import job_command
+from lockgate.model.commands import command, job_command
 from lockgate.model.errors import CommitRefused, LockgateError, OptionError
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL, adopted, job_id_of
@@ -40,6 +41,7 @@ from lockgate.model.plan import CommitPlan, PlanBuilder
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord, digest_of
 from lockgate.model.undone import Undone
+from lockgate.model.urls import parent_of
 from lockgate.protocols.hive import adopt
 from lockgate.protocols.hive.choose import Chosen, changed, choose, digest_of_choice, with_empty_buckets
 from lockgate.protocols.hive.empty_buckets import is_empty_bucket
@@ -173,10 +175,27 @@ class HiveProtocol(ManifestProtocol):
                 if place is None:
                     return TasksElsewhere()
                 left = await look(run, place)
+                directory = str(place.url) if place.destination else place.path
         except OptionError:  # elsewhere, and the caller does not say where
             return TasksElsewhere()
         committed = frozenset(task.task_id for task in left.tasks)
-        return TasksElsewhere(committed, committed | {task.task_id for task in left.unfinished}, left.newest)
+        begun = committed | {task.task_id for task in left.unfinished}
+        return TasksElsewhere(committed, begun, left.newest, directory)
+
+    async def outputs_beside(self, run: JobRun) -> list[str]:
+        """The output of other stages of the same query. Where Hive merges small files (`hive.merge.*`), that is the
+        whole of which the job has a part, as long as the merge job has not come to its end."""
+        if run.layout.prefix == OURS:
+            return []
+        try:
+            async with place_of(run) as place:
+                if place is None:
+                    return []
+                above, own = parent_of(place.path), place.path
+                found = [path for path in await outputs_in(place.store, above) if path != own]
+                return [_how_to_take(run, place, path) for path in found]
+        except OptionError:  # elsewhere, and the caller does not say where
+            return []
 
     # The job's plan.
 
@@ -247,12 +266,16 @@ class HiveProtocol(ManifestProtocol):
     async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
         """As `manifest`; what an abort that was killed had taken is Hive's, as long as it has the rest."""
         if run.layout.prefix != OURS and not await is_adopted(run):
-            await adopt.give_back_at_work(run)
+            await adopt.leave_alone(run)
         return await super().discard(run, record)
 
     async def gives_back(self, run: JobRun, plan: CommitPlan) -> bool:
         """What Hive has left, as long as nothing was moved out of it."""
         return run.layout.prefix != OURS and await adopt.nothing_moved(run, plan)
+
+    async def gave_back(self, run: JobRun) -> str:
+        """Hive's directory, unless files had been moved out of it."""
+        return "" if run.layout.prefix == OURS else await adopt.gave_back(run)
 
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         """As `manifest`; a directory of which nothing was moved yet is Hive's."""
@@ -285,6 +308,13 @@ class HiveProtocol(ManifestProtocol):
         return await super().has_pending(run, plan)
 
 
+def _how_to_take(run: JobRun, place: Place, path: str) -> str:
+    """Another directory, with the job that it is."""
+    named = str(place.store.url.child(path)) if place.destination else path
+    words = ("--protocol", PROTOCOL, "-o", f"hive_directory={named}")
+    return f"{place.store.url.child(path)}  ({command('plan', run.store.url, job_id_of(path), *words)})"
+
+
 async def _pins_of_taken(run: JobRun) -> list[Pin]:
     """The pins of the choice by the options that are given now, of a directory that was taken by somebody who does not
     hold the job: an abort that was killed, after a commit that was. None: no choice was ever written down.
@@ -298,11 +328,12 @@ async def _pins_of_taken(run: JobRun) -> list[Pin]:
     taken = Place(run.store, adopted(run.layout), called=last.directory.rstrip("/").rpartition("/")[2])
     note = await note_of_choice(run, digest_of_choice(run, await look_strictly(run, taken)))
     if note is None:
+        aborting = job_command("abort", run.store.url, run.layout, "--force")
         raise CommitRefused(
             "an abort was begun that has taken what Hive has left, after a commit by other options, or of other files",
             where=f"{run.url(taken.path)}\nof  {last.directory}",
-            next_step=f"{job_command('abort', run.store.url, run.layout)} goes on with the abort; or give the options "
-            "of that commit; or move the directory back to where Hive had left it, and give the command again",
+            next_step=f"{aborting} goes on with the abort; or give the options of that commit; or "
+            "move the directory back to where Hive had left it, and give the command again",
         )
     return list(note.pins)
 

@@ -128,5 +128,5 @@ async def _refuse_interrupted(run: JobRun) -> None:
             f"the commit of {', '.join(sorted(begun)[:5])} was interrupted, or is under way: its files may be in place",
             where=run.url(run.layout.manifests),
             next_step="where the job's program lives, TaskAttempt.abort() of those takes their files out; then commit "
-            f"again; or {command('abort', run.store.url, run.layout.job_id)}",
+            f"again; or, if the job is surely over, {command('abort', run.store.url, run.layout.job_id, '--force')}",
         )
