@@ -429,6 +429,49 @@ def test_a_policy_that_contradicts_the_save_mode_is_refused(native: Any, destina
     assert native.read.parquet(destination).count() == 60
 
 
+@pytest.mark.parametrize("there", [False, True], ids=["first run", "second run"])
+def test_an_overwrite_takes_and_refuses_the_same_policies_in_its_first_run_and_later(
+    native: Any, destination: str, there: bool
+) -> None:
+    if there:
+        rows_of(native, 3).write.parquet(destination)
+    overwrite = rows_of(native, 7).write.mode("overwrite")
+    with pytest.raises(Exception, match=r"'append' contradicts(?s:.)*given by the option conflict"):
+        overwrite.option("conflict", "append").parquet(destination)
+    overwrite.option("conflict", "replace").parquet(destination)
+    assert native.read.parquet(destination).count() == 7
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["first run", "second run"])
+def test_an_insert_overwrite_of_a_partition_is_refused_the_policy_replace_in_its_first_run_and_later(
+    native: Any, there: bool
+) -> None:
+    native.sql("CREATE TABLE lg_first_run (x BIGINT, p INT) USING parquet PARTITIONED BY (p)")
+    try:
+        native.sql("INSERT INTO lg_first_run VALUES (1, 0)")
+        if there:
+            native.sql("INSERT INTO lg_first_run VALUES (2, 1)")
+        native.conf.set("spark.lockgate.conflict", "replace")
+        with pytest.raises(Exception, match="'replace' contradicts it"):
+            native.sql("INSERT OVERWRITE lg_first_run PARTITION (p = 1) VALUES (3)")
+        assert native.table("lg_first_run").count() == 1 + there
+    finally:
+        native.conf.unset("spark.lockgate.conflict")
+        native.sql("DROP TABLE lg_first_run")
+
+
+def test_save_as_table_with_overwrite_takes_the_policy_replace_in_its_first_run_and_later(native: Any) -> None:
+    """Spark has dropped the table before the job is asked for: a refusal would leave none."""
+    native.conf.set("spark.lockgate.conflict", "replace")
+    try:
+        for rows in (3, 7):
+            rows_of(native, rows).select("id", "p").write.mode("overwrite").saveAsTable("lg_made_anew")
+            assert native.table("lg_made_anew").count() == rows
+    finally:
+        native.conf.unset("spark.lockgate.conflict")
+        native.sql("DROP TABLE IF EXISTS lg_made_anew")
+
+
 @pytest.mark.parametrize("overwrite_mode", ["static", "dynamic"])
 def test_an_overwrite_does_not_replace_what_a_policy_that_was_named_would_keep(
     native: Any, destination: str, overwrite_mode: str

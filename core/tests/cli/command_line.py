@@ -19,7 +19,11 @@ def run(*arguments: str) -> tuple[int, str, str]:
 
 def run_json(*arguments: str) -> tuple[int, object]:
     status, out, _ = run(*arguments, "--json")
-    return status, json.loads(out)
+    return status, json.loads(out, parse_constant=not_json)
+
+
+def not_json(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")
 
 
 def crashed(table, **options: object) -> str:

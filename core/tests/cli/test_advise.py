@@ -240,12 +240,29 @@ def test_a_policy_that_cannot_be_is_a_mistake_of_the_command(tmp_path, given: li
         (["--bytes", "١٢"], "such as --bytes 10g"),
         (["--latency", "-3"], "latency"),
         (["--rate", "soon"], "rate"),
+        (["--latency", "nan"], "latency"),
+        (["--latency", "1e308"], "latency is a number from 0 to"),
+        (["--rate", "1e-308"], "rate is a number from 0.001 to"),
+        (["--files", "1" + "0" * 400], "files is a whole number from 1 to"),
     ],
 )
 def test_a_number_that_is_none_is_refused(tmp_path, given, told) -> None:
     status, out, err = run("advise", str(tmp_path), *given)
     assert (status, out) == (2, "")
     assert told in err
+
+
+@pytest.mark.parametrize(
+    "given", [["--latency", "86400000"], ["--rate", "0.001"], ["--bytes", "1" + "0" * 15, "--tasks", "1" + "0" * 15]]
+)
+def test_the_largest_numbers_give_a_document_that_any_program_reads(tmp_path, given) -> None:
+    _, told = run_json("advise", str(tmp_path), "--files", "1" + "0" * 15, *given)
+    assert told["protocols"][0]["job_seconds"] > 0
+
+
+@pytest.mark.parametrize("given", [["--latency", "nan"], ["--latency", "1e308"], ["--rate", "nan"]])
+def test_plan_refuses_a_number_that_is_none(table, given) -> None:
+    assert run("plan", str(table.root), "j", *given)[0] == 2
 
 
 def test_bytes_may_be_given_as_a_size(tmp_path) -> None:

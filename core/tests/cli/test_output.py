@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -9,9 +10,10 @@ import subprocess
 import sys
 
 import pytest
-from command_line import crashed, run, run_json
+from command_line import crashed, not_json, run, run_json
 from lockgate import Job
 from lockgate.cli.main import app
+from lockgate.cli.terminal import Answer, print_answer
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
 from typer.testing import CliRunner
 
@@ -229,6 +231,16 @@ def test_an_answer_that_cannot_be_written_is_told_and_is_no_traceback(more):
         done = subprocess.run([sys.executable, "-m", "lockgate", *more], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert "could not be written to standard output" in done.stderr and "Traceback" not in done.stderr, done.stderr
+
+
+def test_a_number_that_json_cannot_write_is_null(capsys) -> None:
+    document = {"seconds": float("inf"), "more": [(float("nan"), 1.5)], "files": 1}
+    print_answer(Answer(document), as_json=True)
+    assert json.loads(capsys.readouterr().out, parse_constant=not_json) == {
+        "seconds": None,
+        "more": [[None, 1.5]],
+        "files": 1,
+    }
 
 
 def test_a_path_is_told_as_it_is_and_not_with_emoji_in_it(tmp_path) -> None:

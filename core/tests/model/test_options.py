@@ -297,3 +297,19 @@ def test_a_bad_value_by_another_programs_name_is_told_with_that_name() -> None:
         with pytest.raises(OptionError) as caught:
             JobOptions.resolve(spark_conf={f"spark.hadoop.{name}": value})
         assert f"given as the option {name}" in caught.value.where
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("replace_below", "p=1"),
+        ("duplicate_attempts", "000005_1"),
+        ("markers_server", "host:1"),
+        ("txn_id", "x" * 5000),
+    ],
+)
+def test_options_that_do_not_go_together_are_told_with_where_they_were_given(name: str, value: str) -> None:
+    with pytest.raises(OptionError, match="given as Spark conf"):
+        JobOptions.resolve(spark_conf={f"spark.lockgate.{name}": value})
+    with pytest.raises(OptionError, match=f"given as an environment variable, LOCKGATE_{name.upper()}"):
+        JobOptions.resolve(environment={f"LOCKGATE_{name.upper()}": value})

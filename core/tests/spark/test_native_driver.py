@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import lockgate
+import lockgate.spark
 import on_a_terminal
 import pytest
 from lockgate import forget_transactions, jobs
 from lockgate.api.io_loop import IoLoop
 from lockgate.model.errors import LockgateError
 from lockgate.spark.native_job import NativeJob
+from pyspark.sql import SparkSession
 
 JOB = "0b6a1f0e-0000-4000-8000-000000000001"
 
@@ -377,6 +379,41 @@ def test_options_of_a_table_that_is_written() -> None:
     assert options({}, asked_options={"compression": "zstd", "path": "/t"}).txn_id == ""
 
 
+@pytest.mark.parametrize("there", [False, True], ids=["nothing is there yet", "data is there"])
+def test_an_overwrite_takes_and_refuses_the_same_policies_whether_or_not_something_is_there(there: bool) -> None:
+    """Where nothing is, Spark deletes nothing, and does not call the write an overwrite."""
+
+    def conflict(policy: str, *, replaced: str = "", **more: Any) -> str:
+        settings = {"conflict": policy} if policy else {}
+        deleted = [replaced] if there else []
+        asked = NativeJob("file:/t", JOB, "0123456789abcdef", settings, replaced=deleted, overwrites=True, **more)
+        return asked.options({}).conflict
+
+    assert conflict("replace") == "replace"
+    assert conflict("") == ("replace" if there else "append")
+    for policy in ("append", "fail", "fail-partitions"):
+        with pytest.raises(LockgateError, match="Spark's save mode is overwrite"):
+            conflict(policy)
+    for policy, more in (("replace-partitions", {}), ("replace", {"replaced": "p=1", "static_partition": True})):
+        with pytest.raises(LockgateError, match="Spark's save mode means replace"):
+            conflict(policy, **more)
+    assert conflict("", replaced="p=1", static_partition=True) == ("replace-below" if there else "append")
+
+
+def test_a_table_that_is_made_anew_by_an_overwrite_takes_the_policy_replace() -> None:
+    """Spark has dropped the table by then: a refusal would leave none."""
+
+    def conflict(policy: str, *, dropped: bool) -> str:
+        settings = {"conflict": policy}
+        asked = NativeJob("file:/t", JOB, "0123456789abcdef", settings, table="t", table_dropped=dropped)
+        return asked.options({}).conflict
+
+    assert conflict("replace", dropped=True) == "replace"
+    assert conflict("append", dropped=True) == "append"
+    with pytest.raises(LockgateError, match="Spark's save mode replaces nothing here"):
+        conflict("replace", dropped=False)
+
+
 def _of_series(difference: int) -> str:
     major, minor, *_ = lockgate.__version__.split(".")
     return f"{major}.{int(minor) + difference}.0"
@@ -392,6 +429,14 @@ def test_a_jar_of_another_release_series_is_refused_before_anything_is_made(tmp_
     assert f"is of version {version or 'unknown'}, and the lockgate that commits for it is of" in answer["error"]
     assert "lockgate_spark_native prints the path" in answer["error"]
     assert not (tmp_path / "t").exists()
+
+
+def test_without_the_jar_both_ways_to_install_it_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lockgate_spark_native", None)
+    with pytest.raises(LockgateError) as told:
+        lockgate.spark.configure(SparkSession.builder)
+    assert 'pip install "lockgate[native]"' in str(told.value)
+    assert "in a clone of Lockgate, pip install ./plugins/lockgate-spark-native" in str(told.value)
 
 
 def test_a_jar_of_the_same_release_series_is_taken(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from lockgate import Job
-from lockgate.errors import PathError
+from lockgate.errors import AccessDenied, PathError
 from lockgate.model.files import Rename
 from lockgate.model.layout import unfinished
 from lockgate.model.urls import parse_url
@@ -43,6 +44,21 @@ def test_complete_after_a_power_failure_every_new_directory_above_the_destinatio
     Job(str(tmp_path / "not" / "there" / "yet" / "events")).setup()
     for directory in (tmp_path, tmp_path / "not", tmp_path / "not/there", tmp_path / "not/there/yet"):
         assert str(directory) in synced
+
+
+def test_a_directory_in_which_none_can_be_made_is_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """/proc, and a mount that is gone, answer as if the directory above were missing, though it is there."""
+
+    def mkdir(path: str, mode: int = 0o777, *, really: Callable[..., None] = os.mkdir) -> None:
+        if path.startswith(f"{tmp_path}/"):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        really(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    with pytest.raises(AccessDenied, match="the directory above is there, and none can be made in it"):
+        Job(str(tmp_path)).setup()
 
 
 def on_a_full_disk(what: str, directory: Path) -> list[str]:

@@ -28,6 +28,11 @@ from lockgate.plugins.registry import needs_on
 LOOKS = 5
 """Requests by which the latency is measured."""
 
+COUNT_MAX = 10**15
+LATENCY_MS_MAX = 86_400_000.0
+RATE_MIN = 0.001
+"""What is far beyond any job and any store; with more the times would be too large to be numbers."""
+
 
 def advise(
     url: Location,
@@ -61,9 +66,7 @@ def advise(
         _whole("directories", directories, 0),
         _whole("replaced", replaced, 0),
     )
-    if latency is not None:
-        _number("latency", latency)
-    _number("rate", rate)
+    check_pace(latency, rate)
 
     async def work() -> Advice:
         chosen = JobOptions.resolve(environment=os.environ) if options is None else options
@@ -142,19 +145,35 @@ async def _latency(run: JobRun) -> float:
 
 
 def _whole(name: str, value: object, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= COUNT_MAX:
         raise UsageError(
-            f"{name} is a whole number from {least} on, not {value!r}",
-            where=f"{name}={value!r}",
+            f"{name} is a whole number from {least} to {COUNT_MAX:,}, not {_shortly(value)}",
+            where=f"{name}={_shortly(value)}",
             next_step="say how large the job is that you think of, such as 10000 files of 200 tasks",
         )
     return value
 
 
-def _number(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+def check_pace(latency: float | None, rate: float) -> None:
+    """Refuse what is no latency in milliseconds (None: it is to be measured), or no rate (0: no limit).
+
+    Raises:
+        UsageError: one of them.
+    """
+    if latency is not None:
+        _number("latency", latency, 0, LATENCY_MS_MAX)
+    if rate != 0:
+        _number("rate", rate, RATE_MIN, COUNT_MAX)
+
+
+def _number(name: str, value: object, least: float, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise UsageError(
-            f"{name} is a number that is not negative, not {value!r}",
-            where=f"{name}={value!r}",
-            next_step="latency is in milliseconds an operation, rate in operations a second",
+            f"{name} is a number from {least:g} to {most:,.0f}, not {_shortly(value)}",
+            where=f"{name}={_shortly(value)}",
+            next_step="latency is in milliseconds an operation, rate in operations a second, 0 for no limit",
         )
+
+
+def _shortly(value: object) -> str:
+    return repr(value)[:100]

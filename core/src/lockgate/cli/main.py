@@ -14,7 +14,7 @@ import typer
 
 from lockgate.api import jobs as api
 from lockgate.api.advice import advise as advise_on
-from lockgate.api.advice import latency_at
+from lockgate.api.advice import check_pace, latency_at
 from lockgate.api.destination import is_there, looking_run
 from lockgate.api.files import files as files_of
 from lockgate.api.job_runs import registry_of
@@ -284,6 +284,7 @@ def _planned(
     url: str, job_id: str, options: JobOptions, told: Collection[str], latency: float | None = None, rate: float = 0.0
 ) -> Answer:
     """What `plan`, and `commit --plan`, show."""
+    check_pace(latency, rate)
     made = api.plan(url, job_id, options, told=told)
     store = looking_run(url, options).store
     operations = predict_operations(made, options, store.capabilities)

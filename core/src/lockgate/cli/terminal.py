@@ -4,6 +4,7 @@ progress go to standard error."""
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import textwrap
@@ -133,7 +134,16 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
 
 
 def _json(document: Any) -> str:
-    return json.dumps(msgspec.to_builtins(document, str_keys=True), indent=1, default=str)
+    return json.dumps(_finite(msgspec.to_builtins(document, str_keys=True)), indent=1, default=str, allow_nan=False)
+
+
+def _finite(found: Any) -> Any:
+    """With null for a number that JSON has no way to write: Python's own way is read by Python alone."""
+    if isinstance(found, float):
+        return found if math.isfinite(found) else None
+    if isinstance(found, Mapping):
+        return {name: _finite(value) for name, value in found.items()}
+    return [_finite(each) for each in found] if isinstance(found, list | tuple) else found
 
 
 def _print_document(document: Mapping[str, Any]) -> None:

@@ -285,7 +285,8 @@ class JobOptions:
     )
     summary_report_directory: str = _option(
         "",
-        "URL of a directory, on any store, or a local path, that gets the summary of every job, failed ones included",
+        "URL of a directory, on any store, or a local path of the driver's, that gets the summary of every job, failed "
+        "ones included; where it cannot be written, the job commits all the same, and the log says so",
         hadoop="mapreduce.manifest.committer.summary.report.directory",
     )
     diagnostics_manifest_directory: str = _option(
@@ -394,13 +395,18 @@ class JobOptions:
             value = getattr(self, spec.name)
             if value is not spec.default:  # the tests check the defaults
                 object.__setattr__(self, spec.name, checked(spec, value))
-        _check_below(self.conflict, self.replace_below)
-        _check_attempts(self.duplicates, self.duplicate_attempts)
-        _check_server(self.markers_type, self.markers_server)
+        try:
+            _check_below(self.conflict, self.replace_below)
+            _check_attempts(self.duplicates, self.duplicate_attempts)
+            _check_server(self.markers_type, self.markers_server)
+        except OptionError as error:
+            given = [f"{name} was {where}" for name, where in self._given.items() if f"{name}=" in error.where]
+            where = "\n".join([error.where, *given])
+            raise OptionError(error.what, where=where, next_step=error.next_step) from None
         if len(self.txn_id) > TXN_ID_CHARACTERS_MAX:
             raise OptionError(
                 f"txn_id has {len(self.txn_id):,} characters, and may have {TXN_ID_CHARACTERS_MAX:,}",
-                where=f"{self.txn_id[:60]}…",
+                where=f"{self.txn_id[:60]}…\n{self._given.get('txn_id', '')}".rstrip(),
                 next_step="give a name of the write, such as a query's and a batch's number, or a hash",
             )
 
@@ -457,8 +463,10 @@ class JobOptions:
             OptionError: a name is unknown, or a value bad; it says which source it came from.
         """
         values, given = NAMES.resolve(python or {}, spark_options or {}, spark_conf or {}, environment or {}, ignore)
-        options = cls(**values)
+        options = cls.__new__(cls)
+        # Before its values: what does not go together is found then, and told with where it was given.
         object.__setattr__(options, "_given", given)
+        cls.__init__(options, **values)
         return options
 
     def where(self, name: str) -> str:

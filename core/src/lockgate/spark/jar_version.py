@@ -6,6 +6,7 @@ import sys
 
 from lockgate.api.outside import VERSION
 from lockgate.model.errors import UsageError
+from lockgate.spark.requirements import OR_IN_A_CLONE
 
 
 def check_jar(jar: str, engine: str = VERSION) -> None:
@@ -25,7 +26,7 @@ def check_jar(jar: str, engine: str = VERSION) -> None:
         f"the jar for Spark's own writers is of version {jar or 'unknown'}, and the lockgate that commits for it is of "
         f"version {engine}",
         where=sys.executable,
-        next_step=f"pip install '{package}' into this Python, and start Spark anew with its "
+        next_step=f"pip install '{package}'{OR_IN_A_CLONE}, into this Python, and start Spark anew with its "
         "jar: python -m lockgate_spark_native prints the path; or let spark.lockgate.python name a Python whose "
         "lockgate is of the jar's version",
     )

@@ -49,7 +49,9 @@ class NativeJob(msgspec.Struct):
     `table` is the name of the catalog's table that is written, if one is; `table_options` are those that the catalog
     keeps with it, and hands to each write to it; `asked_options` those of a statement that creates it, or would;
     `table_dropped`: that statement has dropped the table that was there. `gives_transaction`: a transaction id among
-    the options of the write is one that the write itself was given.
+    the options of the write is one that the write itself was given. `overwrites`: its save mode is overwrite, where it
+    creates no table; Spark replaces nothing then where the destination is not there. `static_partition`: it is about
+    partitions that the statement names.
     """
 
     url: str
@@ -65,6 +67,8 @@ class NativeJob(msgspec.Struct):
     asked_options: dict[str, str] = {}
     table_dropped: bool = False
     gives_transaction: bool = True
+    overwrites: bool = False
+    static_partition: bool = False
 
     def options(self, environment: Mapping[str, str]) -> JobOptions:
         """The job's options, with the conflict policy that Spark's save mode means.
@@ -90,27 +94,31 @@ class NativeJob(msgspec.Struct):
                 next_step="leave it out: INSERT OVERWRITE … PARTITION (…) says what is replaced",
             )
         named = named_policy(of_write, spark_conf, environment) or NamedPolicy(options.conflict, "", by_write=False)
-        if not self.dynamic and not self.replaced and not self.replaced_locations:
-            if named.policy not in KEEPING:
+        if not (self.overwrites or self.dynamic or self.replaced or self.replaced_locations):
+            of_creation = self.table_dropped and named.policy == "replace"
+            if named.policy not in KEEPING and not of_creation:
                 raise self._contradiction(named, "Spark's save mode replaces nothing here")
             return options
         # `append` that nobody named is the default of the options, and says nothing.
         if named.policy in KEEPING and (named.where or named.policy != "append"):
             raise self._contradiction(named, "Spark's save mode is overwrite")
-        if self.dynamic:
-            meant = "replace-partitions"
-        elif "" in self.replaced:
-            meant = "replace"
-        elif not self.replaced:
-            # All that is replaced is elsewhere, and its parts replace it.
-            return options.replace(conflict="append")
-        else:
-            meant = "replace-below"
+        meant = self._meant()
         if named.policy not in ("append", meant):
             raise self._contradiction(named, f"Spark's save mode means {meant}")
+        if not self.replaced and not self.dynamic:
+            # All that is replaced is elsewhere, and its parts replace it; or nothing is there yet.
+            return options.replace(conflict="append") if self.replaced_locations else options
         # With "replace" too: a partition's location may be in a directory whose name is a hidden one's.
         below = tuple(each for each in self.replaced if each) if meant != "replace-partitions" else ()
         return options.replace(conflict=meant, replace_below=below)
+
+    def _meant(self) -> str:
+        """What an overwrite means, whether or not there is something yet that Spark would delete."""
+        if self.dynamic:
+            return "replace-partitions"
+        if "" in self.replaced or not (self.replaced or self.static_partition):
+            return "replace"
+        return "replace-below"
 
     def _contradiction(self, named: NamedPolicy, why: str) -> OptionError:
         of_table = named.by_write and "conflict" in names_given(self.table_options)

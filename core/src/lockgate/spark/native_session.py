@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lockgate.model.errors import UsageError
 from lockgate.model.redaction import redact
 from lockgate.spark.given_session import check_session
-from lockgate.spark.requirements import require_pyspark
+from lockgate.spark.requirements import OR_IN_A_CLONE, require_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,5 +142,5 @@ def _native() -> tuple[str, str]:
         raise UsageError(
             "the jar for Spark's own writers is missing",
             where=f"{sys.executable}: {error}",
-            next_step='pip install "lockgate[native]" into this Python',
+            next_step=f'pip install "lockgate[native]"{OR_IN_A_CLONE}, into this Python; then start the program anew',
         ) from None

@@ -13,6 +13,8 @@ EVERYWHERE = (
 )
 """The one sentence that answers a missing package, wherever that is found out."""
 
+OR_IN_A_CLONE = ", or, in a clone of Lockgate, pip install ./plugins/lockgate-spark-native"
+"""Of the jar for Spark's own writers: a clone is all that there is before a release."""
 
 OLDEST_SPARK = 4
 

@@ -68,6 +68,9 @@ YIELD_EVERY = 256
 
 PAGE = 1000
 
+MAKE_TRIES = 100
+"""How often a directory is tried again whose parent was missing, and is made or found: others may delete that again."""
+
 REMOVE_TRIES = 100
 """How often a tree is deleted again at once, in which somebody else deletes or writes."""
 
@@ -358,7 +361,7 @@ class LocalStore(Store):
                     _sync_directory(directory)
         return outcomes
 
-    def _make(self, path: str, within: str, synced: set[str]) -> DirectoryOutcome:
+    def _make(self, path: str, within: str, synced: set[str], tries: int = MAKE_TRIES) -> DirectoryOutcome:
         full = self._path(path)
         if within and path == within:
             return DirectoryOutcome("existed")
@@ -379,7 +382,14 @@ class LocalStore(Store):
                 above = self._make(parent, within, synced)
                 if above.state == "blocked":
                     return above
-                return self._make(path, within, synced)
+                if not tries:
+                    raise AccessDenied(
+                        "cannot make: the directory above is there, and none can be made in it",
+                        where=str(self.url.child(path)),
+                        next_step="write elsewhere; /proc is such a place, or bring back the file system that is to be "
+                        "mounted there",
+                    ) from None
+                return self._make(path, within, synced, tries - 1)
             # The root itself: its own parents are the user's to name, and are made like any destination's.
             self._make_root(full, synced)
         synced.add(os.path.dirname(full))

@@ -45,6 +45,10 @@ final class WrittenTable {
             told.putIfAbsent("table", creations.get(0).asked().identifier().unquotedString());
             told.put("asked_options", asked);
             told.put("table_dropped", creations.stream().allMatch(each -> each.mode() == SaveMode.Overwrite));
+        } else {
+            // Spark makes each new table by an overwrite; what is not of a creation has the mode that the user gave.
+            told.put("overwrites", inserts.stream().allMatch(each -> each.mode() == SaveMode.Overwrite));
+            told.put("static_partition", inserts.stream().anyMatch(each -> !each.staticPartitions().isEmpty()));
         }
         return told;
     }
