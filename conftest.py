@@ -20,6 +20,7 @@ PARTS = {
     "contrib/*/test_*_conformance.py": 2,
     "contrib/*/test_testkit_*_protocol.py": 5,
     "core/tests/engine/test_locations.py": 3,
+    "core/tests/engine/test_nested_interleavings.py": 3,
     "core/tests/engine/test_run_again.py": 3,
     "core/tests/stores/test_in_flight.py": 3,
     "tests/hadoop/*": 2,
