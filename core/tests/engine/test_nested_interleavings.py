@@ -79,15 +79,8 @@ class _Commit(threading.Thread):
 
     def __init__(self, who: str, url: Path, files: list[str], turns: _Turns, **options: object) -> None:
         super().__init__(daemon=True)
-        self._who, self._turns = who, turns
+        self._who, self._turns, self._files = who, turns, files
         self.job = Job(str(url), JobOptions(durable=False, **options))
-        self.job.setup()
-        attempt = self.job.task_attempt(0)
-        attempt.setup()
-        for path in files:
-            with attempt.open(f"{path}-{attempt.tag}") as file:
-                file.write(who.encode())
-        self._receipt = attempt.commit()
         self.committed = False
 
     def run(self) -> None:
@@ -104,6 +97,14 @@ class _Commit(threading.Thread):
             self._turns.stands[self._who].set()
 
     def until_it_stands(self) -> None:
+        """Set it up, and begin to commit."""
+        self.job.setup()
+        attempt = self.job.task_attempt(0)
+        attempt.setup()
+        for path in self._files:
+            with attempt.open(f"{path}-{attempt.tag}") as file:
+                file.write(self._who.encode())
+        self._receipt = attempt.commit()
         self.start()
         self._turns.stands[self._who].wait()
 
