@@ -56,7 +56,7 @@ async def _keep_trying(run: JobRun) -> None:
             await asyncio.sleep(SECONDS_BETWEEN)
             await _say(run)
     finally:
-        del _WAITING[id(run)]
+        _WAITING.pop(id(run), None)
 
 
 async def _say(run: JobRun) -> None:
