@@ -102,7 +102,7 @@ def dies_after(calls: int) -> Callable[[str, Any, str], bool]:
 
     def fails(name: str, subject: Any, where: str) -> bool:
         nonlocal made
-        made += 1
+        made += where != "/"  # how many looks there are from the top depends on where the tests run
         return made > calls
 
     return fails
