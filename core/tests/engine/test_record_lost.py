@@ -12,7 +12,7 @@ from faulty_store import Stop, make_faulty
 from lockgate import collect_garbage, commit, jobs, recover
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.recovery.recover import recover_job
-from lockgate.errors import CommitFenced, JobNotFound, LockgateError, OutcomeUnknown, StoreUnavailable
+from lockgate.errors import CommitFenced, JobNotFound, LockgateError, OutcomeUnknown, StoreUnavailable, UsageError
 from lockgate.model.layout import JobLayout
 
 
@@ -145,7 +145,8 @@ def test_a_committed_job_leaves_no_list_that_it_could_be_undone_by(table, option
     shutil.rmtree(table.root / "_lockgate/jobs")
     (table.root / "_SUCCESS").write_bytes(b"")
     assert [state for state in jobs(str(table.root)) if state.job_id == job.job_id] == []
-    recover(str(table.root), job.job_id, undo=True)
+    with pytest.raises(UsageError, match="is committed and cannot be undone"):
+        recover(str(table.root), job.job_id, undo=True)
     assert table.read() == {"p=1/new": b"new"}
     collect_garbage(str(table.root))
     assert not table.left_over()
