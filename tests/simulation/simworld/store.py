@@ -258,6 +258,10 @@ class SimulatedStore(Store):
         self._unkept: dict[str, tuple[str, dict[str, str]]] = {}
         """By the directory that keeps them, uploads of this process that are in no file yet, and the file of them."""
 
+    def above(self) -> Sequence[tuple[StoreUrl, str]]:
+        """There is nothing above a simulated destination."""
+        return ()
+
     @property
     def capabilities(self) -> frozenset[Capability]:
         return self.ether.profile.capabilities

@@ -15,7 +15,7 @@ from lockgate.engine.record.nested import (
     refuse_jobs_that_replace_above,
     refuse_jobs_that_replace_inside,
 )
-from lockgate.engine.record.record_log import RecordLog, renewed_at
+from lockgate.engine.record.record_log import RecordLog
 from lockgate.engine.record.replaced_lists import write_replaced
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
@@ -27,10 +27,6 @@ from lockgate.model.record import Ground
 
 SURVEYS_MAX = 5
 """How often the destination is listed because jobs beside have ended meanwhile."""
-
-NEW_SECONDS = 10.0
-"""A note of a job's end that is so much older than the first listing may be new: stores date by the second, and of
-two hosts."""
 
 
 async def check_claimed(run: JobRun, pins: Sequence[Pin]) -> None:
@@ -87,7 +83,7 @@ async def plan_claimed(
     with run.stage("plan"):
         met = ahead.met if ahead is not None and ahead.ground == ground else None
         if met is None:
-            met = await (_meet_undisturbed(run, log, plan, ground) if ground.exclusive else _meet(run, plan))
+            met = await (_meet_undisturbed(run, plan, ground) if ground.exclusive else _meet(run, plan))
         plan = met
         await refuse_taken_names(run, plan)
         await refuse_commit_beside(run)
@@ -97,6 +93,8 @@ async def plan_claimed(
 async def _meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
     """The plan of a job that brings files beside others, after it has met the destination, and no job that replaces in
     one above. Files that are in place already are looked at last."""
+    if not run.store.above():
+        return await _meet_in_place(run, plan)
     if run.protocol.attributes.committed_invisible:
         return (await both(run.protocol.meet(run, plan), refuse_jobs_that_replace_above(run)))[0]
     await refuse_jobs_that_replace_above(run)
@@ -109,26 +107,26 @@ async def _meet_in_place(run: JobRun, plan: CommitPlan) -> CommitPlan:
     return await run.protocol.meet(run, plan)
 
 
-async def _meet_undisturbed(run: JobRun, log: RecordLog, plan: CommitPlan, ground: Ground) -> CommitPlan:
+async def _meet_undisturbed(run: JobRun, plan: CommitPlan, ground: Ground) -> CommitPlan:
     """The plan of a job that replaces, after it has met the destination while no job of one above or inside has ended:
-    of such a job's files it may have listed some, and not others. Most often none is there, and one look tells it.
+    of such a job's files it may have listed some, and not others. Most often none is there, and one look tells it;
+    destinations inside are known once all is listed, and make it be listed once more.
 
     Raises:
         DestinationConflict: one is at work there; or time and again one has ended.
     """
-    began = log.now and await renewed_at(run, run.layout, log.now) - NEW_SECONDS
-    (above, _), inside = await endings(run), None
+    above, inside = await endings(run)
     for _ in range(SURVEYS_MAX):
         met = await _meet_in_place(run, plan)
         await refuse_jobs_above(run, ground)
         now_above, now_inside = await endings(run)
-        new = now_inside - inside if inside is not None else {e for e in now_inside if e.modified >= (began or 0.0)}
-        if now_above <= above and not new:
+        if now_above <= above and now_inside <= inside:
             return met
+        new = (now_above - above) | (now_inside - inside)
         above, inside = now_above, now_inside
     raise DestinationConflict(
         "jobs of destinations above this one or inside it end again and again while this job lists what it replaces",
-        where="\n".join(sorted({run.url(each.directory) for each in new}) or [run.url("")]),
+        where="\n".join(sorted({each.path for each in new})[:5]),
         next_step="nothing was moved: commit again when fewer write there",
     )
 

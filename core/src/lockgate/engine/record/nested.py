@@ -183,7 +183,8 @@ Endings = frozenset[Ending]
 
 async def endings(run: JobRun) -> tuple[Endings, Endings]:
     """Of the jobs that have ended in the destinations above, and in those inside that a survey has met."""
-    return await both(_endings_above(run), _endings_of(run.store, run.destinations_inside))
+    above = await _endings_above(run)
+    return above, await _endings_of(run.store, run.destinations_inside)
 
 
 async def _endings_above(run: JobRun) -> Endings:
