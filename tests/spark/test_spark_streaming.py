@@ -131,13 +131,15 @@ def test_abortable_a_batch_whose_first_task_to_end_has_failed_leaves_nothing(spa
     that begins late may set the job up again, and nobody sees what it writes."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "0000.json").write_text("".join(f'{{"id": {n}}}\n' for n in range(8)))
+    out = tmp_path / "out"
 
     def fail_or_wait(batches: Any) -> Any:
         from pyspark import TaskContext
 
         for batch in batches:
             if TaskContext.get().partitionId() == 0:
-                time.sleep(0.5)
+                while not list(out.rglob("job.json")):  # a task has set the job up
+                    time.sleep(0.05)
                 raise RuntimeError("told to fail")
             time.sleep(1.2)
             yield batch
@@ -150,9 +152,11 @@ def test_abortable_a_batch_whose_first_task_to_end_has_failed_leaves_nothing(spa
     )  # fmt: skip
     with pytest.raises(Exception, match="told to fail"):
         query.awaitTermination()
-    time.sleep(3)
-    assert jobs(str(tmp_path / "out")) == []
-    assert not list((tmp_path / "out").rglob("*.parquet"))
+    ends = time.monotonic() + 120
+    while (jobs(str(out)) or list(out.rglob("*.parquet"))) and time.monotonic() < ends:
+        time.sleep(0.5)  # the other task has two seconds of grace
+    assert jobs(str(out)) == []
+    assert not list(out.rglob("*.parquet"))
 
 
 @pytest.mark.parametrize(
