@@ -4,6 +4,7 @@ hands it to. One that counted for others would leave their rows out, without a w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,29 +17,33 @@ def rows_of(spark: Any) -> Any:
     return spark.range(0, 60, 1, 2).selectExpr("id", "id % 3 AS p", "CAST(id AS STRING) AS s")
 
 
+@contextmanager
+def made(spark: Any, name: str, columns: str, options: str = "") -> Iterator[str]:
+    spark.sql(f"CREATE TABLE {name} ({columns}) USING parquet {options}")
+    yield name
+    spark.sql(f"DROP TABLE {name}")
+
+
 @pytest.fixture
 def table(native: Any, tmp_path: Path) -> Iterator[str]:
-    columns = "(id BIGINT, a INT, b INT) USING parquet PARTITIONED BY (a, b)"
-    native.sql(f"CREATE TABLE lg_x {columns} LOCATION '{tmp_path / 'lg_x'}'")
-    yield "lg_x"
-    native.sql("DROP TABLE lg_x")
+    place = f"PARTITIONED BY (a, b) LOCATION '{tmp_path / 'lg_x'}'"
+    with made(native, "lg_x", "id BIGINT, a INT, b INT", place) as name:
+        yield name
 
 
 @pytest.fixture
 def plain(native: Any, tmp_path: Path) -> Iterator[str]:
     """A table whose options hold nothing, and whose rows are numbers."""
-    native.sql(f"CREATE TABLE lg_plain_x (id BIGINT) USING parquet LOCATION '{tmp_path / 'plain'}'")
-    yield "lg_plain_x"
-    native.sql("DROP TABLE lg_plain_x")
+    with made(native, "lg_plain_x", "id BIGINT", f"LOCATION '{tmp_path / 'plain'}'") as name:
+        yield name
 
 
 @pytest.fixture
 def keeping(native: Any, tmp_path: Path) -> Iterator[str]:
     """A table that keeps an id among its options."""
-    options = "OPTIONS ('lockgate.txnId' = 'kept') PARTITIONED BY (p)"
-    native.sql(f"CREATE TABLE lg_keeping (id BIGINT, p INT) USING parquet {options} LOCATION '{tmp_path / 'keeping'}'")
-    yield "lg_keeping"
-    native.sql("DROP TABLE lg_keeping")
+    kept = f"OPTIONS ('lockgate.txnId' = 'kept') PARTITIONED BY (p) LOCATION '{tmp_path / 'keeping'}'"
+    with made(native, "lg_keeping", "id BIGINT, p INT", kept) as name:
+        yield name
 
 
 def counts(spark: Any, table: str) -> dict[tuple[int, int], int]:
@@ -176,7 +181,7 @@ def test_a_transaction_id_of_the_read_behind_a_view_of_a_table_is_refused(native
     native.sql(f"SELECT * FROM {plain} WITH ('lockgate.txnId' = 'y')").createOrReplaceTempView("lg_selected")
     with pytest.raises(Exception, match=NOT_GIVEN):
         native.sql("INSERT INTO lg_of_table SELECT id FROM range(5)")
-    with pytest.raises(Exception, match=r"txnId|UNSUPPORTED|not allowed|NOT_ALLOWED|UNSUPPORTED_INSERT|transaction id"):
+    with pytest.raises(Exception, match="UNSUPPORTED_INSERT"):
         native.range(5).write.insertInto("lg_selected")
     native.read.table(plain).createOrReplaceTempView("lg_of_table")
     for _ in range(2):

@@ -154,7 +154,8 @@ def test_abortable_a_batch_whose_first_task_to_end_has_failed_leaves_nothing(spa
         query.awaitTermination()
     ends = time.monotonic() + 120
     while (jobs(str(out)) or list(out.rglob("*.parquet"))) and time.monotonic() < ends:
-        time.sleep(0.5)  # the other task has two seconds of grace
+        time.sleep(0.5)
+    time.sleep(3)  # the other task has two seconds of grace
     assert jobs(str(out)) == []
     assert not list(out.rglob("*.parquet"))
 

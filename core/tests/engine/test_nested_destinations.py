@@ -220,16 +220,22 @@ def test_concurrent_a_job_inside_that_begins_while_the_outer_one_lists_is_refuse
     table.write({"x/p=1/old": b"old"})
     outer, receipt = _job(table.root, {"x/p=1/new": b"new"}, conflict=policy)
     inner = _HalfMoved(table.root / "x", monkeypatch)
-    lists = {name: getattr(LocalStore, name) for name in ("list_directory", "list_tree")}
-
-    async def pages(name, store, path, *more, **named):
-        if path in ("x", "x/p=1") and str(store.url).endswith("/events") and not inner.stands.is_set():
-            await asyncio.to_thread(inner.begin)
-        async for page in lists[name](store, path, *more, **named):
-            yield page
-
     late = {"replace": "list_tree", "replace-partitions": "list_directory"}[policy]
-    monkeypatch.setattr(LocalStore, late, lambda *given, **named: pages(late, *given, **named))
+    lists = getattr(LocalStore, late)
+
+    async def pages(store, path, *more, **named):
+        if path not in ("x", "x/p=1") or not str(store.url).endswith("/events") or inner.stands.is_set():
+            async for page in lists(store, path, *more, **named):
+                yield page
+            return
+        # A listing takes its time: it comes to the directory of jobs before the other begins, and to its files later.
+        for bookkeeping in (True, False):
+            if not bookkeeping:
+                await asyncio.to_thread(inner.begin)
+            async for page in lists(store, path, *more, **named):
+                yield [status for status in page if ("/_lockgate" in status.path) is bookkeeping]
+
+    monkeypatch.setattr(LocalStore, late, pages)
     with contextlib.suppress(DestinationConflict):
         outer.commit([receipt])
     assert inner.stands.is_set(), "it has begun while the other listed"

@@ -2,7 +2,7 @@
 
 A key is told by its path: `files[].length` is the length of each of the files, a word in capitals stands for names that
 are not fixed, and a key that ends with `?` is there only where there is something to say. A command's tests compare
-these tables with what it prints; `docs/cli.md` is generated from them.
+these tables with what it prints; `docs/cli-json.md` is generated from them.
 """
 
 from __future__ import annotations

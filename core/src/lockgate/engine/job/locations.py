@@ -79,6 +79,7 @@ async def part_at(run: JobRun, url: str, policy: str = "append") -> AsyncIterato
             stage_seconds={},
             movers=None,
             held_as="",
+            destinations_inside=set(),
             locations=(),
             may_have_locations=False,
             part_of=str(run.store.url),

@@ -102,6 +102,7 @@ async def _meet(run: JobRun, plan: CommitPlan) -> CommitPlan:
 
 
 async def _meet_in_place(run: JobRun, plan: CommitPlan) -> CommitPlan:
+    """The plan after it has met the destination; where files are in place already, no job inside replaces them."""
     if not run.protocol.attributes.committed_invisible:
         await refuse_jobs_that_replace_inside(run, directories_of(plan))
     return await run.protocol.meet(run, plan)
