@@ -9,7 +9,8 @@ An answer is no snapshot. So it is held to what was so from its first request to
   file that was to go all that time, since a committed job replaces it.
 - **whole**: of a job that has committed all files that count are named or none, those that others replace or may
   replace apart; and none of an attempt at it that lost, if that had saved what it wrote. Unless a doubt says that jobs
-  have ended again and again.
+  have ended again and again. What nothing told of when the reader began may be named in part, with a doubt, if the job
+  has committed since the reader's last look at the jobs that are there: that is as of when it answers.
 """
 
 from __future__ import annotations
@@ -88,16 +89,21 @@ def _is_open(judges: Judges, job: JobTruth) -> bool:
 
 
 class _Slow:
-    """A store that takes its time for listings: others go on between one page and the next, and after the last."""
+    """A store that takes its time for listings: others go on between one page and the next, and after the last. It
+    notes what was so when its reader last asked which jobs are there."""
 
-    def __init__(self, store: Store, pause: float) -> None:
+    def __init__(self, store: Store, pause: float, judges: Judges) -> None:
         self._store = store
         self._pause = pause
+        self._judges = judges
+        self.last_look = sight_of(judges)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     async def list_directory(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
+        if path == JOBS:
+            self.last_look = sight_of(self._judges)
         async for page in self._store.list_directory(path):
             yield page
         if not path:
@@ -122,8 +128,9 @@ async def read_again_and_again(world: World, actor: Actor, random: Random) -> No
             return  # a throttled store has taken all the time that there is
         run = world.run_of(actor, None, JobLayout("nobody"))
         pause = random.choice((0.0, 0.5, 5.0, 20.0)) * random.random()
-        run = dataclasses.replace(run, store=cast("Store", _Slow(run.store, pause)))
-        before = sight_of(world.judges)
+        store = _Slow(run.store, pause, world.judges)
+        run = dataclasses.replace(run, store=cast("Store", store))
+        before = store.last_look
         try:
             answer = await list_files(run)
         except LockgateError as error:
@@ -131,10 +138,12 @@ async def read_again_and_again(world: World, actor: Actor, random: Random) -> No
             continue
         protocols = {job.job_id: job.options.protocol for job in world.scenario.jobs}
         world.tell(actor, f"reads {[file.path for file in answer.files]}, left out {sorted(answer.left_out)}")
-        judge_answer(world.judges, actor.name, protocols, answer, before)
+        judge_answer(world.judges, actor.name, protocols, answer, before, store.last_look)
 
 
-def judge_answer(judges: Judges, reader: str, protocols: dict[str, str], answer: TableFiles, before: Sight) -> None:
+def judge_answer(
+    judges: Judges, reader: str, protocols: dict[str, str], answer: TableFiles, before: Sight, last_look: Sight
+) -> None:
     """Somebody was told which files count; what was so when they began to ask is `before`."""
     now = sight_of(judges)
     given = {file.path: file for file in answer.files}
@@ -149,7 +158,12 @@ def judge_answer(judges: Judges, reader: str, protocols: dict[str, str], answer:
             judges.accuse("complete", f"{reader} was not told of {path}: {answer.left_out.get(path, 'not there')}")
             return
     if JOBS_HAVE_ENDED not in answer.doubts:
-        _judge_whole(judges, reader, set(given), before, now, replaced | unsure)
+        doubted = {
+            path
+            for path, file in given.items()
+            if answer.doubts and not file.listed and _has_committed_since(judges, path, before, last_look)
+        }
+        _judge_whole(judges, reader, set(given) - doubted, before, now, replaced | unsure)
     for path, stored in before.to_go.items():
         if path in given and now.to_go.get(path) is stored:
             judges.accuse("exclusive", f"{reader} was told that {path} counts, which a committed job replaces")
@@ -191,6 +205,14 @@ def _judge_whole(judges: Judges, reader: str, given: set[str], before: Sight, no
         if job is not None and job.committed and stored.label in before.named and not job.owns(path, stored):
             judges.accuse("whole", f"{reader} was told of {path}, of an attempt that lost")
             return
+
+
+def _has_committed_since(judges: Judges, path: str, before: Sight, last_look: Sight) -> bool:
+    """Whether a file is a job's that was open at the last look, and of which nothing told at the beginning."""
+    stored = last_look.seen.get(path)
+    if stored is None or not isinstance(stored.label, Written) or stored.label in before.named:
+        return False
+    return judges.id_of_run[stored.label.run] in last_look.open_jobs
 
 
 def _equals_what_counts(judges: Judges, path: str, stored: Stored) -> bool:
