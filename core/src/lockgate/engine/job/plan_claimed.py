@@ -14,6 +14,7 @@ from lockgate.engine.record.nested import (
     refuse_jobs_above,
     refuse_jobs_that_replace_above,
     refuse_jobs_that_replace_inside,
+    top_of_store,
 )
 from lockgate.engine.record.record_log import RecordLog
 from lockgate.engine.record.replaced_lists import write_replaced
@@ -116,15 +117,16 @@ async def _meet_undisturbed(run: JobRun, plan: CommitPlan, ground: Ground) -> Co
     Raises:
         DestinationConflict: one is at work there; or time and again one has ended.
     """
-    above, inside = await endings(run)
-    for _ in range(SURVEYS_MAX):
-        met = await _meet_in_place(run, plan)
-        await refuse_jobs_above(run, ground)
-        now_above, now_inside = await endings(run)
-        if now_above <= above and now_inside <= inside:
-            return met
-        new = (now_above - above) | (now_inside - inside)
-        above, inside = now_above, now_inside
+    async with top_of_store(run) as top:
+        above, inside = await endings(run, top)
+        for _ in range(SURVEYS_MAX):
+            met = await _meet_in_place(run, plan)
+            await refuse_jobs_above(run, ground, top)
+            now_above, now_inside = await endings(run, top)
+            if now_above <= above and now_inside <= inside:
+                return met
+            new = (now_above - above) | (now_inside - inside)
+            above, inside = now_above, now_inside
     raise DestinationConflict(
         "jobs of destinations above this one or inside it end again and again while this job lists what it replaces",
         where="\n".join(sorted({each.path for each in new})[:5]),

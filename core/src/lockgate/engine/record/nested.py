@@ -113,14 +113,14 @@ async def refuse_jobs_beside(run: JobRun, leaves: Sequence[str]) -> None:
             await refuse_jobs_inside(run, sorted(found, key=lambda status: status.path))
 
 
-async def refuse_jobs_above(run: JobRun, ground: Ground) -> None:
+async def refuse_jobs_above(run: JobRun, ground: Ground, top: Store | None) -> None:
     """Make sure that no job of a destination above this one writes, or replaces, what this job replaces.
 
     Raises:
         DestinationConflict: one does.
     """
     if ground.exclusive:
-        for url, ours in await destinations_above(run):
+        for url, ours in await destinations_above(run, top):
 
             def in_the_way(record: CommitRecord, ours: str = ours) -> bool:
                 return _overlaps(record.ground, ours)
@@ -136,7 +136,9 @@ async def refuse_jobs_that_replace_above(run: JobRun) -> None:
         DestinationConflict: one does.
     """
     early = not run.protocol.attributes.committed_invisible
-    for url, ours in await destinations_above(run):
+    async with top_of_store(run) as top:
+        above = await destinations_above(run, top)
+    for url, ours in above:
 
         def in_the_way(record: CommitRecord, ours: str = ours) -> bool:
             lists = early or record.phase is Phase.CLAIMED
@@ -181,25 +183,12 @@ class Ending:
 Endings = frozenset[Ending]
 
 
-async def endings(run: JobRun) -> tuple[Endings, Endings]:
+async def endings(run: JobRun, top: Store | None) -> tuple[Endings, Endings]:
     """Of the jobs that have ended in the destinations above, and in those inside that a survey has met."""
-    above = await _endings_above(run)
+    above = (
+        frozenset() if top is None else await _endings_of(top, [url.path.strip("/") for url, _ in run.store.above()])
+    )
     return above, await _endings_of(run.store, run.destinations_inside)
-
-
-async def _endings_above(run: JobRun) -> Endings:
-    above = run.store.above()
-    if not above:
-        return frozenset()
-    try:
-        top = await run.open_store(str(dataclasses.replace(run.store.url, path="/")))
-    except LockgateError as error:
-        run.log.info("nothing above the destination can be looked at", error=str(error))
-        return frozenset()
-    try:
-        return await _endings_of(top, [url.path.strip("/") for url, _ in above])
-    finally:
-        await top.close()
 
 
 async def _endings_of(store: Store, directories: Collection[str]) -> Endings:
@@ -220,25 +209,32 @@ async def _endings_of(store: Store, directories: Collection[str]) -> Endings:
     return frozenset(found)
 
 
-async def destinations_above(run: JobRun) -> list[tuple[StoreUrl, str]]:
+@asynccontextmanager
+async def top_of_store(run: JobRun) -> AsyncIterator[Store | None]:
+    """What the destination is inside of, to look at; None where that is nothing, or may not be looked at."""
+    top: Store | None = None
+    if run.store.above():
+        try:
+            top = await run.open_store(str(dataclasses.replace(run.store.url, path="/")))
+        except LockgateError as error:
+            run.log.info("nothing above the destination can be looked at", error=str(error))
+    try:
+        yield top
+    finally:
+        if top is not None:
+            await top.close()
+
+
+async def destinations_above(run: JobRun, top: Store | None) -> list[tuple[StoreUrl, str]]:
     """The directories above the destination in which jobs are known, from the top, each with the destination's path
     relative to it; what may not be looked at is passed over."""
-    above = run.store.above()
-    if not above:
+    if top is None:
         return []
-    try:
-        top = await run.open_store(str(dataclasses.replace(run.store.url, path="/")))
-    except LockgateError as error:
-        run.log.info("nothing above the destination can be looked at", error=str(error))
-        return []
-    try:
-        return [
-            (url, ours)
-            for url, ours in above
-            if any(await together(_has_jobs(run, top, url.path, place) for place in PLACES))
-        ]
-    finally:
-        await top.close()
+    return [
+        (url, ours)
+        for url, ours in run.store.above()
+        if any(await together(_has_jobs(run, top, url.path, place) for place in PLACES))
+    ]
 
 
 async def _has_jobs(run: JobRun, top: Store, directory: str, name: str) -> bool:
@@ -294,7 +290,7 @@ async def nested_with_replaced(
 
         for directory in await (_all_with_replaced(run) if missing is None else _above_with_replaced(run, missing)):
             await look(run.store.url.child(directory), functools.partial(_join, directory))
-        for url, ours in await destinations_above(run):
+        for url, ours in await destinations_above(run, await stack.enter_async_context(top_of_store(run))):
             await look(url, functools.partial(_below, ours))
         yield found
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.record.neighbours import job_layouts
-from lockgate.engine.record.nested import destinations_above
+from lockgate.engine.record.nested import destinations_above, top_of_store
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
@@ -66,9 +66,9 @@ async def why_kept(run: JobRun, begun: Sequence[tuple[str, float]]) -> list[str]
     if not begun:
         return []
     oldest = await _oldest_job(run)
-    above = {
-        url: since for url, _ in await destinations_above(run) if (since := await _oldest_job_at(run, url)) is not None
-    }
+    async with top_of_store(run) as top:
+        there = await destinations_above(run, top)
+    above = {url: since for url, _ in there if (since := await _oldest_job_at(run, url)) is not None}
     holds_jobs: dict[str, bool] = {}
     keeps: list[str] = []
     for path, when in begun:
