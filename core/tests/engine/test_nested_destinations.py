@@ -173,6 +173,31 @@ def test_concurrent_jobs_that_replace_other_partitions_are_not_in_the_way_of_one
     assert (table.root / "x/p=1/new").read_bytes() == b"new"
 
 
+@pytest.mark.parametrize("protocol", EARLY)
+def test_abortable_a_job_whose_files_show_early_is_not_set_up_in_a_directory_that_goes_whole(
+    table, monkeypatch, protocol: str
+) -> None:
+    """Its directory of jobs went with it: an abort found nothing to do, and then all of it came back."""
+    table.write({"x/p=1/old": b"old", "x/p=1/older": b"old"})
+    outer, receipt = _job(table.root, {"new": b"new"}, conflict="replace", set_aside="directories")
+    begin, refused = job_commit.begin_moving, []
+
+    async def late(run, log, plan) -> str:
+        nonce = await begin(run, log, plan)
+        if run.layout.job_id == outer.job_id:
+            with pytest.raises(DestinationConflict, match="run the job again once it is over") as conflict:
+                await asyncio.to_thread(_Early, table.root / "x", protocol, "p=1/")
+            refused.append(conflict.value)
+            assert not (table.root / "x/_lockgate").exists(), "it leaves nothing"
+        return nonce
+
+    monkeypatch.setattr(job_commit, "begin_moving", late)
+    outer.commit([receipt])
+    assert refused
+    _Early(table.root / "x", protocol, "p=1/")
+    assert _early_files(table.root) == 1
+
+
 class _HalfMoved:
     """A job of two files that appends: its commit stands between their renames, and goes on when told."""
 

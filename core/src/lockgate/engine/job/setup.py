@@ -15,6 +15,7 @@ from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
 from lockgate.engine.record.aborted_jobs import why_aborted
 from lockgate.engine.record.ended_jobs import remember_last, why_over
 from lockgate.engine.record.marker import JobMarker, read_marker
+from lockgate.engine.record.nested import refuse_jobs_that_take_directories_above
 from lockgate.engine.record.own_protocol import why_another_protocol
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.record.recorded_options import options_for_marker
@@ -74,7 +75,7 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
             # What its tasks write is seen at once, and of a job that has committed nobody takes it out. So it is asked
             # once the marker is there: a commit that comes later deletes that, and the tasks find their job over.
             created, error = await _mark(run, by_task)
-            refusal = await _refusal(run)
+            refusal = await _refusal(run) or await _in_a_directory_that_goes(run)
         if by_task and refusal is None:
             # Once the marker is there: an abort that comes later deletes that.
             refusal = await why_aborted(run)
@@ -108,6 +109,14 @@ def _tell_options_without_effect(run: JobRun) -> None:
 async def _refusal(run: JobRun) -> LockgateError | None:
     over, table = await both(_why_refused(run), why_not_a_plain_table(run))
     return over or await why_another_protocol(run) or table
+
+
+async def _in_a_directory_that_goes(run: JobRun) -> DestinationConflict | None:
+    try:
+        await refuse_jobs_that_take_directories_above(run)
+    except DestinationConflict as conflict:
+        return conflict
+    return None
 
 
 async def _mark(run: JobRun, by_task: bool) -> tuple[bool, LockgateError | None]:

@@ -130,22 +130,45 @@ async def refuse_jobs_above(run: JobRun, ground: Ground, top: Store | None) -> N
 
 async def refuse_jobs_that_replace_above(run: JobRun) -> None:
     """Make sure that no job of a destination above replaces what is in this one, while this job brings files. One that
-    has listed it all before this job moves the first of them is not in the way.
+    has listed it all before this job moves the first of them is not in the way, unless it sets directories aside whole:
+    with what has come into them since.
 
     Raises:
         DestinationConflict: one does.
     """
     early = not run.protocol.attributes.committed_invisible
+
+    def lists(record: CommitRecord) -> bool:
+        return early or record.phase is Phase.CLAIMED or _sets_directories_aside(record)
+
+    await _refuse_jobs_above_where(run, lists, "commit again")
+
+
+async def refuse_jobs_that_take_directories_above(run: JobRun) -> None:
+    """Make sure, at the setup of a job whose files show early, that no job of a destination above sets directories
+    aside whole: it has listed them, and would take with them this job's directory, and files that an abort then looks
+    for in vain. One that lists later sees the job.
+
+    Raises:
+        DestinationConflict: one does.
+    """
+    await _refuse_jobs_above_where(run, _sets_directories_aside, "run the job again")
+
+
+def _sets_directories_aside(record: CommitRecord) -> bool:
+    return record.options.get("set_aside") == "directories"
+
+
+async def _refuse_jobs_above_where(run: JobRun, applies: Callable[[CommitRecord], bool], again: str) -> None:
     async with top_of_store(run) as top:
         above = await destinations_above(run, top)
     for url, ours in above:
 
         def in_the_way(record: CommitRecord, ours: str = ours) -> bool:
-            lists = early or record.phase is Phase.CLAIMED
             own = run.part_of and record.job_id == run.layout.job_id  # this is a part of that job
-            return lists and not own and record.ground.exclusive and _overlaps(record.ground, ours)
+            return applies(record) and not own and record.ground.exclusive and _overlaps(record.ground, ours)
 
-        await _refuse_jobs_of(run, url, in_the_way, "replaces what this job writes, in a destination above")
+        await _refuse_jobs_of(run, url, in_the_way, "replaces what this job writes, in a destination above", again)
 
 
 async def refuse_jobs_that_replace_inside(run: JobRun, directories: Collection[str]) -> None:
@@ -247,9 +270,11 @@ async def _has_jobs(run: JobRun, top: Store, directory: str, name: str) -> bool:
         return False
 
 
-async def _refuse_jobs_of(run: JobRun, url: StoreUrl, in_the_way: Callable[[CommitRecord], bool], does: str) -> None:
+async def _refuse_jobs_of(
+    run: JobRun, url: StoreUrl, in_the_way: Callable[[CommitRecord], bool], does: str, again: str = "commit again"
+) -> None:
     """Refuse this job where one of another destination is at work and `in_the_way`; `does` says what one does that
-    replaces, or insists that there is nothing."""
+    replaces, or insists that there is nothing; `again` what to do once that one is over."""
     store = await run.open_store(str(url))
     try:
         other = dataclasses.replace(run, store=store)
@@ -263,7 +288,7 @@ async def _refuse_jobs_of(run: JobRun, url: StoreUrl, in_the_way: Callable[[Comm
                 raise DestinationConflict(
                     f"job {layout.job_id} {does if record.ground.exclusive else 'writes here'}",
                     where=f"{other.url(layout.attempt_directory)}\nheld by {record.holder}, phase {record.phase}",
-                    next_step="nothing was moved: commit again once it is over; "
+                    next_step=f"nothing was moved: {again} once it is over; "
                     f"if that driver is dead: {command('recover', url, layout.job_id)}",
                 )
     finally:
