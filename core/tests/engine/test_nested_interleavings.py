@@ -250,12 +250,12 @@ def test_concurrent_one_of_two_commits_is_replaced_whole_or_not_at_all(
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("fails", [False, True], ids=["commits", "fails"])
 @pytest.mark.parametrize("protocol", ["manifest", "direct"])
-@pytest.mark.parametrize("case", ["outer replaces", "outer replaces partitions"])
+@pytest.mark.parametrize("case", CASES)
 def test_undoable_what_has_come_into_a_directory_that_goes_whole_counts_if_its_job_does(
     tmp_path: Path, case: str, protocol: str, fails: bool
 ) -> None:
-    """A file that an inner job had put there went with the directory: that job failed, was rolled back without it, and
-    the outer one brought it back."""
+    """A file that another job had put there went with the directory: that job failed, was rolled back without it, and
+    the one that replaces brought it back."""
     root = tmp_path / "t"
     calls = _calls(root, case, protocol, whole=True, fails=fails)
     order = ("replaces", "appends", "replaces", "appends")

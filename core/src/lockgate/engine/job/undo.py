@@ -9,6 +9,7 @@ from lockgate.engine.job.locations import PARTS_AT_ONCE, declared_locations, one
 from lockgate.engine.job.set_aside_by_others import refuse_if_set_aside_by_others
 from lockgate.engine.record.lost_versions import catch_up
 from lockgate.engine.record.marker import read_marker_of
+from lockgate.engine.record.nested import refuse_undoing_beside
 from lockgate.engine.record.record_log import RecordLog, has_predecessor, holders_of, read_record
 from lockgate.engine.record.recorded_options import as_recorded
 from lockgate.engine.record.replaced_lists import kept_lists, read_replaced
@@ -45,6 +46,8 @@ async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
     # another host, may still finish the job.
     await refuse_if_set_aside_by_others(run)
     moved = record.files or record.replaced or record.made_directories
+    if moved and run.protocol.attributes.committed_invisible and not record.ground.exclusive:
+        await refuse_undoing_beside(run, record.ground.directories)
     plan, lists = await _plan_or_lists(run, record) if moved else (None, [])
     if log.phase is not Phase.ROLLING_BACK:
         record = await log.advance(Phase.ROLLING_BACK, reason=reason[:2000])

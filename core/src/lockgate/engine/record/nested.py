@@ -32,6 +32,7 @@ from lockgate.engine.record.replaced_lists import jobs_with_replaced_files
 from lockgate.engine.run.concurrency import both, together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store, list_all
+from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import DestinationConflict, LockgateError, StoreError
 from lockgate.model.files import FileStatus
@@ -178,6 +179,24 @@ async def refuse_jobs_that_replace_inside(run: JobRun, directories: Collection[s
     Raises:
         DestinationConflict: one does.
     """
+    await _refuse_jobs_inside_where(run, directories, lambda record: record.ground.exclusive, "commit again")
+
+
+async def refuse_undoing_beside(run: JobRun, directories: Collection[str]) -> None:
+    """Make sure, before the files that an append has moved into these directories are taken out again, that no job of a
+    destination inside this one sets directories aside whole: it has listed one before, and may have taken some of them
+    with it, to bring them back later. None begins while this job's record is there.
+
+    Raises:
+        DestinationConflict: one does.
+    """
+    if Capability.ATOMIC_DIRECTORY_RENAME in run.store.capabilities:
+        await _refuse_jobs_inside_where(run, directories, _sets_directories_aside, "give the command again")
+
+
+async def _refuse_jobs_inside_where(
+    run: JobRun, directories: Collection[str], applies: Callable[[CommitRecord], bool], again: str
+) -> None:
     within = sorted({directory for leaf in directories if leaf for directory in (leaf, *ancestors_of(leaf))})
     for some in windows(within, AT_ONCE):
         listed = await together(_has_jobs(run, run.store, directory, name) for directory in some for name in PLACES)
@@ -187,10 +206,10 @@ async def refuse_jobs_that_replace_inside(run: JobRun, directories: Collection[s
                 touched = [each.rstrip("/") for each in below if each is not None]
 
                 def in_the_way(record: CommitRecord, touched: Sequence[str] = touched) -> bool:
-                    return record.ground.exclusive and _meets(record.ground, touched)
+                    return applies(record) and record.ground.exclusive and _meets(record.ground, touched)
 
                 does = "replaces what this job has written, in a destination inside"
-                await _refuse_jobs_of(run, run.store.url.child(directory), in_the_way, does)
+                await _refuse_jobs_of(run, run.store.url.child(directory), in_the_way, does, again)
 
 
 @dataclass(frozen=True)
