@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from lockgate.model.errors import CommitFenced, LockgateError, StoreUnavailable
@@ -84,6 +85,16 @@ class Interruption:
         self._last = number
         if self._from is not None and number - self._from == self._moment:
             await self._happen(what)
+
+
+@contextlib.contextmanager
+def _woken(wake: asyncio.Event) -> Iterator[None]:
+    """Whoever sleeps until `wake` does so no longer than this, whatever fails: cancelled before it sleeps, a driver
+    would otherwise sleep amid its rollback, and nobody would wake it."""
+    try:
+        yield
+    finally:
+        wake.set()
 
 
 async def _ready(
@@ -200,15 +211,15 @@ async def a_driver_that_wakes_late_changes_nothing(bench: JobBench) -> None:
         # What it left is still there: who ends the job may die before the cleanup.
         driver, commit = await _ready(place, moment, policy, sleep, cleanup_skip=True)
         committing = asyncio.ensure_future(commit())
-        sleeping = asyncio.ensure_future(asleep.wait())
-        await asyncio.wait([committing, sleeping], return_when=asyncio.FIRST_COMPLETED)
-        sleeping.cancel()
-        try:
-            await place.recover(driver.job_id, undo=True)
-        except LockgateError:  # too late to undo
-            await place.recover(driver.job_id)
-        seen = await _expect_whole(place, driver, after, "while the driver sleeps")
-        wake.set()
+        with _woken(wake):
+            sleeping = asyncio.ensure_future(asleep.wait())
+            await asyncio.wait([committing, sleeping], return_when=asyncio.FIRST_COMPLETED)
+            sleeping.cancel()
+            try:
+                await place.recover(driver.job_id, undo=True)
+            except LockgateError:  # too late to undo
+                await place.recover(driver.job_id)
+            seen = await _expect_whole(place, driver, after, "while the driver sleeps")
         answer = (await asyncio.gather(committing, return_exceptions=True))[0]
         if isinstance(answer, BaseException):
             await place.expect_visible(seen, f"after the driver woke (it was told: {answer})")
@@ -261,13 +272,13 @@ async def _overtaken(
                 await wake.wait()
 
         recovering = asyncio.ensure_future(bench.recover(driver.job_id, before=before))
-        sleeping = asyncio.ensure_future(asleep.wait())
-        await asyncio.wait([recovering, sleeping], return_when=asyncio.FIRST_COMPLETED)
-        sleeping.cancel()
         when = f"policy {policy}, driver dead before change {moment}, recoverer asleep before request {request}"
-        await _recover_in_the_end(bench, driver.job_id)
-        seen = await _expect_whole(bench, driver, after, when)
-        wake.set()
+        with _woken(wake):
+            sleeping = asyncio.ensure_future(asleep.wait())
+            await asyncio.wait([recovering, sleeping], return_when=asyncio.FIRST_COMPLETED)
+            sleeping.cancel()
+            await _recover_in_the_end(bench, driver.job_id)
+            seen = await _expect_whole(bench, driver, after, when)
         answer = (await asyncio.gather(recovering, return_exceptions=True))[0]
         await bench.expect_visible(seen, f"after it woke; {when}")
         if isinstance(answer, BaseException):
