@@ -23,7 +23,7 @@ from lockgate.engine.job.whole import FILES_MIN
 from lockgate.errors import CommitFailed, CommitFenced, DestinationConflict, JobNotFound, OutcomeUnknown, StoreError
 from lockgate.stores.local import LocalStore
 
-SHARE = 1.0 if os.environ.get("TEST_EVERY_PAIR") else 0.2
+SHARE = 1.0 if os.environ.get("TEST_EVERY_PAIR") else 0.1
 """This share of the pairs of moments is played of each case; all of them in `nox -s long`."""
 
 Moment = tuple[Sequence[str], dict[str, Sequence[int]]]
