@@ -312,8 +312,8 @@ def long(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-q", *faults, "-k", "percent", env={"TEST_FAULT_SEEDS": "0-49"})
     s3 = "plugins/lockgate-s3/tests"
     session.run("python", "-m", "pytest", "-q", s3, "-k", "minio", env={"TEST_MINIO": "1"})
-    pairs = "tests/simulation/test_simulation_systematic.py"
-    session.run("python", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", pairs, env={"TEST_EVERY_PAIR": "1"})
+    pairs = ("tests/simulation/test_simulation_systematic.py", "core/tests/engine/test_nested_interleavings.py")
+    session.run("python", "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", *pairs, env={"TEST_EVERY_PAIR": "1"})
     session.run("python", "tests/simulation/explore.py", "--seconds", "3600", "--features", "all")
     for version in PYSPARKS[1:]:
         session.notify(f"spark_versions(pyspark='{version}')")
