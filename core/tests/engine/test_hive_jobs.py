@@ -324,7 +324,7 @@ def test_empty_buckets_are_files_like_any(tmp_path: Path) -> None:
     [
         "part-00000", "ds=1/000001", "00001_0", "0000001_0", "000001_00", "ds=1/bucket_00000", "000001_0_copy_0",
         "ds=1/.hidden", "_SUCCESS", "_temporary/0/x", "base_0000001/000001_0", "000007_0/file", "nopartition/000001_0",
-        ".x=1/000001_0", "HIVE_UNION_SUBDIR_1/HIVE_UNION_SUBDIR_2/000001_0", "ds=1/.000009_0.crc", "_lockgate/x",
+        ".x=1/000001_0", "HIVE_UNION_SUBDIR_1/HIVE_UNION_SUBDIR_2/000001_0", "ds=1/.notes.txt.crc", "_lockgate/x",
         "_task_id=5/000001_0", "ds=1/_tmp.x=1/000001_0",
     ],
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from lockgate import Job, JobOptions
-from lockgate.errors import DuplicateTarget, PathError, StoreError
+from lockgate.errors import CommitFailed, DuplicateTarget, PathError, StoreError
 
 pytestmark = pytest.mark.parametrize("s3", ["versity"], indirect=True)
 PATH = "tables/staged"
@@ -67,6 +67,15 @@ def test_what_other_programs_leave_in_the_working_directory_is_committed(bucket,
     job.commit([attempt.commit(scan=True)])
     assert seen(bucket) == {"year=2026/part-0.parquet": b"found", "opened": b"opened"}
     assert list(disk.iterdir()) == []
+
+
+def test_complete_a_scan_refuses_a_checksum_of_hadoops_whose_file_is_gone(bucket, job) -> None:
+    attempt = begin(job)
+    Path(attempt.working_directory, ".part-0.csv.crc").write_bytes(b"crc")
+    with pytest.raises(CommitFailed, match="its checksum is there") as refused:
+        attempt.commit(scan=True)
+    assert refused.value.where.endswith("/part-0.csv")
+    assert seen(bucket) == {}
 
 
 def test_an_attempt_that_is_aborted_has_uploaded_nothing_and_leaves_the_disk_as_it_was(bucket, job, disk) -> None:

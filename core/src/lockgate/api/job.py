@@ -563,7 +563,8 @@ class TaskAttempt:
             UsageError: a file is still open, the attempt was aborted, or other objects opened files of it.
             JobNotFound: the job is over: nothing of this attempt will ever be visible.
             DuplicateTarget: a file that was found has the path that another was opened for.
-            CommitFailed: the manifest could not be saved.
+            CommitFailed: the manifest could not be saved; or a file that others have written is gone, as the checksum
+                says that Hadoop's local filesystem keeps beside it.
         """
         self._refuse_if_aborted()
         _refuse_other_counters(counters)

@@ -20,8 +20,9 @@ from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.staging_disk import StagingDisk
 from lockgate.engine.run.store import OutputFile
-from lockgate.model.errors import DuplicateTarget, PathError, StoreError
+from lockgate.model.errors import CommitFailed, DuplicateTarget, PathError, StoreError
 from lockgate.model.files import FileStatus
+from lockgate.model.hadoop_checksums import lost_files
 from lockgate.model.layout import is_no_output
 from lockgate.model.record import digest_of
 from lockgate.model.urls import check_relative
@@ -108,6 +109,7 @@ async def send(run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, no
     Raises:
         DuplicateTarget: a file that was found has the path that another was opened for.
         PathError: a file that was found is no plain file, or has a name that cannot be committed.
+        CommitFailed: a file that others have written is gone, and its checksum is there.
         StoreError: a file could not be read, or sent.
     """
     waiting = {
@@ -181,6 +183,13 @@ def _work(run: JobRun) -> str:
 def _found(run: JobRun, written: Mapping[str, FileStatus]) -> list[str]:
     disk = _disk(run)
     found = sorted(disk.list_tree(_work(run)), key=lambda each: each.path)
+    if lost := lost_files(each.path for each in found):
+        raise CommitFailed(
+            "a file of the working directory is gone, and its checksum is there (.NAME.crc)",
+            where="\n".join(disk.local_path(f"{_work(run)}/{path}") for path in lost[:5]),
+            next_step="let the task be tried again; or bring the file back, or delete the checksum of one that is not "
+            "to count, and commit the attempt again",
+        )
     for each in found:
         local = disk.local_path(f"{_work(run)}/{each.path}")
         if not each.is_plain or is_no_output(check_relative(each.path)):

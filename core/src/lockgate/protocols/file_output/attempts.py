@@ -8,7 +8,7 @@ over, does not bring it back.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
@@ -18,8 +18,10 @@ from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.errors import CommitFailed, FileMissing, PathError, UsageError
 from lockgate.model.file_output import FileOutputLayout, job_ids_of, job_part, parse_task, parse_task_attempt
 from lockgate.model.files import FileStatus
+from lockgate.model.hadoop_checksums import has_checksum_name, is_checksum
 from lockgate.model.layout import is_unfinished
 from lockgate.protocols.manifest import staging
+from lockgate.protocols.manifest.lost_files import refuse_lost
 
 
 def places_of(run: JobRun, job_attempt: int | None = None) -> FileOutputLayout:
@@ -129,8 +131,7 @@ def open_file(run: JobRun, path: str) -> OutputFile:
         PathError: it is that of a checksum of Hadoop's local filesystem, which no commit by this layout takes along.
         StoreError: it cannot be written.
     """
-    name = path.rpartition("/")[2]
-    if name.startswith(".") and name.endswith(".crc"):
+    if has_checksum_name(path):
         raise PathError(
             "files named .NAME.crc are checksums of Hadoop's local filesystem, and left out by its committers",
             where=run.url(path),
@@ -141,8 +142,8 @@ def open_file(run: JobRun, path: str) -> OutputFile:
 
 async def output_in(run: JobRun, directory: str) -> dict[str, FileStatus]:
     """What a task attempt has written, by its path in the destination, in order. Without the checksums that Hadoop's
-    local filesystem keeps beside each file (`ChecksumFileSystem`: `.NAME.crc`), and without what a store has not
-    finished.
+    local filesystem keeps beside each file (`ChecksumFileSystem`: `.NAME.crc`), but for those whose files are missing,
+    and without what a store has not finished.
 
     Raises:
         StoreError: it cannot be listed.
@@ -159,15 +160,6 @@ async def output_in(run: JobRun, directory: str) -> dict[str, FileStatus]:
     return output
 
 
-def is_checksum(path: str, beside: Container[str]) -> bool:
-    """Whether this is what Hadoop's local filesystem keeps beside one of these files."""
-    directory, _, name = path.rpartition("/")
-    if not (name.startswith(".") and name.endswith(".crc")):
-        return False
-    of = name[1 : -len(".crc")]
-    return (f"{directory}/{of}" if directory else of) in beside
-
-
 async def written_by(
     run: JobRun, directory: str, written: Mapping[str, FileStatus] | None, *, scan: bool
 ) -> dict[str, FileStatus]:
@@ -178,6 +170,8 @@ async def written_by(
         CommitFailed: a file that it has written is gone, or has another length.
     """
     found = await output_in(run, directory)
+    if scan or written is None:
+        refuse_lost(run, directory, found)
     if written is None:
         return found
     gone = [path for path, status in written.items() if path not in found or found[path].length != status.length]

@@ -11,6 +11,7 @@ from lockgate.engine.run.store import Store, list_all
 from lockgate.model.counted import counted
 from lockgate.model.errors import CommitRefused, ManifestInvalid
 from lockgate.model.files import FileStatus
+from lockgate.model.hadoop_checksums import file_of_checksum, is_checksum
 from lockgate.model.hive_output import (
     HiveName,
     HiveTask,
@@ -50,12 +51,14 @@ class FoundFile:
 @dataclass
 class Left:
     """All that was found: the finished files by task and attempt; the unfinished ones, likewise, by their paths at the
-    store; what no task has written, by its path in the directory, and what kind of thing it is; and when the newest was
-    changed, in seconds since 1970."""
+    store; what no task has written, by its path in the directory, and what kind of thing it is; the paths there of
+    tasks' files that are missing, since their checksums are there; and when the newest was changed, in seconds since
+    1970."""
 
     tasks: dict[HiveTask, dict[int, list[FoundFile]]] = field(default_factory=dict)
     unfinished: dict[HiveTask, dict[int, list[str]]] = field(default_factory=dict)
     strange: dict[str, str] = field(default_factory=dict)
+    lost: list[str] = field(default_factory=list)
     newest: float = 0.0
 
     def cut_short(self, task: HiveTask) -> set[int]:
@@ -125,11 +128,12 @@ async def look_strictly(run: JobRun, place: Place) -> Left:
     """The same, with identities, if all of it is tasks' output.
 
     Raises:
-        ManifestInvalid: something is no task's, or two files are one attempt's at one place.
+        ManifestInvalid: something is no task's, a file is missing, or two files are one attempt's at one place.
         CommitRefused: a file goes while it is looked at.
         StoreError: it cannot be listed.
     """
     left = await look(run, place)
+    _refuse_lost(place, left)
     refuse_strange(place, left)
     _refuse_twins(place, left)
     await _identify(place.store, left)
@@ -167,8 +171,10 @@ def _sort_in(
             left.add_strange(_join(above, name), status, "a directory of a partition, or one of a task at work")
         elif is_partial(name):
             left.add_unfinished(status, branch or base)
-        elif not status.is_directory and _is_checksum(name, names):
+        elif not status.is_directory and is_checksum(name, names):
             continue
+        elif not status.is_directory and parse_name(file_of_checksum(name)) is not None:
+            left.lost.append(_join(above, file_of_checksum(name)))
         elif status.is_directory:
             if is_partition(name):
                 further.append((_join(above, name), _join(target, name), branch))
@@ -188,11 +194,6 @@ def _sort_in(
     return further
 
 
-def _is_checksum(name: str, beside: set[str]) -> bool:
-    """A checksum that Hadoop's local filesystem keeps beside a file (`ChecksumFileSystem`: `.NAME.crc`)."""
-    return name.startswith(".") and name.endswith(".crc") and name[1 : -len(".crc")] in beside
-
-
 def refuse_strange(place: Place, left: Left) -> None:
     """Make sure that tasks have written all that is there.
 
@@ -209,6 +210,20 @@ def refuse_strange(place: Place, left: Left) -> None:
             ),
             next_step=f"nothing was moved: find out who wrote {them}, and move {them} away; Hive's files are named as "
             "000005_1, in directories key=value, and tables with transactions of Hive's own are not committed here",
+        )
+
+
+def _refuse_lost(place: Place, left: Left) -> None:
+    """Make sure that no task's file is known to be missing: a checksum that Hadoop's local filesystem keeps beside it
+    (`ChecksumFileSystem`: `.NAME.crc`) says that it was there."""
+    if left.lost:
+        one = len(left.lost) == 1
+        raise ManifestInvalid(
+            f"{counted(len(left.lost), 'output file')} of Hive's tasks {'is' if one else 'are'} missing, and "
+            f"{'its checksum is' if one else 'their checksums are'} there (.NAME.crc)",
+            where="\n".join(str(place.url.child(path)) for path in sorted(left.lost)[:SHOWN_MAX]),
+            next_step=f"nothing was moved: bring {'it' if one else 'them'} back, and give the command again; else run "
+            "the query again, since rows would be missing",
         )
 
 

@@ -24,6 +24,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command, job_command
 from lockgate.model.errors import CommitRefused, LockgateError, OptionError
 from lockgate.model.files import FileStatus
+from lockgate.model.hadoop_checksums import is_checksum
 from lockgate.model.hive_output import PROTOCOL, adopted, job_id_of
 from lockgate.model.layout import (
     OURS,
@@ -63,6 +64,7 @@ from lockgate.protocols.hive.place import (
 )
 from lockgate.protocols.manifest import ManifestProtocol
 from lockgate.protocols.manifest.inspect_staged import refuse_unless_staged, with_old_summary_set_aside
+from lockgate.protocols.manifest.lost_files import refuse_lost
 
 
 class HiveProtocol(ManifestProtocol):
@@ -339,7 +341,12 @@ async def _pins_of_taken(run: JobRun) -> list[Pin]:
 
 
 async def _scanned(run: JobRun, declared: Mapping[str, FileStatus]) -> dict[str, FileStatus]:
-    """What others left in the attempt's working directory, by its path there."""
+    """What others left in the attempt's working directory, by its path there, without the checksums that Hadoop's local
+    filesystem keeps beside files: under the names that files get they would be taken for rows.
+
+    Raises:
+        CommitFailed: a file is gone, and its checksum is there.
+    """
     directory = run.layout.task_directory(run.task_attempt_id)
     known = {status.path for status in declared.values()}
     found: dict[str, FileStatus] = {}
@@ -348,7 +355,8 @@ async def _scanned(run: JobRun, declared: Mapping[str, FileStatus]) -> dict[str,
             path = status.path[len(directory) + 1 :]
             if status.path not in known and not is_unfinished(status.path) and not is_staged(path):
                 found[path] = status
-    return found
+    refuse_lost(run, directory, found)
+    return {path: status for path, status in found.items() if not is_checksum(path, found)}
 
 
 async def _made_now(run: JobRun, pin: Pin) -> Mapping[str, bytes]:

@@ -40,6 +40,7 @@ from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Rename
 from lockgate.model.layout import TaskAttempt, is_staged, is_unfinished
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
 from lockgate.model.receipt import Receipt
+from lockgate.protocols.manifest.lost_files import refuse_lost
 
 RETRY_SECONDS = 0.1
 """The wait before the second try to save a manifest; it doubles with every further one, to 5 s."""
@@ -63,7 +64,8 @@ async def commit_task(
         DuplicateTarget: a file that was found has the target of one that was written through Lockgate.
         UsageError: a file that was found was written through Lockgate, by somebody else.
         JobNotFound: the job is over, or was never set up.
-        CommitFailed: the manifest could not be saved in the configured number of attempts.
+        CommitFailed: the manifest could not be saved in the configured number of attempts, or a file that others have
+            written is gone, and its checksum is there.
         ManifestInvalid: a file has a name that this store does not take.
     """
     with run.stage("commit_task"):
@@ -118,7 +120,9 @@ async def _scan(run: JobRun, prefix: str) -> dict[str, FileStatus]:
                 next_step="the attempt, or its job, was ended by somebody else; nothing of this attempt is committed",
             )
     found.sort(key=lambda status: status.path)
-    return {status.path[len(prefix) :]: status for status in found}
+    output = {status.path[len(prefix) :]: status for status in found}
+    refuse_lost(run, prefix.rstrip("/"), output)
+    return output
 
 
 def _add(files: dict[str, FileStatus], found: Mapping[str, FileStatus]) -> None:

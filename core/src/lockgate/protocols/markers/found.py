@@ -16,6 +16,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.sorting import Sorter
 from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
 from lockgate.model.files import FileStatus
+from lockgate.model.hadoop_checksums import has_checksum_name
 from lockgate.model.hudi_markers import NUMBERED_BYTES_MAX, Marker, MarkerLayout, parse_marker, parse_markers, tagged_by
 from lockgate.model.layout import is_unfinished
 from lockgate.model.spooled import windows
@@ -27,8 +28,7 @@ DIRECTORIES_AT_ONCE = 32
 def is_beside(path: str) -> bool:
     """Whether this is no marker, but what stands beside markers: what a store has not finished, and the checksums that
     Hadoop's local filesystem keeps (`ChecksumFileSystem`: `.NAME.crc`)."""
-    name = path.rpartition("/")[2]
-    return is_unfinished(path) or (name.startswith(".") and name.endswith(".crc"))
+    return is_unfinished(path) or has_checksum_name(path)
 
 
 async def files_of_markers(run: JobRun, layout: MarkerLayout) -> tuple[list[str], list[str]]:

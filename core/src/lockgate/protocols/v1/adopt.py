@@ -17,11 +17,12 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed
+from lockgate.model.hadoop_checksums import is_checksum
 from lockgate.model.layout import OURS, working_directory_of
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin
-from lockgate.protocols.file_output.attempts import is_checksum, output_in, places_of
+from lockgate.protocols.file_output.attempts import output_in, places_of
 
 TRIES = 3
 LOOKED = "_looked"

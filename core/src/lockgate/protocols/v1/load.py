@@ -47,11 +47,11 @@ async def _pins_of(run: JobRun, attempts: Sequence[int]) -> list[Pin]:
     for number in attempts:
         directories = await directories_of(run, number, strictly=True)
         found |= {task: Pin(task, job_attempt=number) for task in directories.tasks}
-        await _refuse_lost(run, number, found, {status.path for _, status in directories.attempts})
+        await _refuse_lost_tasks(run, number, found, {status.path for _, status in directories.attempts})
     return sorted(found.values(), key=lambda pin: pin.task_id)
 
 
-async def _refuse_lost(run: JobRun, job_attempt: int, found: Mapping[str, Pin], working: Collection[str]) -> None:
+async def _refuse_lost_tasks(run: JobRun, job_attempt: int, found: Mapping[str, Pin], working: Collection[str]) -> None:
     """Make sure that every task of which an attempt has saved a manifest has its directory: else nobody but who holds
     receipts can tell whether it has committed. An attempt that is among the `working` directories has not: it died
     before the rename of its directory, or has not come to it.

@@ -11,6 +11,7 @@ from lockgate.model.counted import counted
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.file_output import found_attempt_id, task_of_attempt
 from lockgate.model.files import FileStatus
+from lockgate.model.hadoop_checksums import lost_files
 from lockgate.model.layout import is_no_output, saves_manifest_of
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
 from lockgate.model.urls import NAMELESS, Below
@@ -136,6 +137,14 @@ def _made_of(run: JobRun, task_id: str, found: Sequence[tuple[str, FileStatus]])
             f"{task_id} has {counted(len(reserved), 'file')} at paths reserved for committers",
             where="\n".join(run.url(f"{places_of(run).task(task_id)}/{path}") for path in reserved[:5]),
             next_step="nothing was moved; find out who wrote it, and move it away",
+        )
+    if lost := lost_files(path for path, _ in found):
+        raise ManifestInvalid(
+            f"{counted(len(lost), 'file')} of {task_id} {'is' if len(lost) == 1 else 'are'} missing, and "
+            f"{'its checksum is' if len(lost) == 1 else 'their checksums are'} there (.NAME.crc)",
+            where="\n".join(run.url(f"{places_of(run).task(task_id)}/{path}") for path in lost[:5]),
+            next_step="nothing was moved: somebody has deleted what the task had committed; bring it back, and give "
+            "the command again; else run the job again, since rows would be missing",
         )
     adopted = run.layout.task_directory(attempt_id)
     return encode_manifest(
