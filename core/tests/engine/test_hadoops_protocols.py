@@ -618,6 +618,54 @@ def test_a_commit_of_v1_tells_what_another_programs_job_commit_has_put_in_place(
     assert seen(tmp_path) == {"old": b"old"}
 
 
+@pytest.mark.parametrize("ask", ["plan", "commit", "recover", "recover all"])
+def test_who_ends_a_v1_job_hears_that_another_programs_job_commit_has_put_its_files_in_place(
+    tmp_path: Path, ask: str
+) -> None:
+    """With every directory gone it looked like a job whose tasks had not committed: the next step was to write again,
+    and the rows were there twice."""
+    put_in_place_by_hadoop(tmp_path)
+    (tmp_path / "p=1/b").write_bytes(b"not as the task has left it")
+    silent = JobOptions(alive_seconds=0.0)
+    if ask.startswith("recover"):
+        found = recover(tmp_path, None if ask == "recover all" else "x", options=silent)["x"]
+        assert found.outcome == "not begun"
+        said = found.problem
+    else:
+        with pytest.raises(ReceiptUnmatched) as refused:
+            lockgate.plan(tmp_path, "x", silent) if ask == "plan" else lockgate.commit(tmp_path, "x", force=True)
+        said = str(refused.value)
+    assert "another program's job commit has put 1 file of the job in place" in said
+    assert str(tmp_path / "p=1/a") in said.replace("%3D", "=")
+    assert "do not write again before you have seen to them: lockgate abort" in said
+    assert "write again" not in said.replace("do not write again", "")
+    with pytest.raises(OutcomeUnknown, match=r"1 of its files are in place: another program's job commit"):
+        abort(tmp_path, "x", force=True)
+
+
+def test_who_ends_a_v1_job_hears_that_its_tasks_are_gone_and_nothing_of_them_is_in_place(tmp_path: Path) -> None:
+    """As where a job of Hadoop's that fails deletes `_temporary`: it was "no task has committed"."""
+    job = a_job(tmp_path, "v1", job_id="x")
+    for number in range(2):
+        done(job, {f"p=1/{number}": b"1"}, number)
+    shutil.rmtree(tmp_path / "_temporary")
+    with pytest.raises(ReceiptUnmatched, match="may have committed, and its directory is not there") as refused:
+        lockgate.commit(tmp_path, "x", force=True)
+    assert "No file is in place" in refused.value.next_step
+    assert "lockgate abort" in refused.value.next_step
+    abort(tmp_path, "x", force=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_complete_the_next_attempt_at_a_v1_job_hears_that_tasks_of_the_last_may_be_in_place(tmp_path: Path) -> None:
+    """It was told that none of them had committed, and would have run all of them again."""
+    put_in_place_by_hadoop(tmp_path)
+    following = Job(tmp_path, protocol="v1", job_id="x", job_attempt=1)
+    following.setup()
+    with pytest.raises(ReceiptUnmatched, match="another program's job commit has put 1 file of the job in place"):
+        following.committed()
+
+
 @pytest.mark.parametrize("name", ["p=1/a\\b", "p=1/ends."])
 def test_v2_moves_no_file_to_a_name_that_the_store_would_change(tmp_path: Path, monkeypatch, name: str) -> None:
     """It asked nobody: on Azure a file went elsewhere than its manifest says, and the job was committed."""

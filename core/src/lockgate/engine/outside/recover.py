@@ -8,13 +8,14 @@ from collections.abc import Collection
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, job_state, list_jobs
 from lockgate.engine.outside.found_job import has_committed, is_over_and_committed, job_at
 from lockgate.engine.outside.owners_options import owners_options
+from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.recover import Recovery, recover_job, too_late
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.commands import command, job_command
 from lockgate.model.counted import counted
-from lockgate.model.errors import JobNotFound, LockgateError
+from lockgate.model.errors import JobNotFound, LockgateError, OptionError, ReceiptUnmatched
 from lockgate.model.layout import JOBS, JobLayout
 from lockgate.model.phases import Phase
 
@@ -53,7 +54,7 @@ async def _recover_one(run: JobRun, job_id: str, *, undo: bool | None, force: bo
             raise too_late(job)
         return recovery  # by somebody else, since it was looked for, or before another commit of it was refused
     if recovery.outcome == "nothing" and recovery.phase in (None, Phase.REFUSED):
-        recovery = _not_begun(run, await job_state(job, job.layout))
+        recovery = await _not_begun(run, await job_state(job, job.layout))
     return recovery
 
 
@@ -61,7 +62,7 @@ async def _recover_all(run: JobRun, *, undo: bool | None, force: bool, told: Col
     found: dict[str, Recovery] = {}
     for state in sorted(await list_jobs(run), key=_in_turn):
         if state.status in (JobStatus.ABANDONED, JobStatus.RUNNING):
-            found[state.job_id] = _not_begun(run, state)
+            found[state.job_id] = await _not_begun(run, state)
         if state.status is JobStatus.COMMITTING and not force:
             found[state.job_id] = _may_be_committing(run, state)
         if state.status is JobStatus.UNREADABLE:
@@ -88,8 +89,10 @@ def _in_turn(state: JobState) -> tuple[bool, float]:
     return (record is None or record.phase is Phase.CLAIMED, record.holder.since if record else 0.0)
 
 
-def _not_begun(run: JobRun, state: JobState) -> Recovery:
+async def _not_begun(run: JobRun, state: JobState) -> Recovery:
     """The answer about a job that waits for its commit: there is nothing to finish or to undo."""
+    if not state.tasks_committed and (why := await _why_none_is_found(run, state)):
+        return Recovery("not begun", state.phase, problem=f"its commit has not begun, and cannot: {why}")
     committing = job_command("commit", run.store.url, state.layout)
     aborting = job_command("abort", run.store.url, state.layout)
     began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
@@ -111,6 +114,20 @@ def _not_begun(run: JobRun, state: JobState) -> Recovery:
     if state.phase:
         next_step += "; while its driver may be at work, both ask for --force"
     return Recovery("not begun", state.phase, problem=f"{began}, and {tasks}: {next_step}")
+
+
+async def _why_none_is_found(run: JobRun, state: JobState) -> str:
+    """What a commit would say of a job that seems to have no task that has committed: they may have, and another
+    program have done something with what they had left; empty where it would say no more than that."""
+    job = dataclasses.replace(run, layout=state.layout, counters={}, stage_seconds={})
+    try:
+        own = await with_own_protocol(job, None)
+        await own.protocol.find_pins(own)
+    except ReceiptUnmatched as error:
+        return str(error)
+    except OptionError:  # its protocol is not here
+        return ""
+    return ""
 
 
 def _may_be_committing(run: JobRun, state: JobState) -> Recovery:

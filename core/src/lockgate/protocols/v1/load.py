@@ -5,13 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
-from lockgate.engine.manifests.load_manifests import aborted_in, add_manifest, below_root_of, unmatched
+from lockgate.engine.manifests.load_manifests import (
+    aborted_in,
+    add_manifest,
+    attempts_of,
+    below_root_of,
+    unmatched,
+)
 from lockgate.engine.record.marker import check_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
+from lockgate.model.counted import counted
 from lockgate.model.errors import DuplicateTarget, ReceiptUnmatched
 from lockgate.model.file_output import found_attempt_id, task_of_attempt
 from lockgate.model.layout import OURS, saves_manifest_of
@@ -23,6 +31,7 @@ from lockgate.model.record import digest_of
 from lockgate.protocols.file_output.attempts import places_of
 from lockgate.protocols.file_output.job_directories import attempts_found, directories_of
 from lockgate.protocols.v1.match import Saved, committed_content, saved_by_task
+from lockgate.protocols.v1.put_by_another import put_by_another
 
 
 async def find_pins(run: JobRun) -> list[Pin]:
@@ -37,9 +46,11 @@ async def find_pins(run: JobRun) -> list[Pin]:
 
 
 async def _attempts(run: JobRun, before: int) -> list[int]:
-    """The attempts at the job up to its own, or only those before it."""
+    """The attempts at the job up to its own, or only those before it: those whose directories are in `_temporary`, and
+    those that have saved manifests, of which another program may have deleted everything there."""
     newest = run.layout.job_attempt if before < 0 else before - 1
-    return [number for number in await attempts_found(run) if number <= newest]
+    ours = [layout.job_attempt for layout in await attempts_of(run)] if run.layout.prefix == OURS else []
+    return sorted(number for number in {*await attempts_found(run), *ours} if number <= newest)
 
 
 async def _pins_of(run: JobRun, attempts: Sequence[int]) -> list[Pin]:
@@ -57,8 +68,8 @@ async def _refuse_lost_tasks(run: JobRun, job_attempt: int, found: Mapping[str, 
     before the rename of its directory, or has not come to it.
 
     Raises:
-        ReceiptUnmatched: one has none. Another program has deleted `_temporary`, or an attempt died while it displaced
-            another's output, or the attempt that did so was aborted.
+        ReceiptUnmatched: one has none. Another program has deleted `_temporary`, perhaps once it had committed what
+            was there, or an attempt died while it displaced another's output, or the attempt that did so was aborted.
         CommitFenced, JobNotFound: somebody else commits the job, or has ended it.
     """
     layout = run.layout.at_attempt(job_attempt)
@@ -78,11 +89,23 @@ async def _refuse_lost_tasks(run: JobRun, job_attempt: int, found: Mapping[str, 
     if record is not None and record.phase is not Phase.REFUSED:
         raise fenced(run, record)
     await check_marker(run)
+    others = f" (and {len(lost) - 1:,} more)" if len(lost) > 1 else ""
+    what = f"{lost[0]}{others} may have committed, and its directory is not there"
+    aborting = command("abort", run.store.url, run.layout.job_id, "--force")
+    if there := await put_by_another(run):
+        raise ReceiptUnmatched(
+            f"{what}: another program's job commit has put {counted(len(there), 'file')} of the job in place with its "
+            "own",
+            where="\n".join(run.url(path) for path in there[:5]),
+            next_step=f"do not write again before you have seen to them: {aborting} deletes what else the job has "
+            "left, and names the files that are in place, and what is to be done with them",
+        )
     raise ReceiptUnmatched(
-        f"{lost[0]} may have committed, and its directory is not there",
+        what,
         where=run.url(places.task(lost[0])),
         next_step="another program has deleted it, or an attempt that took another's place has died or was aborted: "
-        "only the job's own driver, which has the receipts, can still tell. Where it is gone, run the job again",
+        "only the job's own driver, which has the receipts, can still tell. No file is in place as the job's tasks "
+        f"have left it. Where the driver is gone, {aborting}, and then run the job again",
     )
 
 
