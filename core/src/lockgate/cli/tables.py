@@ -287,7 +287,7 @@ def summary_answer(summary: Summary, url: str) -> Answer:
         more = " or more" if len(ours.left_out) == EXTRA_VALUES_MAX else ""
         sentences.append(
             f"Left out: {len(ours.left_out)}{more} {'task' if len(ours.left_out) == 1 else 'tasks'} that "
-            "had begun and not committed. What they wrote is not here."
+            f"had begun and not committed. {ours.left_out_stays or 'What they wrote is not here.'}"
         )
     return Answer(summary_fields(summary), tables, sentences, DONE if summary.success else PROBLEM)
 
@@ -375,6 +375,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "set_aside_directories": list(plan.aside_directories),
         **({"choices": list(plan.choices)} if plan.choices else {}),
         **({"left_out": list(plan.left_out)} if plan.left_out else {}),
+        **({"left_out_stays": plan.left_out_stays} if plan.left_out_stays else {}),
         **({"outputs_beside": list(plan.outputs_beside)} if plan.outputs_beside else {}),
         "operations": {row.kind: row.count for row in operations},
         "seconds": round(seconds, 3),
@@ -415,7 +416,8 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         tables.insert(-1, Rows("Files to replace", ("file", "length", "by"), list(islice(asides, LISTED_MAX))))
     sentences = [f"At least {duration(seconds)} {basis}. Nothing was touched."]
     if plan.left_out:
-        sentences.append(f"{counted(len(plan.left_out), 'task')} left out: commit takes --force for that.")
+        stays = f" {plan.left_out_stays}" if plan.left_out_stays else ""
+        sentences.append(f"{counted(len(plan.left_out), 'task')} left out: commit takes --force for that.{stays}")
     if plan.outputs_beside:
         beside = "; ".join(plan.outputs_beside)
         sentences.append(

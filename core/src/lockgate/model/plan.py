@@ -62,7 +62,8 @@ class CommitPlan:
     place, and the job commit looks at each of them `looks_in_place` times. `choices` say of each task whose attempt had
     to be chosen among several which it is, and why. `adopted_directories`: so many directories that tasks have left are
     renamed into the job's own before any file is moved. `left_out` are the tasks that have begun and not committed,
-    where somebody from outside asks for the plan, and `outputs_beside` what else may be output of the job, in words.
+    where somebody from outside asks for the plan, `left_out_stays` says what of them stays in the destination, and
+    `outputs_beside` what else may be output of the job, in words.
     """
 
     entries: Spool
@@ -87,6 +88,7 @@ class CommitPlan:
     looks_in_place: int = 2
     adopted_directories: int = 0
     left_out: Sequence[str] = ()
+    left_out_stays: str = ""
     outputs_beside: Sequence[str] = ()
 
     def __repr__(self) -> str:

@@ -78,7 +78,9 @@ async def plan_found(run: JobRun, job_id: str, *, told: Collection[str]) -> Comm
     job = await as_set_up(run, told)
     left_out = await unfinished_tasks(job, await committed_tasks_of(job))
     plan = await plan_job(dataclasses.replace(job, by_what_is_found=True), None)
-    return dataclasses.replace(plan, left_out=left_out, outputs_beside=await job.protocol.outputs_beside(job))
+    stays = job.protocol.left_out_stays(job) if left_out else ""
+    beside = await job.protocol.outputs_beside(job)
+    return dataclasses.replace(plan, left_out=left_out, left_out_stays=stays, outputs_beside=beside)
 
 
 def _past_planning(run: JobRun, state: JobState) -> CommitFenced:

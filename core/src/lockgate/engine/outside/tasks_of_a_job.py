@@ -78,11 +78,12 @@ def unfinished_error(run: JobRun) -> CommitRefused:
     aborting = job_command("abort", run.store.url, run.layout)
     job, named = f"of job {run.layout.job_id}", ", ".join(run.left_out[:5])
     tasks = counted(len(run.left_out), f"task {job} has", f"tasks {job} have")
+    stays = run.protocol.left_out_stays(run)
     return CommitRefused(
         f"{tasks} begun and not committed: {named}",
         where=run.url(run.layout.tasks if run.layout.prefix == OURS else ""),
         next_step=f"run the job again, and {aborting}; or add --force, and what the other tasks wrote is committed "
-        "alone",
+        f"{'without these' if stays else 'alone'}" + (f". {stays}" if stays else ""),
     )
 
 

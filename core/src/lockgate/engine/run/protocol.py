@@ -293,6 +293,11 @@ class Protocol(ABC):
         """
         return []
 
+    def left_out_stays(self, run: JobRun) -> str:
+        """What stays in the destination of tasks that had begun and not committed, once somebody has committed the job
+        without them: whole sentences, for who has done so. The default: nothing does, and they say nothing."""
+        return ""
+
     # The job's plan.
 
     @abstractmethod

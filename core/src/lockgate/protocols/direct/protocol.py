@@ -9,6 +9,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
 from lockgate.engine.run.store import OutputFile
 from lockgate.engine.run.taken_names import how_to_free
+from lockgate.model.commands import command
 from lockgate.model.errors import FileExists
 from lockgate.model.files import FileStatus
 from lockgate.model.plan import CommitPlan
@@ -42,6 +43,15 @@ class DirectProtocol(InPlaceProtocol):
             return _DirectFile(run, super().open_file(run, ordinal, path, nonce))
         except FileExists as error:
             raise _taken(run, error) from error
+
+    def left_out_stays(self, run: JobRun) -> str:
+        """What an attempt has written that died before it had saved its manifest."""
+        listing = command("files", run.store.url)
+        return (
+            "What they wrote may be in the destination, and some of it cut short, and readers see it: they have saved "
+            f"no manifest that names it. {listing} shows the files that are in no job's list; delete by hand what is "
+            "theirs."
+        )
 
     async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
         """All are in place, and of every attempt it can be told which are its files."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
+from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError, ManifestInvalid
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
@@ -60,6 +61,15 @@ class StocatorProtocol(InPlaceProtocol):
         """By the list of winners, which stays."""
         winners = await read_winners(run)
         return await super().committed_files(run) if winners is None else winners
+
+    def left_out_stays(self, run: JobRun) -> str:
+        """Losers, where they are not deleted."""
+        if run.options.delete_losers:
+            return ""
+        return (
+            "What they wrote stays in the destination, since delete_losers=false: it is on no list of winners, and "
+            f"lockgate.files and {command('files', run.store.url)} leave it out; other readers see it."
+        )
 
     async def load_plan(self, run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
         """From the pinned manifests, whose files have names of their own attempts.
