@@ -593,6 +593,21 @@ def test_damaged_markers_of_a_writer_that_is_dead_stand_in_nobodys_way(tmp_path:
         attempt.open(f"p=1/ours-{attempt.tag}").close()
 
 
+def test_a_writer_that_a_dead_one_keeps_from_its_setup_hears_which_job_that_is(tmp_path: Path) -> None:
+    """The error named a path, and neither the job nor the command that ends it."""
+    dead = a_job(tmp_path, alive_seconds=0, job_id="dead")
+    begun(dead, {"part-TAG": b"1"})
+    many = tmp_path / ".hoodie/.temp/dead/MARKERS0"
+    many.write_bytes(b"cut sho")
+    with pytest.raises(ManifestInvalid, match="the writer of another job, dead, is dead") as refused:
+        a_job(tmp_path, alive_seconds=0)
+    assert f"lockgate recover {tmp_path.as_uri()} dead" in refused.value.next_step
+    many.unlink()
+    recover(str(tmp_path), "dead", force=True)
+    a_job(tmp_path, alive_seconds=0)
+    assert data(tmp_path) == []
+
+
 def test_a_commit_from_outside_misses_the_task_that_has_begun_and_not_committed(tmp_path: Path) -> None:
     job = a_job(tmp_path, alive_seconds=0.0)
     done(job, {"part-0-TAG": b"committed"})

@@ -7,6 +7,8 @@ import dataclasses
 from lockgate.engine.job.cleanup import clean_up_if_possible
 from lockgate.engine.job.locations import PARTS_AT_ONCE, declared_locations, one_name_each, part_at
 from lockgate.engine.job.set_aside_by_others import refuse_if_set_aside_by_others
+from lockgate.engine.manifests.saved_manifests import names_tell
+from lockgate.engine.record.ended_jobs import refuse_if_committed_by_any_sign
 from lockgate.engine.record.lost_versions import catch_up
 from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.record.nested import refuse_undoing_beside
@@ -81,14 +83,19 @@ async def recorded_plan(run: JobRun, record: CommitRecord) -> CommitPlan:
 
 async def _plan_or_lists(run: JobRun, record: CommitRecord) -> tuple[CommitPlan | None, list[KeptList]]:
     """The plan of a job that is to be undone; or, where a manifest that it follows from is gone or damaged, the lists
-    by which all is restored, too.
+    by which all is restored, too; or none, where names tell which files are the job's.
 
     Raises:
-        CommitRefused: so it is, and there are no such lists.
+        CommitRefused: so it is, there are no such lists, and names do not tell.
+        OutcomeUnknown: it has committed, though its record does not say so.
     """
     try:
         return await recorded_plan(run, record), []
     except LOST as error:
+        if await undone_by_names(run, record):
+            await refuse_if_committed_by_any_sign(run)
+            run.log.warning("a manifest is lost: the job's files are taken out by their names", error=str(error))
+            return None, []
         lists = await lists_to_undo_by(run, record)
         if not lists:
             raise without_manifest(run, error, undoable=False) from error
@@ -113,6 +120,12 @@ def without_manifest(run: JobRun, error: CommitRefused, *, undoable: bool) -> Co
         "would be there twice"
     )
     return type(error)(error.what, where=error.where, next_step=by_lists if undoable else by_nothing)
+
+
+async def undone_by_names(run: JobRun, record: CommitRecord) -> bool:
+    """Whether the job can be undone without its manifests, since its files are known by their names."""
+    attempts = {pin.job_attempt for pin in record.pins}
+    return all([await names_tell(run, run.layout.at_attempt(attempt)) for attempt in sorted(attempts)])
 
 
 async def lists_to_undo_by(run: JobRun, record: CommitRecord) -> list[KeptList]:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
+from lockgate.engine.record.marker import readable_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.layout import MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX, JobLayout
@@ -36,28 +37,49 @@ class Saved:
 
 async def saved(run: JobRun, but: Collection[str] = ()) -> list[Saved]:
     """What every attempt at every task has committed, or begun to, in all attempts at the job; without those whose
-    manifests have these digests.
+    manifests have these digests, and those that cannot be read, where names tell which files are the job's.
 
     Raises:
-        ManifestInvalid: one cannot be read.
+        ManifestInvalid: one cannot be read, and names do not tell.
+    """
+    readable, _ = await saved_and_damaged(run, but)
+    return readable
+
+
+async def saved_and_damaged(run: JobRun, but: Collection[str] = ()) -> tuple[list[Saved], list[str]]:
+    """The same, and the paths of those that cannot be read.
+
+    Raises:
+        ManifestInvalid: one cannot be read, and names do not tell.
     """
     found: list[Saved] = []
+    damaged: list[str] = []
     for layout in await every_attempt(run):
         below = await below_root_of(run, layout)
-        try:
-            found += [
-                Saved(_decoded(run, content, layout, below, path), path.endswith(MANIFEST_SUFFIX))
-                for path, content in (await saved_contents(run, layout)).items()
-                if digest_of(content) not in but
-            ]
-        except ManifestInvalid as error:
-            raise ManifestInvalid(
-                f"{error.what}: which files in the destination are of the attempt that saved it, nobody can tell",
-                where=error.where,
-                next_step="nothing was touched: if no task attempt of this job wrote it, move it away, and give the "
-                "command again; else delete its attempt's files by hand first",
-            ) from error
-    return found
+        for path, content in (await saved_contents(run, layout)).items():
+            if digest_of(content) in but:
+                continue
+            try:
+                found.append(Saved(_decoded(run, content, layout, below, path), path.endswith(MANIFEST_SUFFIX)))
+            except ManifestInvalid as error:
+                if not await names_tell(run, layout):
+                    raise ManifestInvalid(
+                        f"{error.what}: which files in the destination are of the attempt that saved it, nobody can "
+                        "tell",
+                        where=error.where,
+                        next_step="nothing was touched: if no task attempt of this job wrote it, move it away, and "
+                        "give the command again; else delete its attempt's files by hand first",
+                    ) from error
+                damaged.append(path)
+    if damaged:
+        run.log.warning("manifests cannot be read: names tell which files are the job's", paths=damaged[:5])
+    return found, damaged
+
+
+async def names_tell(run: JobRun, layout: JobLayout) -> bool:
+    """Whether a file of an attempt at the job is known for that by its name: the protocol gives such names, and the
+    marker is there that says which they are."""
+    return run.protocol.names_tell and await readable_marker(run, layout) is not None
 
 
 def _decoded(run: JobRun, content: bytes, layout: JobLayout, below: Below, path: str) -> TaskManifest:

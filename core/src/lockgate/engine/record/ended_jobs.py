@@ -48,7 +48,16 @@ from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AnswerLost, FileExists, FileMissing, JobNotFound, LockgateError, StoreError
+from lockgate.model.commands import command
+from lockgate.model.errors import (
+    AnswerLost,
+    FileExists,
+    FileMissing,
+    JobNotFound,
+    LockgateError,
+    OutcomeUnknown,
+    StoreError,
+)
 from lockgate.model.layout import ENDED_SUFFIX, FILE_LISTS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord
@@ -211,6 +220,22 @@ async def is_committed_by_any_sign(run: JobRun) -> bool:
     if run.options.txn_id:
         return await is_known_committed(run)
     return await has_ended(run) or await has_outcome(run)
+
+
+async def refuse_if_committed_by_any_sign(run: JobRun) -> None:
+    """Before a job is undone by what is known of its files, whatever its record says.
+
+    Raises:
+        OutcomeUnknown: it has committed, as far as anything but its record says.
+    """
+    if await is_committed_by_any_sign(run):
+        job = run.layout.job_id
+        raise OutcomeUnknown(
+            f"job {job} has committed, though its record does not say so: somebody may have deleted the newest version "
+            "of the record",
+            where=run.url(run.layout.job_directory),
+            next_step=f"nothing was touched: {command('recover', run.store.url, job, '--finish')} keeps its files",
+        )
 
 
 async def _as_marked(run: JobRun) -> JobRun | None:

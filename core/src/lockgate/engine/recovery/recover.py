@@ -28,7 +28,7 @@ from lockgate.engine.job.job_commit import (
 )
 from lockgate.engine.job.locations import wants_undo_by_lists, wants_undo_of_part
 from lockgate.engine.job.reports import tell_undone
-from lockgate.engine.job.undo import LOST, lists_to_undo_by, recorded_plan, roll_back, without_manifest
+from lockgate.engine.job.undo import LOST, lists_to_undo_by, recorded_plan, roll_back, undone_by_names, without_manifest
 from lockgate.engine.record.ended_jobs import (
     NOTHING_ASIDE,
     committed_summary,
@@ -285,7 +285,7 @@ async def _plan_to_finish(run: JobRun, record: CommitRecord) -> CommitPlan:
     try:
         return await recorded_plan(run, record)
     except LOST as error:
-        undoable = bool(await lists_to_undo_by(run, record))
+        undoable = bool(await lists_to_undo_by(run, record)) or await undone_by_names(run, record)
         raise without_manifest(run, error, undoable=undoable) from error
 
 

@@ -16,7 +16,8 @@ from lockgate.engine.record.neighbours import job_layouts
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.recover import recover_job
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.errors import CleanupFailed, CommitFenced
+from lockgate.model.commands import command
+from lockgate.model.errors import CleanupFailed, CommitFenced, ManifestInvalid
 from lockgate.model.layout import JobLayout
 from lockgate.model.phases import PHASES, Phase
 
@@ -36,6 +37,15 @@ async def roll_back_dead(run: JobRun) -> None:
         judge = judge or await by_the_stores_clock(run)
         try:
             await _end_if_dead(judge, layout)
+        except ManifestInvalid as error:  # its markers tell nothing, and somebody has to mend them
+            recover = command("recover", run.store.url, layout.job_id)
+            raise ManifestInvalid(
+                f"the writer of another job, {layout.job_id}, is dead, and its files cannot be rolled back before this "
+                f"one begins: {error.what}",
+                where=error.where,
+                next_step=f"{error.next_step}; then {recover}, or {command('abort', run.store.url, layout.job_id)} "
+                "where its commit has not begun, ends that job, and this one can be set up",
+            ) from error
         except CommitFenced as error:  # of writers that begin at once another is at it, or it lives after all
             run.log.info("a dead writer is left to who ends it", other=layout.job_id, error=str(error))
         except CleanupFailed as error:  # it is ended; this job has no part in what it has left

@@ -8,14 +8,13 @@ from typing import ClassVar
 
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests import committed_tasks, load_manifests
-from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
+from lockgate.engine.record.ended_jobs import refuse_if_committed_by_any_sign
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
 from lockgate.engine.run.store import OutputFile
 from lockgate.model.capabilities import Capability
-from lockgate.model.commands import command
-from lockgate.model.errors import LockgateError, OutcomeUnknown, PathError, StoreError
+from lockgate.model.errors import LockgateError, PathError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import TaskAttempt
@@ -195,14 +194,7 @@ class MarkersProtocol(DeferredProtocol):
         Raises:
             OutcomeUnknown: it has.
         """
-        if await is_committed_by_any_sign(run):
-            job = run.layout.job_id
-            raise OutcomeUnknown(
-                f"job {job} has committed, though its record does not say so: somebody may have deleted the newest "
-                "version of the record",
-                where=run.url(run.layout.job_directory),
-                next_step=f"nothing was touched: {command('recover', run.store.url, job, '--finish')} keeps its files",
-            )
+        await refuse_if_committed_by_any_sign(run)
 
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         """Every file that was marked is deleted, and those of manifests by their identities."""

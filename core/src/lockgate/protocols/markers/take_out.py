@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.job.conflicts import list_visible
+from lockgate.engine.manifests.saved_manifests import saved_and_damaged
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, says_committed
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.renames.roll_back import is_ours
@@ -22,12 +23,12 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
 from lockgate.model.files import Deleted, FileStatus
-from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout
+from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout, tagged_by
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.spooled import windows
 from lockgate.protocols.in_place.visible import not_provably_ours
-from lockgate.protocols.markers.found import Marked, paths_marked
+from lockgate.protocols.markers.found import Marked, nonces_of, paths_marked
 
 AT_ONCE = 1_000
 """So many files are deleted by one call."""
@@ -114,12 +115,13 @@ async def take_out_all(run: JobRun) -> list[str]:
     same, since newer versions of its record are lost, nothing.
 
     Raises:
-        ManifestInvalid: a marker, or a manifest, cannot be believed; nothing was deleted.
+        ManifestInvalid: a marker cannot be believed, or a manifest whose files no name tells; nothing was deleted.
     """
     if await is_committed_by_any_sign(run):
         return []
     marked = await paths_marked(run)
-    manifests = [each.manifest for each in await saved(run)]
+    found, damaged = await saved_and_damaged(run)
+    manifests = [each.manifest for each in found]
     written = [manifest.files for manifest in manifests]
     unmarked = sum(1 for _ in _targets(run, written)) - sum(counts for _, counts in _beside(run, written, marked))
     if unmarked:
@@ -136,6 +138,12 @@ async def take_out_all(run: JobRun) -> list[str]:
     stay = set(left)
     for some in windows(marked, AT_ONCE):
         await _delete_marked(run, [path for path in some if path not in stay])
+    if damaged:
+        # What such a manifest names may be what somebody has deleted the marker of.
+        nonces = await nonces_of(run)
+        async for page in list_visible(run, hidden=True):
+            own = [each.path for each in page if tagged_by(each.path, nonces) and each.path not in stay]
+            await _delete_marked(run, own)
     return sorted(stay)
 
 
