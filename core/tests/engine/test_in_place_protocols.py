@@ -83,6 +83,33 @@ def test_a_job_leaves_its_output_and_says_what_is_unsafe(tmp_path: Path, protoco
     assert lockgate.files(tmp_path).doubts == []
 
 
+@pytest.mark.parametrize("protocol", ["direct", "stocator", "v2", "markers"])
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_files_that_an_abort_leaves_are_told_once_each(tmp_path: Path, protocol: str, is_undone: bool) -> None:
+    """An attempt saves its manifest twice: each file was named and counted twice."""
+    job = a_job(tmp_path, protocol, on_failure="leave")
+    attempts = []
+    for task in range(2):
+        attempts.append(job.task_attempt(task))
+        attempts[-1].setup()
+        for part in range(2):
+            with attempts[-1].open(f"p={part}/{task}-{attempts[-1].tag}") as file:
+                file.write(b"x")
+    receipts = [attempt.commit() for attempt in attempts]
+    if is_undone:
+        make_faulty(job).fail_at = lambda name, subject: name == "write_file" and "_SUCCESS" in str(subject)
+        with pytest.raises((CommitFailed, Stop)):
+            job.commit(receipts)
+    written = sorted(path for path in in_place(tmp_path) if not path.startswith("."))
+    for path in written:
+        (tmp_path / path).write_bytes(b"somebody's")
+    if is_undone:
+        left = recover(str(tmp_path), job.job_id, undo=True, force=True)[job.job_id].left
+    else:
+        left = abort(str(tmp_path), job.job_id, force=True)
+    assert sorted(left) == written
+
+
 @BOTH
 def test_it_asks_for_accept_unsafe(tmp_path: Path, protocol: str) -> None:
     with pytest.raises(CapabilityMissing) as refused:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Sequence
 
 from lockgate.engine.job.set_aside_by_others import own_names
-from lockgate.engine.manifests.saved_manifests import attempt_of, saved
+from lockgate.engine.manifests.saved_manifests import Attempt, attempt_of, saved
 from lockgate.engine.renames.roll_back import return_what_is_not_ours, withdraw
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -119,13 +119,23 @@ async def not_taken_out(run: JobRun, but: Collection[str] = ()) -> list[TaskMani
     paths = [run.layout.at_attempt(each.job_attempt).aborted(each.task_attempt_id) for each in unsure]
     tombstones = await run.store.stat_files(paths) if paths else []
     gone = {attempt_of(each) for each, tombstone in zip(unsure, tombstones, strict=True) if tombstone is not None}
-    return [each.manifest for each in found if attempt_of(each.manifest) not in gone]
+    return _each_once([each.manifest for each in found if attempt_of(each.manifest) not in gone])
+
+
+def _each_once(manifests: Sequence[TaskManifest]) -> list[TaskManifest]:
+    """Without those that an attempt has saved a second time: its own, and at its task's path."""
+    saved_by: dict[Attempt, list[TaskManifest]] = {}
+    for manifest in manifests:
+        of_attempt = saved_by.setdefault(attempt_of(manifest), [])
+        if all(manifest.files != other.files for other in of_attempt):
+            of_attempt.append(manifest)
+    return [manifest for of_attempt in saved_by.values() for manifest in of_attempt]
 
 
 async def take_out_of(run: JobRun, manifests: Sequence[TaskManifest], plan: CommitPlan | None = None) -> list[str]:
     """The same, of all files of these manifests, but for those that the plan commits."""
-    left: list[str] = []
+    left: dict[str, None] = {}
     for manifest in manifests:
         kept = set() if plan is None else plan.writes_any_of(entry.target for entry in manifest.files)
-        left += await take_out(run, [entry for entry in manifest.files if entry.target not in kept])
-    return left
+        left |= dict.fromkeys(await take_out(run, [e for e in manifest.files if e.target not in kept]))
+    return list(left)
