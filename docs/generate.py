@@ -93,7 +93,9 @@ def documents() -> str:
     parts = []
     for title, document in {**DOCUMENTS, "An error": ERROR}.items():
         # What one command shares with another is told once.
-        told = next(name for name, each in {**DOCUMENTS, "": ERROR}.items() if each.keys == document.keys)
+        told = next(
+            name for name, each in {**DOCUMENTS, "": ERROR}.items() if document.keys.items() <= each.keys.items()
+        )
         keys = document.keys if told in (title, "") else {}
         table = ["| key | meaning |", "| --- | --- |", *(f"| `{key}` | {means} |" for key, means in keys.items())]
         parts.append(f"## {title}\n\n{document.what}" + ("\n\n" + "\n".join(table) if keys else ""))

@@ -37,12 +37,12 @@ def _job(url: str, **options: object) -> Job:
     return job
 
 
-def _crashed(url: str) -> None:
+def _crashed(url: str, **options: object) -> None:
     code = f"""
 import os
 from lockgate import Job
 from lockgate.stores.local import LocalStore
-job = Job({url!r}); job.setup()
+job = Job({url!r}, **{options!r}); job.setup()
 attempt = job.task_attempt(0); attempt.setup()
 with attempt.open("g") as file: file.write(b"2")
 receipt = attempt.commit()
@@ -54,6 +54,16 @@ LocalStore.write_file = stop
 job.commit([receipt])
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=600).returncode == 9
+
+
+def _marked_too_late(url: str) -> None:
+    """A file, and its marker of Hudi's, whose job is over."""
+    _job(url)
+    marker = Path(url) / ".hoodie/.temp/gone/p=1/late.marker.CREATE"
+    marker.parent.mkdir(parents=True)
+    marker.write_bytes(b"")
+    os.utime(marker, (1, 1))
+    (Path(url) / "p=1/late").write_bytes(b"1")
 
 
 def _changed(url: str) -> list[str]:
@@ -108,10 +118,20 @@ CASES: dict[str, list[Callable[[str], list[str]]]] = {
         _with(_nothing, "plugins"),
         _with(_nothing, "doctor", "{url}"),
     ],
-    "a job has crashed, or its record is lost or cannot be read": [
+    "`jobs`, `gc`: a job has crashed, or its record is lost or cannot be read": [
         _with(_crashed, "jobs", "{url}"),
-        _with(lambda url: (_job(url), _crashed(url)), "verify", "{url}"),
-        _with(_crashed, "show", "{url}"),
+        _with(_crashed, "gc", "{url}"),
+        _with(_crashed, "gc", "{url}", "--dry-run"),
+    ],
+    "`show`, `verify`: such a job may have begun to change the destination": [
+        *[_with(lambda url: (_job(url), _crashed(url)), command, "{url}") for command in ("show", "verify")],
+        *[_with(_crashed, command, "{url}") for command in ("show", "verify")],
+    ],
+    "`files`: because of such a job files may be missing, or too many": [
+        _with(lambda url: (_job(url), _crashed(url, conflict="replace")), "files", "{url}"),
+    ],
+    "`gc`: it keeps something else, such as a file that came too late, until somebody has looked at it": [
+        _with(_marked_too_late, "gc", "{url}"),
     ],
     "a file is not as it was committed": [_changed],
     "a commit was refused, or failed": [_with(_refused, "commit", "{url}", "{job}", "--force")],
@@ -128,7 +148,7 @@ CASES: dict[str, list[Callable[[str], list[str]]]] = {
         *[_with(_nothing, command, "{url}", "job") for command in ("plan", "commit", "abort")],
         *[_with(_file, command, "{url}") for command in ("verify", "files", "jobs", "recover", "gc", "doctor")],
     ],
-    "`show` or `verify` of a destination without `_SUCCESS`, and without a crashed job": [
+    "`show` or `verify` of a destination without `_SUCCESS`, and without a job that may have begun to change it": [
         _with(_empty, "show", "{url}"),
         _with(_open, "verify", "{url}"),
         _with(lambda url: _job(url, mark_success=False), "verify", "{url}"),

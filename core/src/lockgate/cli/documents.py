@@ -76,6 +76,12 @@ _SUMMARY = {
     "lockgate?.marker?": "what tells the job from another of its id",
 }
 
+_UNFINISHED = {
+    ".job_id": "a job whose commit has not come to its end",
+    ".status": "how it stands, as in `jobs`",
+    ".phase": "its phase, as in `jobs`",
+}
+
 DOCUMENTS: Mapping[str, Document] = {
     "plugins": Document(
         "One object.",
@@ -96,8 +102,9 @@ DOCUMENTS: Mapping[str, Document] = {
     ),
     "show": Document(
         "The file as it is. Of a summary these keys, which `commit` prints too; of a task manifest `job_id`, `task_id` "
-        "and so on; of a commit record its fields. A count that is not there is 0.",
-        _SUMMARY,
+        "and so on; of a commit record its fields. A count that is not there is 0. One key is in no file, "
+        "`unfinished`, of a destination: where it is there, another job has begun to change what the last one left.",
+        _SUMMARY | {f"unfinished?[]{key}": meaning for key, meaning in _UNFINISHED.items()},
     ),
     "jobs": Document(
         "A list: an object for each job, the latest first.",
@@ -142,7 +149,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "seconds": "how long that takes at least",
         },
     ),
-    "commit": Document("The summary, as `show` prints it.", _SUMMARY),
+    "commit": Document("The summary, as `show` prints it; without `unfinished`.", _SUMMARY),
     "abort": Document(
         "One object.",
         {
@@ -171,6 +178,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "[].path": "relative to the destination",
             "[].action": "`deleted`, `would delete` (`--dry-run`), `kept` or `failed`",
             "[].why": "the reason, in words",
+            "[].needs_somebody": "whether it is kept until somebody ends it, as what a crashed job commit has left",
         },
     ),
     "verify": Document(
@@ -182,9 +190,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "findings[].fault": _one_of(FAULT_MEANING),
             "findings[].path": "the file",
             "findings[].detail": "more of it, in words",
-            "unfinished[].job_id": "a job whose commit has not come to its end",
-            "unfinished[].status": "how it stands, as in `jobs`",
-            "unfinished[].phase": "its phase, as in `jobs`",
+            **{f"unfinished[]{key}": meaning for key, meaning in _UNFINISHED.items()},
         },
     ),
     "files": Document(
@@ -197,6 +203,8 @@ DOCUMENTS: Mapping[str, Document] = {
             "left_out[].path": "a file that does not count",
             "left_out[].why": "the reason, in words",
             "doubts[]": "what is not known, in words",
+            **{f"unfinished[]{key}": meaning for key, meaning in _UNFINISHED.items()},
+            "unfinished[].job_id": "a job whose commit has not come to its end: so files may be missing, or too many",
         },
     ),
     "doctor": Document(

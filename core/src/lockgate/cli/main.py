@@ -524,7 +524,7 @@ def files(url: Url, json: Json = False, option: Options = None, verbose: Verbose
     def work(options: JobOptions) -> Answer:
         found = files_of(url, options)
         _or_nothing_there([*found.files, *found.left_out], url, options)
-        return tables.files_answer(found)
+        return tables.files_answer(found, url)
 
     _answer(json, verbose, option, work, url)
 

@@ -14,7 +14,7 @@ from lockgate.api.unfinished import needs_somebody, next_step, told
 from lockgate.cli.terminal import DONE, LISTED_AT_ONCE, PROBLEM, Answer, Listing, Rows
 from lockgate.engine.inspection.advise import duration
 from lockgate.engine.inspection.list_files import TableFiles
-from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobState, JobStatus
+from lockgate.engine.inspection.list_jobs import NEEDS_SOMEBODY, STATUS_MEANING, JobState, JobStatus
 from lockgate.engine.inspection.probe_store import VERDICT_MEANING, Probe
 from lockgate.engine.inspection.verify import FAULT_MEANING, Verification
 from lockgate.engine.record.signs_of_life import AHEAD_SECONDS
@@ -180,10 +180,6 @@ def _weak(capability: Capability) -> str:
     return " (!)" if capability in WEAKENING else ""
 
 
-_PROBLEMS = frozenset({JobStatus.CRASHED, JobStatus.UNREADABLE, JobStatus.RECORD_LOST})
-"""What somebody has to look at."""
-
-
 def jobs_answer(states: Sequence[JobState], elsewhere: str = "") -> Answer:
     """`lockgate jobs`; `elsewhere` says how to see what is no job to who asks like this."""
     document = [
@@ -217,7 +213,7 @@ def jobs_answer(states: Sequence[JobState], elsewhere: str = "") -> Answer:
         for state in states
     ]
     statuses = sorted({state.status for state in states}, key=list(JobStatus).index)
-    crashed = any(state.status in _PROBLEMS for state in states)
+    crashed = any(state.status in NEEDS_SOMEBODY for state in states)
     return Answer(
         document,
         [
@@ -341,7 +337,11 @@ def shown_answer(shown: Shown, url: str, unfinished: Sequence[JobState] = ()) ->
     """`lockgate show`; `unfinished` are the jobs in the middle of a commit at the destination that is shown."""
     if isinstance(shown, Summary):
         answer = summary_answer(shown, url)
-        answer.sentences += _not_finished(unfinished, url)
+        if unfinished:
+            answer.document |= {"unfinished": _unfinished(unfinished)}
+            answer.sentences += _not_finished(unfinished, url)
+        if any(map(needs_somebody, unfinished)):
+            answer.status = PROBLEM
         return answer
     if isinstance(shown, CommitRecord):
         return record_answer(shown, url)
@@ -493,11 +493,14 @@ def _told(job: str, recovery: Recovery) -> str:
 def garbage_answer(found: Sequence[Garbage]) -> Answer:
     """`lockgate gc`."""
     rows = [(each.path, each.action, each.why) for each in found]
-    document = [{"path": each.path, "action": each.action, "why": each.why} for each in found]
+    document = [
+        {"path": each.path, "action": each.action, "why": each.why, "needs_somebody": each.needs_somebody}
+        for each in found
+    ]
     sentences = [] if found else ["No garbage."]
-    failed = any(each.action == "failed" for each in found)
+    wrong = any(each.action == "failed" or each.needs_somebody for each in found)
     return Answer(
-        document, [Rows("Garbage", ("path", "action", "why"), rows, prose=True)], sentences, PROBLEM if failed else DONE
+        document, [Rows("Garbage", ("path", "action", "why"), rows, prose=True)], sentences, PROBLEM if wrong else DONE
     )
 
 
@@ -529,9 +532,7 @@ def verification_answer(found: Verification, url: str) -> Answer:
         "checked": found.checked,
         "others": found.others,
         "findings": findings,
-        "unfinished": [
-            {"job_id": each.job_id, "status": each.status, "phase": each.phase} for each in found.unfinished
-        ],
+        "unfinished": _unfinished(found.unfinished),
     }
     rows = [(each.path, each.fault, each.detail or FAULT_MEANING[each.fault]) for each in found.findings]
     were = "was" if found.others == 1 else "were"
@@ -546,12 +547,13 @@ def verification_answer(found: Verification, url: str) -> Answer:
     return Answer(document, [table], [wrong, *unfinished], PROBLEM)
 
 
-def files_answer(found: TableFiles) -> Answer:
+def files_answer(found: TableFiles, url: str) -> Answer:
     """`lockgate files`."""
     document = {
         "files": [{"path": f.path, "url": f.url, "length": f.length, "listed": f.listed} for f in found.files],
         "left_out": [{"path": path, "why": why} for path, why in found.left_out.items()],
         "doubts": list(found.doubts),
+        "unfinished": _unfinished(found.unfinished),
     }
     rows = [(f.path, size(f.length), "yes" if f.listed else "yes, in no list, or changed") for f in found.files]
     rows += [(path, "", f"no: {why}") for path, why in found.left_out.items()]
@@ -559,7 +561,14 @@ def files_answer(found: TableFiles) -> Answer:
     known = f", of which {unlisted:,} may be no committed job's" if unlisted else " of committed jobs"
     sentences = [f"{files(len(found.files))}{known}, {files(len(found.left_out))} left out."]
     doubts = [f"Not known: {doubt}." for doubt in found.doubts]
-    return Answer(document, [Rows("Files", ("file", "length", "counts"), rows, prose=True)], [*sentences, *doubts])
+    table = Rows("Files", ("file", "length", "counts"), rows, prose=True)
+    crashed = any(map(needs_somebody, found.unfinished))
+    next_steps = [f"Next: {next_step(url, found.unfinished)}"] if crashed else []
+    return Answer(document, [table], [*sentences, *doubts, *next_steps], PROBLEM if crashed else DONE)
+
+
+def _unfinished(states: Sequence[JobState]) -> list[dict[str, Any]]:
+    return [{"job_id": each.job_id, "status": each.status, "phase": each.phase} for each in states]
 
 
 def _not_finished(states: Sequence[JobState], url: str) -> list[str]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lockgate.engine.inspection.list_jobs import JobState, JobStatus, list_jobs
+from lockgate.engine.inspection.list_jobs import NEEDS_SOMEBODY, JobState, JobStatus, list_jobs
 from lockgate.engine.inspection.listed_files import ask_for_unseen, listed_by_success, listed_winners, tags_of
 from lockgate.engine.inspection.open_job_files import (
     has_committed,
@@ -63,11 +63,13 @@ class TableFile:
 @dataclass(frozen=True)
 class TableFiles:
     """The files of the committed jobs, in order of path. `left_out` are those that are there and do not count, each
-    with why; `doubts` say what cannot be known, empty if nothing is."""
+    with why; `doubts` say what cannot be known, empty if nothing is; `unfinished` are the jobs in the middle of a
+    commit because of which files may be missing, or too many."""
 
     files: Sequence[TableFile]
     left_out: Mapping[str, str] = field(default_factory=dict)
     doubts: Sequence[str] = ()
+    unfinished: Sequence[JobState] = ()
 
     @property
     def urls(self) -> list[str]:
@@ -157,16 +159,24 @@ async def _list_once(run: JobRun) -> tuple[TableFiles, frozenset[tuple[JobLayout
     for state in states:
         for path in await still_to_be_deleted(run, state, found, doubts):
             left_out[path] = f"job {state.job_id} has committed, and replaces it"
+    unfinished: list[JobState] = []
     for state in open_jobs:
         if await shows_nothing_yet(run, state):
             continue
-        for path, identity in await saved_by(run, state.layout, doubts):
+        of_job: list[str] = []
+        for path, identity in await saved_by(run, state.layout, of_job):
             if path in found and is_of_open_job(run, found[path], identity, listed.get(path)):
                 left_out[path] = f"job {state.job_id} has not committed"
         if state.phase in CHANGES and _replaces(run, state):
-            doubts.append(f"job {state.job_id} is in phase {state.phase.value}: files that it replaces may be missing")
+            of_job.append(f"job {state.job_id} is in phase {state.phase.value}: files that it replaces may be missing")
+        if state.status is JobStatus.RECORD_LOST:
+            of_job.append(f"the record of job {state.job_id} is lost: files that it replaces may be missing")
         if state.problem:
-            doubts.append(f"job {state.job_id} cannot be read: {state.problem}")
+            of_job.append(f"job {state.job_id} cannot be read: {state.problem}")
+        doubts += of_job
+        # Of one whose record is lost, or cannot be read, nothing says that it has not begun to change the destination.
+        if of_job and (state.phase in CHANGES or state.status in NEEDS_SOMEBODY):
+            unfinished.append(state)
     for job_id, nonces in (await nonces_of_announced(run, open_jobs, doubts)).items():
         for path in found:
             if path not in listed and tagged_by(path, nonces):
@@ -177,7 +187,7 @@ async def _list_once(run: JobRun) -> tuple[TableFiles, frozenset[tuple[JobLayout
     doubts += await _of_unknown_names(run, left_out, listed, open_jobs)
     files = [_table_file(run, found[path], listed.get(path)) for path in sorted(found) if path not in left_out]
     doubts += _of_unlisted(files, open_jobs)
-    answer = TableFiles(files, dict(sorted(left_out.items())), doubts)
+    answer = TableFiles(files, dict(sorted(left_out.items())), doubts, unfinished)
     return answer, await _with_outcome(run, states, last)
 
 

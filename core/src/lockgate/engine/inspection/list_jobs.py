@@ -44,6 +44,9 @@ class JobStatus(StrEnum):
     RECORD_LOST = "record lost"
 
 
+NEEDS_SOMEBODY = frozenset({JobStatus.CRASHED, JobStatus.UNREADABLE, JobStatus.RECORD_LOST})
+"""Such a job stays as it is, and may keep the destination from what was committed, until somebody looks at it."""
+
 STATUS_MEANING: dict[JobStatus, str] = {
     JobStatus.RUNNING: "its tasks are at work, or were a short while ago",
     JobStatus.COMMITTING: "its driver is in job commit, or was a short while ago",

@@ -94,7 +94,9 @@ async def still_to_be_deleted(
 async def shows_nothing_yet(run: JobRun, state: JobState) -> bool:
     """Whether readers surely see nothing of a job: its protocol shows nothing before the commit, and that has not begun
     to move files. Then what stands where its files are to be is somebody else's, and may count."""
-    if state.phase not in (None, Phase.CLAIMED, Phase.REFUSED) or state.problem:
+    if state.status is JobStatus.RECORD_LOST or state.problem:
+        return False  # it has no phase because nothing can be read that says it
+    if state.phase not in (None, Phase.CLAIMED, Phase.REFUSED):
         return False
     try:
         job = await with_own_protocol(dataclasses.replace(run, layout=state.layout), state.record)

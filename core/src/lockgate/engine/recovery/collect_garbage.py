@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
-from lockgate.engine.inspection.list_jobs import JobState, JobStatus, list_jobs
+from lockgate.engine.inspection.list_jobs import NEEDS_SOMEBODY, JobState, JobStatus, list_jobs
 from lockgate.engine.inspection.other_committers import is_unknown
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.job_abort import abort_job
@@ -141,7 +141,9 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         keep = str(error)
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
+    needs_somebody = state.status in NEEDS_SOMEBODY
     if state.record is not None and (undone := Undone(state.record.missing, state.record.left)):
+        needs_somebody = True
         keep = f"it was undone{undone}: {command('recover', run.store.url, state.job_id)} tells which, and ends it"
     try:
         if state.status in (JobStatus.ABANDONED, JobStatus.REFUSED, JobStatus.CRASHED):
@@ -158,7 +160,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
     if keep is not None:
-        return Garbage(path, "kept", keep)
+        return Garbage(path, "kept", keep, needs_somebody)
     if dry_run:
         return Garbage(path, "would delete", state.status.value)
     # What was told to be left behind, or not to be missed, when the job ended is what gc is called for.
@@ -253,7 +255,7 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         except StoreError:
             raise
         except LockgateError as error:
-            found.append(Garbage(layout.replaced, "kept", str(error)))
+            found.append(Garbage(layout.replaced, "kept", str(error), needs_somebody=True))
             continue
         of_job = dataclasses.replace(run, layout=layout)
         try:
@@ -273,7 +275,7 @@ async def _replaced(run: JobRun, *, dry_run: bool) -> list[Garbage]:
                     "made in a directory that its job had set aside and committed without, or such a directory in "
                     "which not all can be listed: move it away, or delete it"
                 )
-                found += [Garbage(path, "kept", why) for path in unseen]
+                found += [Garbage(path, "kept", why, needs_somebody=True) for path in unseen]
                 continue
         action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
         found.append(Garbage(layout.replaced, action, "replaced by a job that has committed"))
@@ -322,7 +324,7 @@ async def _markers(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         return [Garbage(TEMP, "failed", str(error))]
     for late in all_late:
         if late.problem:
-            found.append(Garbage(late.directory, "kept", late.problem))
+            found.append(Garbage(late.directory, "kept", late.problem, needs_somebody=True))
         if late.files:
             why = (
                 f"its job is not there, and these files are: {', '.join(late.files[:3])}"
@@ -330,7 +332,7 @@ async def _markers(run: JobRun, *, dry_run: bool) -> list[Garbage]:
                 "has deleted the job's directory: find out whether they count; then delete these markers, and the "
                 "files if they do not"
             )
-            found.append(Garbage(late.directory, "kept", why))
+            found.append(Garbage(late.directory, "kept", why, needs_somebody=True))
         if late.needless and not dry_run:
             await delete_needless(run, late)
         action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"

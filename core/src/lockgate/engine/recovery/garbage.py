@@ -8,8 +8,10 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Garbage:
-    """One thing that gc looked at: a job's directory, a list of files, an upload, a file that was never finished."""
+    """One thing that gc looked at: a job's directory, a list of files, an upload, a file that was never finished.
+    `needs_somebody`: it is kept, and stays as it is until somebody ends it: nobody is at work at it."""
 
     path: str
     action: Literal["deleted", "would delete", "kept", "failed"]
     why: str
+    needs_somebody: bool = False
