@@ -12,10 +12,10 @@ from lockgate.api.interruption import telling_how_it_ended
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.location import Location
 from lockgate.api.termination import rolling_back_on_sigterm
-from lockgate.api.unfinished import no_summary, unfinished_jobs
+from lockgate.api.unfinished import jobs_with_whole, no_summary, unfinished_jobs
 from lockgate.engine.commit_once import commit_once
 from lockgate.engine.inspection.left_by_hive import left_by_hive
-from lockgate.engine.inspection.list_jobs import JobState, list_jobs
+from lockgate.engine.inspection.list_jobs import JobState
 from lockgate.engine.inspection.probe_store import Probe, probe_store
 from lockgate.engine.inspection.verify import Verification
 from lockgate.engine.inspection.verify import verify as verify_destination
@@ -49,7 +49,7 @@ def jobs(url: Location, options: JobOptions | None = None) -> list[JobState]:
     """Every job that left a trace below a destination, the latest first, the last committed one included."""
 
     async def work() -> list[JobState]:
-        return await list_jobs(await _run(url, options))
+        return await jobs_with_whole(await _run(url, options))
 
     return IO_LOOP.run(work())
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from lockgate.engine.inspection.list_jobs import STATUS_MEANING, JobState, JobStatus, list_jobs
+from lockgate.engine.job.locations import is_decided_there
 from lockgate.engine.record.ended_jobs import has_ended, last_end
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
@@ -19,7 +20,7 @@ _CHANGES_THE_DESTINATION = frozenset({Phase.MOVING, Phase.PUBLISHING, Phase.ROLL
 async def unfinished_jobs(run: JobRun) -> list[JobState]:
     """The jobs that have begun to change the destination and have not come to an end."""
     found = []
-    for state in await list_jobs(run):
+    for state in await jobs_with_whole(run):
         if (
             state.phase in _CHANGES_THE_DESTINATION
             or state.status in (JobStatus.RECORD_LOST, JobStatus.UNREADABLE)
@@ -28,6 +29,16 @@ async def unfinished_jobs(run: JobRun) -> list[JobState]:
             shows = state.phase is Phase.PUBLISHING and await has_ended(dataclasses.replace(run, layout=state.layout))
             found.append(dataclasses.replace(state, shows_success=shows))
     return found
+
+
+async def jobs_with_whole(run: JobRun) -> list[JobState]:
+    """The jobs that left a trace; which of them are parts of another is told as long as that one is not over."""
+    return [
+        dataclasses.replace(state, part_of="")
+        if state.part_of and not await is_decided_there(dataclasses.replace(run, layout=state.layout), state.part_of)
+        else state
+        for state in await list_jobs(run)
+    ]
 
 
 async def _is_to_announce(run: JobRun, state: JobState) -> bool:
@@ -46,8 +57,20 @@ def needs_somebody(state: JobState) -> bool:
     return state.status not in (JobStatus.RUNNING, JobStatus.COMMITTING)
 
 
+def why_elsewhere(state: JobState) -> str:
+    """Of a part of another job, where that is, and is ended; empty of any other job."""
+    if not state.part_of:
+        return ""
+    return f"a part of the job of this id at {state.part_of}, which is ended there for all of its locations"
+
+
 def told(state: JobState) -> str:
     """What is the matter with such a job, in one line."""
+    elsewhere = why_elsewhere(state)
+    return f"{_told(state)}; it is {elsewhere}" if elsewhere else _told(state)
+
+
+def _told(state: JobState) -> str:
     if state.phase is None:
         return f"job {state.job_id}: {STATUS_MEANING[state.status]}"
     if state.shows_success:
@@ -60,11 +83,13 @@ def told(state: JobState) -> str:
 
 def next_step(url: object, states: Sequence[JobState]) -> str:
     """The command that goes on from there."""
-    if any(state.status is JobStatus.CRASHED or state.phase is Phase.COMMITTED for state in states):
-        return command("recover", url)
+    to_end = [state for state in states if state.status is JobStatus.CRASHED or state.phase is Phase.COMMITTED]
+    if to_end:
+        # A part of another job is ended where that is, and by its own location it is not.
+        return "; ".join(command("recover", where) for where in dict.fromkeys(each.part_of or url for each in to_end))
     for state in states:
         if state.status is JobStatus.RECORD_LOST:
-            recover = command("recover", url, state.job_id)
+            recover = command("recover", state.part_of or url, state.job_id)
             return f"{recover} --undo brings back what the job replaced, {recover} --finish lets its new files stay"
     return command("jobs", url)
 
@@ -79,6 +104,13 @@ async def no_summary(run: JobRun, states: Sequence[JobState]) -> LockgateError:
         )
     keep = "commit with mark_success=true to leave one, or have each summary kept in summary_report_directory"
     ended = await last_end(run)
+    if ended is not None and ended.part_of:
+        return JobNotFound(
+            f"there is no `_SUCCESS`: job {ended.job_id}, the last that committed here, is a part of the job of this "
+            f"id at {ended.part_of}, and only that has one",
+            where=run.url(SUCCESS),
+            next_step=f"{command('show', ended.part_of)} shows that job; of the files here it has the number alone",
+        )
     if ended is not None and ended.summary is not None:
         return JobNotFound(
             f"there is no `_SUCCESS`, though job {ended.job_id} committed: with mark_success=false it leaves none",

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from lockgate.api.show import Shown
-from lockgate.api.unfinished import needs_somebody, next_step, told
+from lockgate.api.unfinished import needs_somebody, next_step, told, why_elsewhere
 from lockgate.cli.terminal import DONE, LISTED_AT_ONCE, PROBLEM, Answer, Listing, Rows
 from lockgate.engine.inspection.advise import duration
 from lockgate.engine.inspection.list_files import TableFiles
@@ -194,7 +194,8 @@ def jobs_answer(states: Sequence[JobState], elsewhere: str = "") -> Answer:
             "tasks_committed": state.tasks_committed,
             "driver": state.driver,
             "directory": state.directory,
-            "problem": state.problem,
+            "problem": state.problem or why_elsewhere(state),
+            "part_of": state.part_of,
         }
         for state in states
     ]
@@ -208,7 +209,7 @@ def jobs_answer(states: Sequence[JobState], elsewhere: str = "") -> Answer:
             str(state.tasks_committed),
             state.driver,
             str(state.layout.job_attempt or ""),
-            state.problem,
+            state.problem or why_elsewhere(state),
         )
         for state in states
     ]
@@ -262,6 +263,9 @@ def summary_answer(summary: Summary, url: str) -> Answer:
             "error": ours.error,
         }
     tables = [_facts(f"Job summary {url}", facts)]
+    if ours and ours.locations:
+        located = [(each.url, f"{each.files:,}", size(each.bytes)) for each in ours.locations]
+        tables.append(Rows("Files at other locations, beside these", ("location", "files", "bytes"), located))
     chosen = ours.extra.get(CHOICE, ()) if ours else ()
     if chosen:
         at_most = f" (at most {EXTRA_VALUES_MAX} named)" if len(chosen) == EXTRA_VALUES_MAX else ""
@@ -469,7 +473,14 @@ def recovery_answer(found: Mapping[str, Recovery], *, named: bool = False) -> An
 
 
 def _files(recovery: Recovery) -> int:
-    return recovery.summary.files if recovery.summary else 0
+    return recovery.summary.files_everywhere if recovery.summary else 0
+
+
+def _where(summary: Summary | None) -> str:
+    """Which of a job's files are at its destination, where some are not."""
+    if summary is None or summary.files_everywhere == summary.files:
+        return ""
+    return f", {summary.files:,} of them here, the others at other locations (lockgate show names them)"
 
 
 def _told(job: str, recovery: Recovery) -> str:
@@ -482,7 +493,7 @@ def _told(job: str, recovery: Recovery) -> str:
     )
     return {
         "nothing": f"{job}: nothing to do{phase}",
-        "finished": f"{job}: finished{phase}: {files(_files(recovery))}",
+        "finished": f"{job}: finished{phase}: {files(_files(recovery))}{_where(recovery.summary)}",
         "undone": f"{job}: undone{phase}: the destination is as before{but}; {after}",
         "not begun": f"{job}: nothing to recover: {recovery.problem}",
         "at work": f"{job}: passed over{phase}: {recovery.problem}",

@@ -118,12 +118,17 @@ class Summary(Struct, frozen=True, omit_defaults=True):
 
     @property
     def files(self) -> int:
-        """How many files the commit holds; for a summary of Hadoop's, how many names it lists."""
+        """How many files the commit holds at its destination; for a summary of Hadoop's, how many names it lists."""
         return self.lockgate.files.count if self.lockgate else len(self.filenames)
 
     @property
+    def files_everywhere(self) -> int:
+        """How many files the commit holds, those at other locations among them."""
+        return self.files + (sum(each.files for each in self.lockgate.locations) if self.lockgate else 0)
+
+    @property
     def bytes(self) -> int:
-        """The length of all files together; 0 where Hadoop wrote the summary and did not say."""
+        """The length of the destination's files together; 0 where Hadoop wrote the summary and did not say."""
         return self.lockgate.bytes if self.lockgate else self.counters.get("committer_bytes_committed", 0)
 
     @property

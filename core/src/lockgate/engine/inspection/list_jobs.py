@@ -85,6 +85,9 @@ class JobState:
     set it up says it; empty: nothing says it."""
     shows_success: bool = False
     """Whether, in phase *publishing*, its `_SUCCESS` is in place already."""
+    part_of: str = ""
+    """The URL of the destination of the job that this one is a part of; what `lockgate.jobs` returns has it as long as
+    that job is not over: it decides, and is ended there for all of its places."""
 
     @property
     def directory(self) -> str:
@@ -165,7 +168,8 @@ async def _without_record(run: JobRun, recorded: set[str]) -> list[JobState]:
             committed = await has_ended(dataclasses.replace(run, layout=kept[0].layout))
             status, phase = (JobStatus.LEFT_BEHIND, Phase.COMMITTED) if committed else (JobStatus.RECORD_LOST, None)
             protocol = kept[0].replaced.protocol
-            found.append(JobState(kept[0].layout, status, phase, None, created, protocol=protocol))
+            part_of = kept[0].replaced.part_of
+            found.append(JobState(kept[0].layout, status, phase, None, created, protocol=protocol, part_of=part_of))
     return found
 
 
@@ -223,6 +227,7 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
             problem,
             tasks_seen=tasks_seen,
             protocol=named,
+            part_of=marker.part_of if marker else "",
         )
     renewed = await renewed_at(run, layout, record) if record else 0.0
     last_seen = max(newest, renewed)
@@ -238,6 +243,7 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     if record is not None and phase is Phase.COMMITTED:
         phase = phase if await says_committed(dataclasses.replace(run, layout=layout), record) else None
     named = record.options.get("protocol", named) if record else named
+    part_of = record.part_of if record else marker.part_of if marker else ""
     # What the tasks have left goes, or is moved, while the job commits.
     tasks |= {pin.task_id for pin in record.pins} if record else set()
     return JobState(
@@ -251,6 +257,7 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         elsewhere=directory,
         tasks_seen=tasks_seen,
         protocol=named,
+        part_of=part_of,
     )
 
 

@@ -468,7 +468,7 @@ async def wind_up(
     if replaced:
         await _delete_lists_if_possible(run, summary)
     run.emit("job-committed", done=summary.files, total=summary.files, bytes=summary.bytes)
-    run.log.info("job committed", files=summary.files, bytes=summary.bytes)
+    run.log.info("job committed", files=summary.files, bytes=summary.bytes, **_elsewhere(summary))
     await report_success(run, summary)
     try:
         await keep_outcome(run, summary)
@@ -490,6 +490,11 @@ async def wind_up(
             next_step=f"{_to_clean_up(run, record)}; do not run the job again",
         ) from error
     return summary
+
+
+def _elsewhere(summary: Summary) -> dict[str, int]:
+    elsewhere = summary.files_everywhere - summary.files
+    return {"files_at_other_locations": elsewhere} if elsewhere else {}
 
 
 def _to_clean_up(run: JobRun, record: CommitRecord) -> str:

@@ -190,6 +190,16 @@ async def _marked_part_of(run: JobRun) -> str:
     return "" if marker is None else marker.part_of
 
 
+async def is_decided_there(run: JobRun, part_of: str) -> bool:
+    """Whether the job at `part_of` that this one is a part of is not over, so that it decides; also where nobody can
+    tell."""
+    try:
+        await _is_left_alone(run, part_of)
+    except LockgateError:
+        return True
+    return False
+
+
 async def _is_left_alone(run: JobRun, part_of: str) -> bool:
     store = await run.open_store(part_of)
     try:

@@ -70,7 +70,8 @@ NOTHING_ASIDE = frozenset({Phase.CLAIMED, Phase.REFUSED, Phase.ROLLED_BACK})
 
 class Ended(Struct, frozen=True, omit_defaults=True):
     """The content of that file: which attempt at the job committed, and when, in seconds since 1970; and the summary of
-    a job that leaves no `_SUCCESS`, which nothing else would hold; its transaction id; and the nonce of its marker."""
+    a job that leaves no `_SUCCESS`, which nothing else would hold; its transaction id; the nonce of its marker; and, as
+    in the commit record, `part_of`."""
 
     job_id: str
     job_attempt: int
@@ -78,6 +79,7 @@ class Ended(Struct, frozen=True, omit_defaults=True):
     summary: Summary | None = None
     txn_id: str = ""
     marker: str = ""
+    part_of: str = ""
 
     def as_summary(self) -> Summary:
         """The job's summary; of a few words, where it was not kept."""
@@ -94,7 +96,8 @@ async def note_end(run: JobRun, summary: Summary | None = None) -> None:
     is no failure."""
     kept = None if run.options.mark_success else summary
     marker = run.marker_for_parts or run.marker
-    ended = Ended(run.layout.job_id, run.layout.job_attempt, run.runtime.wall(), kept, run.options.txn_id, marker)
+    layout, txn_id = run.layout, run.options.txn_id
+    ended = Ended(layout.job_id, layout.job_attempt, run.runtime.wall(), kept, txn_id, marker, run.part_of)
     content = msgspec.json.encode(ended)
     with contextlib.suppress(FileExists):
         try:
