@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from lockgate import Job
@@ -24,3 +25,12 @@ def read_output(destination: Path) -> dict[str, bytes]:
         for name, path in files.items()
         if not name.startswith(("_SUCCESS", "_temporary/", "_lockgate/")) and not path.name.endswith(".crc")
     }
+
+
+def left_in_temporary(destination: Path) -> list[Path]:
+    """What is in `_temporary` but directories of job attempts, and those in them where task attempts work: these stay,
+    since another job may have been set up in them."""
+    staying = re.compile(r"[0-9]+(/_temporary)?")
+    temporary = destination / "_temporary"
+    found = {path: path.relative_to(temporary).as_posix() for path in temporary.rglob("*")}
+    return [path for path, name in found.items() if not (path.is_dir() and staying.fullmatch(name))]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import lockgate
 import pytest
-from found_job import read_output
+from found_job import left_in_temporary, read_output
 from hadoop_jvm import HadoopError, HadoopJvm
 from hadoop_names import COLON, NAMES, contents
 from lockgate import JobOptions
@@ -45,7 +45,7 @@ def test_complete_all_files_of_hadoops_committed_tasks_are_in_place(hadoop: Hado
     # Hadoop's own counters of its task commits, added up with ours of the job commit.
     assert summary.counters["task_stage_commit"] == 3
     assert summary.counters["committer_files_committed"] == len(written)
-    assert not (destination / "_temporary").exists()
+    assert not left_in_temporary(destination)
     for name, content in written.items():
         assert hadoop.read_file(destination / name) == content
 
@@ -76,7 +76,7 @@ def test_complete_in_the_directory_name_of_the_protocols_text(hadoop: HadoopJvm,
     lockgate.commit(str(destination), job_id, force=True)
 
     assert read_output(destination) == together(tasks)
-    assert not (destination / "_temporary").exists()
+    assert not left_in_temporary(destination)
 
 
 def test_exclusive_nothing_of_hadoops_uncommitted_attempts_is_committed(hadoop: HadoopJvm, tmp_path: Path) -> None:

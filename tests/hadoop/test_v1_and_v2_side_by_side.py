@@ -11,7 +11,7 @@ from typing import Any
 
 import lockgate
 import pytest
-from found_job import read_output
+from found_job import left_in_temporary, read_output
 from hadoop_jvm import HadoopError, HadoopJvm
 from lockgate import Job, LockgateError, Receipt
 from lockgate.engine.run.store import no_progress
@@ -172,7 +172,7 @@ def test_complete_and_exclusive_all_of_the_tasks_that_have_committed_and_nothing
     job.commit()
     assert place.seen() == ONE | TWO
     assert (place.root / "_SUCCESS").exists()
-    assert not (place.root / "_temporary").exists()
+    assert not left_in_temporary(place.root)
 
 
 def test_what_readers_see_before_the_job_commits(place: Place) -> None:

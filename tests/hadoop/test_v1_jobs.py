@@ -10,7 +10,7 @@ from pathlib import Path
 
 import lockgate
 import pytest
-from found_job import read_output
+from found_job import left_in_temporary, read_output
 from hadoop_jvm import HadoopJvm
 from hadoop_names import contents
 from lockgate import Job, JobOptions, Receipt
@@ -64,7 +64,7 @@ def test_complete_all_files_of_tasks_that_hadoop_committed_by_v1(hadoop: HadoopJ
     summary = lockgate.commit(str(destination), THEIR_ID, options=V1, force=True)
     assert read_output(destination) == together(TASKS)
     assert (summary.files, summary.success) == (len(together(TASKS)), True)
-    assert not (destination / "_temporary").exists()
+    assert not left_in_temporary(destination)
     for name, content in together(TASKS).items():
         assert hadoop.read_file(destination / name) == content
 
@@ -142,7 +142,7 @@ def test_the_next_attempt_at_hadoops_job_keeps_the_tasks_that_committed(hadoop: 
     summary = job.commit([*kept, our_task(job, TASKS[2], 2)])
     assert read_output(destination) == together(TASKS)
     assert summary.files == len(together(TASKS))
-    assert not (destination / "_temporary").exists()
+    assert not left_in_temporary(destination)
 
 
 def test_a_job_of_hadoops_beside_ours_loses_nothing(hadoop: HadoopJvm, tmp_path: Path) -> None:
@@ -199,6 +199,24 @@ def test_refused_when_two_tasks_write_one_file_or_one_writes_a_committers_name(
     for name, count in (("twice", 2), ("reserved", 1)):
         assert read_output(tmp_path / name) == {}
         assert len(list((tmp_path / name / "_temporary/0").glob("task_*"))) == count
+
+
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+@pytest.mark.parametrize("hadoop_first", [True, False])
+def test_a_job_of_hadoops_without_output_commits_beside_ours(
+    hadoop: HadoopJvm, tmp_path: Path, protocol: str, hadoop_first: bool
+) -> None:
+    """Ours deleted its directory for being empty, and it failed: FileNotFoundException. Whose it is does not show."""
+    destination = tmp_path / "t"
+    job = Job(destination, protocol=protocol, accept_unsafe=protocol == "v2")
+    driver = hadoops_job(hadoop, destination, []) if hadoop_first else ""
+    job.setup()
+    receipt = our_task(job, {"ours": b"2"})
+    driver = driver or hadoops_job(hadoop, destination, [])
+    job.commit([receipt])
+    lockgate.collect_garbage(str(destination))
+    hadoop.commit_job(driver)
+    assert read_output(destination) == {"ours": b"2"}
 
 
 def test_an_abort_deletes_the_one_job_and_nothing_beside_it(hadoop: HadoopJvm, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from asked_kinds import LATER, NEW, OLD, AskedKind
 from asked_stores import AskedStore
 from forked_drivers import End, ForkedDrivers
 from kill_moments import RIVALS, plain_name
-from leftovers import LEFT_OVER
+from leftovers import LEFT_OVER, may_be_hadoops
 from lockgate.api.destination import looking_run
 from lockgate.model.layout import ENDED_SUFFIX, SUCCESS, JobLayout
 from lockgate.model.options import JobOptions
@@ -284,7 +284,7 @@ class AskedWorld:
             self._judge_next(story, new=new, unsaved=left)
 
     def _judge_left(self, story: str, seen: Seen, *, committed: bool) -> None:
-        everything = [*seen.files, *seen.directories]
+        everything = [*seen.files, *(path for path in seen.directories if not may_be_hadoops(path))]
         left = [path for path in everything if path.startswith((*LEFT_OVER, ".hoodie")) or "/." in path]
         assert not left, f"{story}: left for ever: {left}"
         waiting = self.store.unfinished_uploads()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from forked_drivers import End, ForkedDrivers
 from kill_cases import JobKind
-from leftovers import LEFT_OVER
+from leftovers import LEFT_OVER, may_be_hadoops
 from lockgate.model.layout import ENDED_SUFFIX, JobLayout, is_aside
 from system_calls import Call, Kill
 
@@ -89,8 +89,14 @@ class World:
         return replace(end, told={"outcome": "nothing"}) if nothing else end
 
     def tree(self) -> Tree:
-        """All that is there, by names without the tags of task attempts."""
+        """All that is there, by names without the tags of task attempts; without empty directories that stay since a
+        job of Hadoop's may be at work there."""
         found = {str(path.relative_to(self.root)): path for path in sorted(self.root.rglob("*"))}
+        found = {
+            name: path
+            for name, path in found.items()
+            if not (may_be_hadoops(name) and path.is_dir() and not any(each.is_file() for each in path.rglob("*")))
+        }
         return {
             plain_name(name): path.read_text("utf-8", "surrogateescape") if path.is_file() else None
             for name, path in found.items()

@@ -11,10 +11,11 @@ from unittest.mock import patch
 import pytest
 from lockgate.plugin import TaskAttempt
 from lockgate.plugins.builtin.v1_protocol import V1
+from lockgate.protocols.file_output import job_directories
 from lockgate.protocols.v1 import protocol, task_commit
 from simworld.features import ON, Feature, scenario_of
 from simworld.history import render
-from simworld.scenario import Scenario
+from simworld.scenario import Scenario, Stranger
 from simworld.store import profile_of
 from simworld.world import by_protocol, play
 
@@ -70,11 +71,24 @@ def deletes_a_rivals_output() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def deletes_the_job_attempt_directory() -> Iterator[None]:
+    """A job ends by deleting `_temporary/0` where it is empty, whoever has made it or been set up in it."""
+    right = job_directories.delete_of_job
+
+    async def delete(run):
+        await right(run)
+        await run.store.delete_empty_directories(["_temporary/0/_temporary", "_temporary/0", "_temporary"])
+
+    with patch.object(job_directories, "delete_of_job", delete):
+        yield
+
+
 MUTANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     each.__name__: each for each in (takes_what_is_there, deletes_a_rivals_output)
 }
 
-SEARCHED = {"takes_what_is_there": (9_400, 9_420), "deletes_a_rivals_output": (360, 380)}
+SEARCHED = {"takes_what_is_there": (9_910, 9_920), "deletes_a_rivals_output": (360, 380)}
 """The seeds that are looked through for each."""
 
 
@@ -86,3 +100,15 @@ def test_a_mutant_is_found(name: str) -> None:
                 print(f"{name}: seed {seed}")
                 return
     raise AssertionError(f"no history of {SEARCHED[name]} shows what is wrong with {name}")
+
+
+def test_contained_the_directory_of_a_job_of_hadoops_without_output_stays() -> None:
+    def violated() -> bool:
+        """Whether one is deleted while such a job is at work there, in any of these histories."""
+        idle = (Stranger(1.0, (), at_work=400),)
+        every = [play(seed, replace(scenario, strangers=idle)) for seed, scenario in scenarios(range(20))]
+        return any("is at work, was deleted" in each.what for history in every for each in history.violations)
+
+    assert not violated()
+    with deletes_the_job_attempt_directory():
+        assert violated()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 
 import pytest
 from lockgate import Job, JobOptions, abort, collect_garbage, commit, jobs, recover
@@ -109,3 +111,80 @@ def test_jobs_counts_what_tasks_have_committed_at_earlier_attempts_at_a_job_of_h
     (tmp_path / "_temporary/1/_temporary/attempt_202411211721_0003_m_000002_0").mkdir(parents=True)
     (state,) = jobs(tmp_path)
     assert state.tasks_committed == 2
+
+
+@pytest.mark.parametrize(
+    "comes_by", ["commit", "abort", "late abort", "gc", "commit of another's", "abort of another's"]
+)
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+@pytest.mark.parametrize("set_up", ["before", "meanwhile"])
+def test_the_directory_of_a_job_of_hadoops_without_output_is_left_to_it(table, protocol, set_up, comes_by) -> None:
+    """Its commit lists that, and failed: gc, and jobs by v1 and v2, had deleted it for being empty. Making it changes
+    nothing where it is there already, so who has made it does not tell whose it is."""
+    theirs = table.root / "_temporary/0"
+    if set_up == "before":
+        theirs.mkdir(parents=True)
+    job = table.job(protocol=protocol, accept_unsafe=protocol == "v2")
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with attempt.open("p=1/new") as file:
+        file.write(b"new")
+    theirs.mkdir(parents=True, exist_ok=True)
+    if "another's" in comes_by:
+        task = theirs / "task_202411211721_0003_m_000000/part-0"
+        task.parent.mkdir()
+        task.write_bytes(b"another's")
+        end = commit if "commit" in comes_by else abort
+        end(str(table.root), "job_202411211721_0003", options=JobOptions(protocol="v1"), force=True)
+    if comes_by == "abort":
+        attempt.abort()
+    if "abort" in comes_by:
+        job.abort()
+    else:
+        job.commit([attempt.commit()])
+    found = collect_garbage(str(table.root)) if comes_by == "gc" else []
+    assert theirs.is_dir()
+    assert not any(found.action == "deleted" for found in found)
+    assert not table.left_over()
+
+
+def stands_still(table, days: float, *directories: str) -> None:
+    long_ago = time.time() - days * 86_400
+    for directory in directories:
+        os.utime(table.root / directory, (long_ago, long_ago))
+
+
+@pytest.mark.parametrize("inside", [(), ("_temporary/0/_temporary",)])
+def test_gc_deletes_an_empty_directory_of_a_job_attempt_once_it_has_stood_still_for_a_day(table, inside) -> None:
+    """Nothing says whose it is; where only jobs of Lockgate's were nobody else would ever delete it."""
+    table.write({"a": b"1"})
+    every = (*inside, "_temporary/0", "_temporary")
+    (table.root / every[0]).mkdir(parents=True)
+    (kept,) = collect_garbage(str(table.root))
+    assert (kept.path, kept.action, "stood still for 86400 s" in kept.why) == ("_temporary/0", "kept", True)
+    stands_still(table, 0.9, *every)
+    assert [found.action for found in collect_garbage(str(table.root))] == ["kept"]
+    stands_still(table, 1.1, *every)
+    (would,) = collect_garbage(str(table.root), dry_run=True)
+    assert (would.path, would.action) == ("_temporary/0", "would delete")
+    (gone,) = collect_garbage(str(table.root))
+    assert (gone.path, gone.action) == ("_temporary/0", "deleted")
+    assert not (table.root / "_temporary").exists()
+    assert collect_garbage(str(table.root)) == []
+
+
+def test_gc_leaves_temporary_that_a_job_of_hadoops_has_just_made(table) -> None:
+    """Hadoop's local filesystem makes it, and then the job's own directory in it."""
+    table.write({"a": b"1"})
+    (table.root / "_temporary").mkdir()
+    assert collect_garbage(str(table.root)) == []
+    assert (table.root / "_temporary").is_dir()
+
+
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+def test_the_empty_directory_that_the_last_job_by_v1_or_v2_leaves_is_shown_as_no_job(table, protocol) -> None:
+    table.write({"a": b"1"}, protocol=protocol, accept_unsafe=protocol == "v2")
+    assert (table.root / "_temporary/0").is_dir()
+    (state,) = jobs(str(table.root))
+    assert state.protocol == protocol
+    assert collect_garbage(str(table.root)) == []

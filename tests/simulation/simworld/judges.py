@@ -289,6 +289,8 @@ class Judges:
         self.same_txn: dict[str, str] = {}
         self.strangers: set[str] = set()
         """The actors that are other committers."""
+        self.temporary_deleted = 0
+        """How often these have begun to delete `_temporary`."""
         self.people: set[str] = set()
         """The actors that are people, who change files by other programs."""
         self.by_people: dict[str, Touch] = {}

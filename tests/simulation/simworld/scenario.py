@@ -107,6 +107,8 @@ class Stranger:
     only_records: bool = False
     turns: int = 0
     """How many turns of others it waits for, once its time has come."""
+    at_work: int = 0
+    """How many turns of others its tasks take before the first of them writes, or altogether, if none does."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 Source: Hadoop `FileOutputCommitter.commitJobInternal`, `cleanupJob`, `abortJob`: files are merged from `_temporary/0`
 into the destination, `_temporary` is deleted recursively, and an empty `_SUCCESS` is created over what is there.
-It knows nothing of Lockgate, and nothing goes wrong with it: it is what happens to others. And people who tidy up, or
-programs that delete what is old: they delete the directories of our jobs, records and all.
+It knows nothing of Lockgate, and nothing goes wrong with it but by its own kind: it is what happens to others. Its
+setup makes `_temporary/0` (`setupJob`), and its end lists that, which fails if it is gone (`getAllCommittedTaskPaths`).
+And people who tidy up, or programs that delete what is old: they delete the directories of our jobs, records and all.
 """
 
 from __future__ import annotations
@@ -11,25 +12,40 @@ from __future__ import annotations
 from lockgate.model.layout import JOBS, TEMPORARY, record_sequence
 
 from simworld.disk import Disk
-from simworld.judges import Strange
+from simworld.judges import Judges, Strange
 from simworld.scenario import Stranger
 from simworld.store import Ether, turn
 
+JOB_ATTEMPT = f"{TEMPORARY}/0"
 
-async def commit_or_abort(ether: Ether, actor: str, stranger: Stranger) -> None:
+
+async def commit_or_abort(ether: Ether, judges: Judges, actor: str, stranger: Stranger) -> None:
     """One job of another committer, from its setup to its end."""
-    disk, staged = ether.disk, f"_temporary/0/_temporary/{actor}"
+    disk, staged = ether.disk, f"{JOB_ATTEMPT}/{TEMPORARY}/{actor}"
+    _make_parents(disk, f"{JOB_ATTEMPT}/x")
+    deleted = judges.temporary_deleted
+
+    def look() -> None:
+        if disk.real_directories and JOB_ATTEMPT not in disk.directories and judges.temporary_deleted == deleted:
+            judges.accuse("contained", f"{JOB_ATTEMPT}, where {actor} is at work, was deleted")
+
+    for _ in range(stranger.at_work):
+        await turn()
     for number, target in enumerate(stranger.targets):
         await turn()
+        look()
         _make_parents(disk, f"{staged}/{number}")
         disk.put(actor, f"{staged}/{number}", disk.make(f"{actor}|{target}".encode(), Strange(actor, target)))
     if not stranger.aborts:
         for number, target in enumerate(stranger.targets):
             await turn()
+            look()
             # Its own staged files may have been deleted by another of its kind; then it fails, as theirs do.
             if f"{staged}/{number}" in disk.files and _make_parents(disk, target) and target not in disk.files:
                 disk.move(actor, f"{staged}/{number}", target)
                 ether.trace.append((ether.loop.now, actor, "rename", target, "renamed"))
+    look()
+    judges.temporary_deleted += 1
     await _delete(ether, actor, TEMPORARY)
     if stranger.tidies:
         await _delete(ether, actor, JOBS, only_records=stranger.only_records)

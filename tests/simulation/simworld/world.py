@@ -757,7 +757,7 @@ class World:
         await asyncio.sleep(stranger.at)
         for _ in range(stranger.turns):
             await turn()
-        await commit_or_abort(self.ether, actor.name, stranger)
+        await commit_or_abort(self.ether, self.judges, actor.name, stranger)
 
     def _happened(self, moment: str, path: str) -> None:
         for left, person, future in self.waiting:

@@ -115,7 +115,7 @@ async def list_jobs(run: JobRun) -> list[JobState]:
     found = [state for state in found if state.job_id not in known]
     seen = {state.job_id for state in [*found, *lost]}
     finished = await _finished(run, seen)
-    explained = _at_work_in_temporary(run, [*found, *lost])
+    explained = _works_in_temporary(run, [*found, *lost, *finished])
     others = [
         JobState(
             JobLayout(other.job_id),
@@ -130,9 +130,10 @@ async def list_jobs(run: JobRun) -> list[JobState]:
     return sorted([*found, *lost, *finished, *others], key=lambda state: -state.last_seen)
 
 
-def _at_work_in_temporary(run: JobRun, states: Sequence[JobState]) -> set[str]:
-    """The directories of `_temporary` in which jobs of ours work, by their protocols. Once the directories of its
-    tasks are adopted, nothing in there tells whose it is: it is theirs, and not another job that nobody knows."""
+def _works_in_temporary(run: JobRun, states: Sequence[JobState]) -> set[str]:
+    """The directories of `_temporary` in which jobs of ours work, or the last one did, by their protocols. Once the
+    directories of its tasks are adopted, nothing in there tells whose it is: it is theirs, and not another job that
+    nobody knows."""
     protocols = run.hooks.protocols()
     return {
         f"{TEMPORARY}/{number}"

@@ -17,7 +17,7 @@ from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import OutcomeUnknown, StoreError
-from lockgate.model.layout import BOOKKEEPING, JobLayout, parse_attempt_directory, record_sequence
+from lockgate.model.layout import BOOKKEEPING, TEMPORARY, JobLayout, parse_attempt_directory, record_sequence
 from lockgate.model.summary import Summary
 from lockgate.model.urls import parent_of
 
@@ -105,7 +105,9 @@ async def _contents(run: JobRun) -> tuple[list[JobLayout], list[str]]:
 
 async def _tidy(run: JobRun, *, committed: bool) -> None:
     """Delete the directories above, if they are empty. `_lockgate` is not, once a job has committed: its note, or its
-    outcome, is there."""
+    outcome, is there. `_temporary` stays: a job of Hadoop's may have made it a moment ago, to make its own in it."""
     place = parent_of(run.layout.job_directory)
+    if place == TEMPORARY:
+        return
     is_ours = place.startswith(f"{BOOKKEEPING}/") and not committed
     await run.store.delete_empty_directories([place, BOOKKEEPING] if is_ours else [place])

@@ -26,7 +26,7 @@ _BY_HAND = (
 )
 _EMPTY = (
     "its own driver ends it; if it is over, delete this directory: there is nothing of a task in it, and nothing says "
-    "which job made it"
+    "which job made it; or leave that to `lockgate gc`, once it has stood still for long"
 )
 
 

@@ -9,6 +9,7 @@ it is deleted: a task attempt may be writing a large file while its directory sh
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Literal
 
 from lockgate.engine.inspection.list_jobs import NEEDS_SOMEBODY, JobState, JobStatus, list_jobs
@@ -22,6 +23,7 @@ from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists, let_go_of_replaced
 from lockgate.engine.record.signs_of_life import is_recent, why_at_work
 from lockgate.engine.record.summaries import read_summary
+from lockgate.engine.recovery.empty_in_temporary import collect_empty_in_temporary
 from lockgate.engine.recovery.garbage import Garbage
 from lockgate.engine.recovery.late_markers import delete_needless, late_markers
 from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploads
@@ -61,7 +63,8 @@ _ENDS = {ENDED_SUFFIX: "committed", ABORTED_JOB_SUFFIX: "was aborted"}
 async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage]:
     """Delete what is surely nobody's any more; say of everything else why it is kept."""
     with run.stage("collect_garbage"):
-        found = [await _job(run, layout_state, dry_run=dry_run) for layout_state in await _states(run)]
+        every = await list_jobs(run)
+        found = [await _job(run, layout_state, dry_run=dry_run) for layout_state in _unended(every)]
         found += await _file_lists(run, dry_run=dry_run)
         found += await _winners(run, dry_run=dry_run)
         found += await _replaced(run, dry_run=dry_run)
@@ -70,6 +73,8 @@ async def collect_garbage(run: JobRun, *, dry_run: bool = False) -> list[Garbage
         found += await _markers(run, dry_run=dry_run)
         found += await collect_unfinished(run, dry_run=dry_run)
         found += await _uploads(run, dry_run=dry_run)
+        shown = {state.directory for state in every if is_unknown(state.job_id)}
+        found += await collect_empty_in_temporary(run, shown, dry_run=dry_run)
         if not dry_run:
             await _delete_empty(run)
         return found
@@ -102,17 +107,19 @@ async def _uploads(run: JobRun, *, dry_run: bool) -> list[Garbage]:
 
 async def _delete_empty(run: JobRun) -> None:
     """The directories of jobs that a cleanup, cut short, has left empty, and those above, if they are empty."""
-    jobs: list[str] = []
-    for place in (JOBS, TEMPORARY):
-        jobs += [status.path for status in await list_all(run.store, place) if status.is_directory]
-    await run.store.delete_empty_directories([*jobs, JOBS, TEMPORARY, REPLACED, WINNERS, BOOKKEEPING])
+    jobs = [status.path for status in await list_all(run.store, JOBS) if status.is_directory]
+    await run.store.delete_empty_directories([*jobs, JOBS, REPLACED, WINNERS, BOOKKEEPING])
     if [status.path for status in await list_all(run.store, TABLE)] == [TEMP]:
         await run.store.delete_empty_directories([TEMP, TABLE])
 
 
 async def _states(run: JobRun) -> list[JobState]:
-    found = [state for state in await list_jobs(run) if state.status is not JobStatus.COMMITTED]
-    # In `_temporary/0` there may be nothing but what a job of ours by `v1` or `v2` has made, which goes with that.
+    return _unended(await list_jobs(run))
+
+
+def _unended(every: Sequence[JobState]) -> list[JobState]:
+    """Without those that are no job that anybody knows, of which there is but an empty directory."""
+    found = [state for state in every if state.status is not JobStatus.COMMITTED]
     return [state for state in found if state.status is not JobStatus.OTHER_COMMITTER or not is_unknown(state.job_id)]
 
 

@@ -1,6 +1,10 @@
 """What `_temporary` shows of a job, of every attempt at it; and deleting that, and nothing of another job's.
 
-Hadoop deletes the whole of `_temporary` when a job ends, whoever else is at work there (SPARK-24238).
+Hadoop deletes the whole of `_temporary` when a job ends, whoever else is at work there (SPARK-24238). Here a job
+attempt directory stays, empty too: a job of Hadoop's is set up by making it, which changes nothing where it is there
+already, and fails at its end if it is gone by then (`FileOutputCommitter.setupJob`, `getAllCommittedTaskPaths`). So
+nobody can tell whose it is, and no job of ours ends by deleting it; garbage collection does, once it has stood still
+for long.
 """
 
 from __future__ import annotations
@@ -97,7 +101,7 @@ async def tasks_elsewhere(run: JobRun) -> TasksElsewhere:
 
 
 async def delete_of_job(run: JobRun) -> None:
-    """Delete the directories of this job, of every attempt at it, and what is empty above.
+    """Delete the directories of this job, of every attempt at it. Those above stay, which may be another job's too.
 
     Raises:
         StoreError: one cannot be deleted.
@@ -110,6 +114,3 @@ async def delete_of_job(run: JobRun) -> None:
         await delete_trees(run, [status.path for found in every for _, status in found.attempts])
         every = await all_directories_of(run)
     await delete_trees(run, [path for found in every for path in found.paths()])
-    above = [path for found in every for path in (found.places.pending, found.places.attempt_directory)]
-    # Also where none is there any more: whoever was at this before may have died between the last two.
-    await run.store.delete_empty_directories([*above, TEMPORARY])
