@@ -39,12 +39,13 @@ async def roll_back_dead(run: JobRun) -> None:
             await _end_if_dead(judge, layout)
         except ManifestInvalid as error:  # its markers tell nothing, and somebody has to mend them
             recover = command("recover", run.store.url, layout.job_id)
+            mend = error.next_step.removesuffix(", and give the command again")
             raise ManifestInvalid(
                 f"the writer of another job, {layout.job_id}, is dead, and its files cannot be rolled back before this "
                 f"one begins: {error.what}",
                 where=error.where,
-                next_step=f"{error.next_step}; then {recover}, or {command('abort', run.store.url, layout.job_id)} "
-                "where its commit has not begun, ends that job, and this one can be set up",
+                next_step=f"{mend}; then {recover}, or {command('abort', run.store.url, layout.job_id)} where its "
+                "commit has not begun, ends that job, and this one can be set up",
             ) from error
         except CommitFenced as error:  # of writers that begin at once another is at it, or it lives after all
             run.log.info("a dead writer is left to who ends it", other=layout.job_id, error=str(error))
