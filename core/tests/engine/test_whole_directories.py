@@ -172,6 +172,87 @@ def test_undoable_what_cannot_come_back_does_not_hold_up_the_rest(table) -> None
     assert table.read() == old | {"y=1/p=0/old-1": b"another"}
 
 
+HIDDEN = ("_SUCCESS", "._SUCCESS.crc", "_metadata", "q=1/.notes", "_lockgate/commits/_inner.ended")
+"""What other programs, or Lockgate, leave in a destination inside beside its data."""
+
+
+def _another_commits(table, content: bytes) -> None:
+    """Another program's append into the destination inside, which replaces what is hidden there, as its writers do."""
+    for path in HIDDEN:
+        (table.root / "p=0" / path).parent.mkdir(parents=True, exist_ok=True)
+        (table.root / "p=0" / path).write_bytes(content)
+    (table.root / "p=0" / f"part-{content.decode()}").write_bytes(content)
+
+
+def _hidden(table) -> set[bytes]:
+    return {(table.root / "p=0" / path).read_bytes() for path in HIDDEN}
+
+
+def _appended(*contents: bytes) -> dict[str, bytes]:
+    return {f"p=0/part-{content.decode()}": content for content in contents}
+
+
+def test_complete_beside_hidden_files_that_were_written_before_a_directory_went_and_again_after(table, around) -> None:
+    """The first `_SUCCESS` of a destination inside was to come back over the second, and the job could neither end nor
+    be undone."""
+
+    def after(outcomes: list[Any]) -> list[Any]:
+        _another_commits(table, b"second")
+        return outcomes
+
+    table.write(OLD)
+    around(lambda: _another_commits(table, b"first"), after)
+    table.write(NEW, **WHOLE)
+    assert {path: content for path, content in table.read().items() if path in NEW} == NEW
+    assert {path: c for path, c in table.read().items() if "part-" in path} == _appended(b"first", b"second")
+    assert _hidden(table) == {b"second"}
+    assert not table.left_over()
+    assert collect_garbage(table.root) == []
+
+
+@pytest.mark.parametrize("end", ["rollback", "recover", "undo", "undo without the record"])
+def test_undoable_beside_hidden_files_that_somebody_has_written_anew(table, around, end) -> None:
+    if end == "rollback":
+        table.write(OLD)
+
+        def after(outcomes: list[Any]) -> list[Any]:
+            _another_commits(table, b"second")
+            (table.root / "p=1/new").mkdir(parents=True)  # where a file of the job is to come
+            return outcomes
+
+        around(lambda: _another_commits(table, b"first"), after)
+        with pytest.raises(CommitFailed, match="the destination was restored"):
+            table.write(NEW | {"p=1/new": b"new"}, **WHOLE)
+    else:
+        around(lambda: _another_commits(table, b"first"))
+        job = _stopped(table, "rename_files")
+        _another_commits(table, b"second")
+        if end == "undo without the record":
+            shutil.rmtree(table.root / "_lockgate/jobs")
+        recover(table.root, job.job_id, undo=end != "recover", force=True)
+    found = table.read()
+    assert {path: c for path, c in found.items() if "part-" in path} == _appended(b"first", b"second")
+    assert _hidden(table) == {b"second"}
+    expected = OLD if end != "recover" else LEFT | NEW
+    assert {path: found[path] for path in expected} == expected
+    assert not table.left_over()
+
+
+@pytest.mark.parametrize("path", ["part-0", ".part-0.crc", "_lockgate/jobs/inner/00/tasks/_staged", "_temporary/0/_x"])
+def test_undoable_what_may_be_data_is_not_given_up_for_what_somebody_has_written_anew(table, around, path) -> None:
+    """Both are kept, and told; hidden ones, too, in which rows may be, or which say whether those are whole."""
+    inside = table.root / "p=0" / path
+    around(lambda: (inside.parent.mkdir(parents=True, exist_ok=True), inside.write_bytes(b"first")))
+    job = _stopped(table, "rename_files")
+    inside.parent.mkdir(parents=True, exist_ok=True)
+    inside.write_bytes(b"second")
+    with pytest.raises(CommitFailed, match="move it away"):
+        recover(table.root, job.job_id, undo=True, force=True)
+    inside.unlink()
+    recover(table.root, job.job_id, undo=True, force=True)
+    assert inside.read_bytes() == b"first"
+
+
 def test_undoable_what_is_made_in_a_directory_after_the_last_look_is_kept_and_named(table, around) -> None:
     """On a local disk a process may have the directory open, wherever it is by now."""
     table.write(OLD)

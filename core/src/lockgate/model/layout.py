@@ -583,6 +583,22 @@ def is_no_output(relative: str) -> bool:
     return is_reserved(relative) or is_unfinished(relative)
 
 
+def checked_by(path: str) -> str:
+    """The file of which this is the checksum, as Hadoop's local filesystem keeps them (`.NAME.crc`); or nothing."""
+    directory, slash, name = path.rpartition("/")
+    named = re.fullmatch(r"\.(.+)\.crc", name)
+    return "" if named is None else f"{directory}{slash}{named[1]}"
+
+
+def is_hidden_and_no_data(path: str) -> bool:
+    """Whether readers pass a file of a directory that was set aside by for its own name, and it holds none of the rows
+    of a job: not the checksum of one that does, nor what waits in the directories of a job of a destination inside."""
+    if not (checked_by(path) or path).rpartition("/")[2].startswith(("_", ".")):
+        return False
+    above = f"/{path}"
+    return not any(f"/{place}/" in above for place in (JOBS, REPLACED, TEMPORARY)) and f"/{FOUND}" not in above
+
+
 def probe_directory(nonce: str) -> str:
     """Where the store is tried out: no job's directory."""
     return f"{BOOKKEEPING}/probe-{nonce[:16]}"

@@ -21,7 +21,7 @@ from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFailed, FileChanged, OutcomeUnknown, PathError, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
-from lockgate.model.layout import directory_number_in
+from lockgate.model.layout import checked_by, directory_number_in, is_hidden_and_no_data
 from lockgate.model.numbers import Numbers
 from lockgate.model.plan import CommitPlan
 from lockgate.model.replaced import SetAside, WholeDirectories
@@ -166,6 +166,7 @@ def _not_listed(run: JobRun, unlistable: Sequence[Unlistable]) -> CommitFailed:
 
 async def _return(run: JobRun, files: Sequence[InsideFile], where_taken: str) -> None:
     """Bring files back, one by one, where their directory cannot come back whole."""
+    files = await _without_superseded(run, files)
     places = {parent_of(inside.path) for inside in files} - {""}
     undo = command("recover", run.store.url, run.layout.job_id, "--undo")
     for made in await run.store.make_directories(sorted(places)):
@@ -177,6 +178,28 @@ async def _return(run: JobRun, files: Sequence[InsideFile], where_taken: str) ->
             )
     renames = [Rename(inside.place, inside.path, inside.length, inside.identity) for inside in files]
     await rename_all(run, renames, no_progress, where_taken=where_taken)
+
+
+async def _without_superseded(run: JobRun, files: Sequence[InsideFile]) -> list[InsideFile]:
+    """Those that may come back. A hidden file that is no data, such as the `_SUCCESS` of a destination inside, is
+    deleted where a newer one is in its place: whoever wrote that would have written over this one, had its directory
+    stayed."""
+    hidden = [inside for inside in files if is_hidden_and_no_data(inside.path)]
+    if not hidden:
+        return list(files)
+    places = [inside.path for inside in hidden]
+    # A checksum is of the file that it is beside: that of an older one must not come beside a newer.
+    checked = [checked_by(inside.path) or inside.path for inside in hidden]
+    there = await run.store.stat_files([*places, *checked])
+    superseded = {
+        inside.place
+        for inside, *found in zip(hidden, there[: len(hidden)], there[len(hidden) :], strict=True)
+        if any(status is not None and not status.is_directory for status in found)
+    }
+    if superseded:
+        await run.store.delete_files(sorted(superseded))
+        run.log.info("hidden files that somebody has written anew do not come back", files=len(superseded))
+    return [inside for inside in files if inside.place not in superseded]
 
 
 async def waiting_inside(run: JobRun, nonce: str, files: Sequence[SetAside], directories: Sequence[str]) -> Numbers:
