@@ -295,9 +295,57 @@ def test_a_directory_that_may_not_be_written_is_refused_before_anything_moves(re
     request.addfinalizer(lambda: (root / "p=2").chmod(0o777))
     done = subprocess.run([sys.executable, "-c", CLOSED, str(root)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    assert "ManifestInvalid" in done.stdout
-    assert "p=2: no permission to write there" in done.stdout
+    assert "CommitRefused no permission to write in 1 directory where files of the job are to be" in done.stdout
+    assert f"file://{root}/p=2\n  Next: nothing was moved; give the right" in done.stdout
+    assert "manifest" not in done.stdout, "that is as it should be"
     assert [path.name for path in root.rglob("*") if path.is_file()] == []
+
+
+READ_ONLY = """
+import os, sys
+from lockgate import Job, JobOptions, jobs
+
+def write(root, aside, name, meanwhile=lambda: None):
+    job = Job(root, JobOptions(conflict="replace", set_aside=aside))
+    job.setup()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with attempt.open(name) as file:
+        file.write(b"1")
+    receipt = attempt.commit()
+    meanwhile()
+    try:
+        job.commit([receipt])
+    except Exception as error:
+        print(type(error).__name__, error)
+
+root, aside = sys.argv[1:]
+write(root + "-of-root", aside, "p=1/n")  # what is imported late is imported as root
+if os.geteuid() == 0:
+    os.seteuid(65534)
+write(root, aside, "p=1/old")
+write(root, aside, "p=1/new", lambda: os.chmod(root, 0o555))
+print([state for state in jobs(root) if state.status.value != "committed"])
+"""
+
+
+@pytest.mark.parametrize("aside", ["files", "directories"])
+def test_undoable_where_the_destination_itself_may_not_be_written(request, aside) -> None:
+    """Nothing had moved, and yet the rollback failed: it could not delete directories that are not empty, which it was
+    not to delete."""
+    place = Path(tempfile.mkdtemp())  # pytest keeps its own directories to one user
+    request.addfinalizer(lambda: shutil.rmtree(place))
+    place.chmod(0o777)
+    root = place / "table"
+    request.addfinalizer(lambda: root.chmod(0o777))
+    done = subprocess.run(
+        [sys.executable, "-c", READ_ONLY, str(root), aside], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    assert "the job commit failed and the destination was restored: the old _SUCCESS could not be set" in done.stdout
+    assert "Next: mend what the store says of it, then run the job again" in done.stdout
+    assert done.stdout.endswith("\n[]\n"), f"nothing is left for anybody to end: {done.stdout}"
+    assert [path.name for path in root.glob("p=*/*")] == ["old"]
 
 
 def test_a_disk_that_fails_is_no_fault_of_the_manifests(table, monkeypatch) -> None:

@@ -26,7 +26,16 @@ from typing import Any, BinaryIO, ClassVar
 
 from lockgate.engine.run.store import OutputFile, Progress, Store, directories_above, no_progress
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AccessDenied, DestinationConflict, FileExists, FileMissing, PathError, StoreError
+from lockgate.model.counted import counted
+from lockgate.model.errors import (
+    AccessDenied,
+    CommitRefused,
+    DestinationConflict,
+    FileExists,
+    FileMissing,
+    PathError,
+    StoreError,
+)
 from lockgate.model.files import (
     RENAMED,
     Deleted,
@@ -169,6 +178,7 @@ class LocalStore(Store):
         inode's, so another name of it, in the table perhaps, would be taken for this one. No directory may be a
         symbolic link, and those that are there must let files be moved in, and out again."""
         wrong = []
+        closed: list[str] = []
         guard = _Guard(self._root)
         seen: set[str] = set()
         for index, rename in enumerate(renames):
@@ -180,7 +190,7 @@ class LocalStore(Store):
                     raise DestinationConflict(error.what, where=error.where, next_step=error.next_step) from error
                 seen.add(parent)
                 if self._is_closed(parent):
-                    wrong.append(f"{self._path(parent)}: no permission to write there")
+                    closed.append(str(self.url.child(parent)))
             try:
                 guard.check(rename.source)
                 found = os.lstat(self._path(rename.source))
@@ -204,6 +214,14 @@ class LocalStore(Store):
                 )
             if index % YIELD_EVERY == YIELD_EVERY - 1:
                 await asyncio.sleep(0)
+        if closed:
+            raise CommitRefused(
+                f"no permission to write in {counted(len(closed), 'directory', 'directories')} where files of the job "
+                "are to be",
+                where="\n".join(closed[:5]),
+                next_step="nothing was moved; give the right to write there, and to look into it, to the user whose "
+                "process commits, then run the job again, or commit it again",
+            )
         return wrong
 
     def _is_closed(self, directory: str) -> bool:
@@ -337,10 +355,18 @@ class LocalStore(Store):
                 except FileNotFoundError:
                     gone.append(True)
                 except OSError as error:
-                    if error.errno not in (*_NOT_EMPTY, errno.ENOTDIR):
+                    if error.errno not in (*_NOT_EMPTY, errno.ENOTDIR) and not self._holds_anything(path):
                         raise
                     gone.append(False)
         return gone
+
+    def _holds_anything(self, directory: str) -> bool:
+        """Whether a directory is not empty. The kernel looks at what a process may do before it looks into it."""
+        try:
+            with os.scandir(self._path(directory)) as entries:
+                return any(True for _ in entries)
+        except OSError:
+            return False
 
     async def make_directories(self, paths: Sequence[str], *, within: str = "") -> list[DirectoryOutcome]:
         """Leaf first: what is above is only touched where the leaf cannot be made."""

@@ -14,9 +14,9 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from typing import ClassVar
 
-from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
+from lockgate.engine.run.store import OutputFile, Progress, Store, holds_anything, no_progress
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AnswerLost, FileExists, FileMissing, StoreError
+from lockgate.model.errors import AccessDenied, AnswerLost, FileExists, FileMissing, StoreError
 from lockgate.model.files import (
     Deleted,
     DirectoryOutcome,
@@ -186,6 +186,10 @@ class RealDirectoryStore(Store):
                 await self.delete(path, tree=False)
                 gone.append(True)
             except DirectoryNotEmpty:
+                gone.append(False)
+            except AccessDenied:
+                if not await holds_anything(self, path):
+                    raise
                 gone.append(False)
         return gone
 

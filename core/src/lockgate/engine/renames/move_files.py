@@ -22,7 +22,7 @@ from lockgate.engine.run.movers import Movers
 from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.capabilities import WEAKENING, Capability
 from lockgate.model.errors import CommitFailed, FileChanged
-from lockgate.model.files import FileStatus, Rename, Renamed
+from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed, RenameOutcome
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry
 from lockgate.model.numbers import Numbers
@@ -141,8 +141,15 @@ async def _set_aside_summary(run: JobRun, nonce: str, number: int, aside: SetAsi
         raise CommitFailed(
             f"the old {SUCCESS} could not be set aside: {outcome}",
             where=run.url(SUCCESS),
-            next_step="another job may have moved it meanwhile; run the job again",
+            next_step="mend what the store says of it, then run the job again"
+            if _is_failure_of_the_store(outcome)
+            else "another job may have moved it meanwhile; run the job again",
         )
+
+
+def _is_failure_of_the_store(outcome: RenameOutcome) -> bool:
+    """Whether a rename failed whatever other jobs do, as where a permission is missing."""
+    return isinstance(outcome, NotRenamed) and outcome.reason is Refusal.FAILED
 
 
 async def _refuse_if_ended(run: JobRun, nonce: str) -> None:

@@ -102,7 +102,8 @@ def _not_set_aside(
     return CommitFailed(
         f"a directory that the job replaces could not be set aside: {outcome}{gone}",
         where=where,
-        next_step="run the job again; with set_aside=files, if the store renames no such directory",
+        next_step="mend what the store says of it, if it says anything, and run the job again; with set_aside=files, "
+        "if the store renames no such directory",
     )
 
 

@@ -138,6 +138,7 @@ class Store(ABC):
 
         Raises:
             DestinationConflict: the destination holds what no file may be renamed through, such as a symbolic link.
+            CommitRefused: what is there lets no file of the job in, as a directory in which this process may not write.
         """
         return []
 
@@ -445,3 +446,12 @@ class Store(ABC):
 async def list_all(store: Store, directory: str) -> list[FileStatus]:
     """All that is in a directory, in one list: of directories that hold few."""
     return [status async for page in store.list_directory(directory) for status in page]
+
+
+async def holds_anything(store: Store, directory: str) -> bool:
+    """Whether a directory is surely not empty: for a store that refuses to delete one, since a right is missing, before
+    it looks into it."""
+    try:
+        return any([bool(page) async for page in store.list_directory(directory)])
+    except StoreError:
+        return False

@@ -32,6 +32,7 @@ async def refuse_unless_staged(
 
     Raises:
         ManifestInvalid: it is not, or they have not.
+        CommitRefused: a file may not be put where it is to be.
     """
     for named in plan.batches():
         batch = [where_it_is(entry) for entry in named]
@@ -45,8 +46,8 @@ async def refuse_unless_staged(
                     len(wrong), "staged file is not as its manifest says", "staged files are not as their manifests say"
                 ),
                 where="\n".join(wrong[:5]),
-                next_step="nothing was moved; where a permission is missing, or something is no regular file, mend "
-                "that and commit again; else run the job again",
+                next_step="nothing was moved; where something is no regular file, mend that and commit again; else run "
+                "the job again",
             )
 
 
