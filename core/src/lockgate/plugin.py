@@ -153,4 +153,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "fsspec":
             raise
-        raise ImportError('FsspecStore needs fsspec; install it: pip install "lockgate[fsspec]"') from error
+        raise ImportError(
+            'FsspecStore needs fsspec; install it: pip install "lockgate[fsspec]", or, in a clone of Lockgate, '
+            '"./core[fsspec]"'
+        ) from error

@@ -313,3 +313,22 @@ def test_options_that_do_not_go_together_are_told_with_where_they_were_given(nam
         JobOptions.resolve(spark_conf={f"spark.lockgate.{name}": value})
     with pytest.raises(OptionError, match=f"given as an environment variable, LOCKGATE_{name.upper()}"):
         JobOptions.resolve(environment={f"LOCKGATE_{name.upper()}": value})
+
+
+@pytest.mark.parametrize(
+    ("given", "where", "right"),
+    [
+        (
+            {"environment": {"LOCKGATE_STORE": "x"}},
+            "LOCKGATE_STORE, given as an environment",
+            "LOCKGATE_STORE_NAME=value",
+        ),
+        ({"spark_conf": {"spark.lockgate.store": "x"}}, "spark.lockgate.store, given as Spark", "store.NAME=value"),
+        ({"python": {"store": "x"}}, "store, given as an argument", 'store={"NAME": "value"}'),
+    ],
+)
+def test_a_store_that_is_no_mapping_is_told_with_a_form_that_can_be_given_there(given, where, right) -> None:
+    with pytest.raises(OptionError, match="store takes a mapping") as caught:
+        JobOptions.resolve(**given)
+    assert where in caught.value.where
+    assert right in caught.value.next_step

@@ -8,7 +8,7 @@ import pytest
 from lockgate.errors import OptionError, UsageError
 from lockgate.spark import write
 from lockgate.spark.check_schema import check_schema, refuse_duplicates
-from lockgate.spark.save import _names
+from lockgate.spark.save import _names, _told_as_arguments
 from lockgate.spark.write_options import WriteOptions, is_given
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
@@ -26,6 +26,15 @@ def test_partition_columns_that_are_no_names_are_told(given) -> None:
     with pytest.raises(OptionError, match="name of a column or several") as caught:
         _names(given)
     assert "partition_by=" in caught.value.next_step
+
+
+def test_an_option_that_nobody_knows_is_told_as_the_argument_that_it_was() -> None:
+    with pytest.raises(OptionError, match="no option 'conflct'") as caught, _told_as_arguments():
+        WriteOptions.parse({"path": "/x", "conflct": "append"})
+    assert caught.value.where == "given as an argument"
+    with pytest.raises(OptionError) as caught, _told_as_arguments():
+        WriteOptions.parse({"path": "/x", "rowGroupBytes": "-1"})
+    assert "an option of the write" not in str(caught.value)
 
 
 TWICE = StructType([StructField("x", LongType()), StructField("X", LongType())])

@@ -91,5 +91,6 @@ def _module(name: str) -> ModuleType:
         raise PluginError(
             f"a timeline server needs a library that is not installed: {error}",
             where="markers_type=timeline_server_based",
-            next_step="pip install 'lockgate[http]', on the driver and where tasks run; or markers_type=direct",
+            next_step="pip install 'lockgate[http]', or, in a clone of Lockgate, './core[http]', on the driver and "
+            "where tasks run; or markers_type=direct",
         ) from error

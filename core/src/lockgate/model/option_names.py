@@ -155,10 +155,11 @@ class OptionNames:
             raise OptionError(f"there is no option {raw!r}", where=f"given as {source}", next_step=self._meant(name))
         if known == "store":
             if not isinstance(value, Mapping):
+                single = f"{raw}_NAME" if raw.startswith(ENVIRONMENT_PREFIX) else "store.NAME"
                 raise OptionError(
-                    "store takes a mapping; a single option is given as store.NAME",
-                    where=f"given as {source}",
-                    next_step='store={"NAME": "value"}, or store.NAME=value where options are text',
+                    f"store takes a mapping; a single option is given as {single}",
+                    where=f"{raw}, given as {source}",
+                    next_step=f"{single}=value; in Python also " + 'store={"NAME": "value"}',
                 )
             found.setdefault("store", {}).update({str(key): str(each) for key, each in value.items()})
         elif known in found and found[known] != value:

@@ -63,7 +63,9 @@ class AskedMovers:
             return 0
         if count < 2:
             self._connection.close()
-            self._alone("no executors are registered with it, or one only")
+            self._alone(
+                "no executors are registered with it, or one only; a local master has none, and nothing is wrong"
+            )
         return count
 
     async def move(self, shares: Sequence[Share]) -> Sequence[Moved] | None:

@@ -8,8 +8,9 @@ import sys
 from lockgate.model.errors import UsageError
 
 EVERYWHERE = (
-    'pip install "lockgate[spark]" where it is missing: three places need it, the driver\'s Python, the Python that '
-    "Spark starts (PYSPARK_DRIVER_PYTHON, else PYSPARK_PYTHON, else python3), and every executor"
+    'pip install "lockgate[spark]", or, in a clone of Lockgate, "./core[spark]", where it is missing: three places '
+    "need it, the driver's Python, the Python that Spark starts (PYSPARK_DRIVER_PYTHON, else PYSPARK_PYTHON, else "
+    "python3), and every executor"
 )
 """The one sentence that answers a missing package, wherever that is found out."""
 

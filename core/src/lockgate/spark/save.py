@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from lockgate.api.destination import ended_summary, holds_files, last_summary, transaction_summary
@@ -110,9 +111,10 @@ def write(
     has_own_id = is_given("jobId", given)
     if not has_own_id:
         given["jobId"] = str(uuid.uuid4())
-    parsed = WriteOptions.parse(given, mode=chosen)
-    settings = _session_conf(df)
-    job_options = parsed.job_options(parsed.conf_of(settings, os.environ), os.environ)
+    with _told_as_arguments():
+        parsed = WriteOptions.parse(given, mode=chosen)
+        settings = _session_conf(df)
+        job_options = parsed.job_options(parsed.conf_of(settings, os.environ), os.environ)
     refuse_duplicates(df.schema, case_sensitive=is_case_sensitive(settings))
     _check_first(df, parsed.with_session(settings), job_options)
     if job_options.txn_id:
@@ -290,6 +292,16 @@ def _not_of_an_unfinished_job(url: str, options: JobOptions) -> None:
                 where=f"{url}\n{job.status}, phase {job.phase}",
                 next_step=f"write again later; if its driver is dead: {command('recover', url, job.job_id)}",
             )
+
+
+@contextlib.contextmanager
+def _told_as_arguments() -> Iterator[None]:
+    """Tell of a mistake in an option where it was made: options of the write are arguments here."""
+    try:
+        yield
+    except OptionError as error:
+        where = error.where.replace("an option of the write", "an argument")
+        raise OptionError(error.what, where=where, next_step=error.next_step) from None
 
 
 def _as_texts(options: Mapping[str, Any]) -> dict[str, str]:

@@ -121,7 +121,9 @@ class Identity(Credential):
             import azure.identity.aio as identity
         except ImportError:
             raise OptionError(
-                f"{self._kind} needs azure-identity", next_step='pip install "lockgate-abfs[identity]"'
+                f"{self._kind} needs azure-identity",
+                next_step='pip install "lockgate-abfs[identity]"; in a clone of Lockgate '
+                '"./plugins/lockgate-abfs[identity]"',
             ) from None
         return getattr(identity, self._kind)(**self._arguments)
 

@@ -54,7 +54,8 @@ def checksum_named(name: str) -> Checksum | None:
     except ImportError as error:
         raise OptionError(
             f"store.checksum={plain} needs a package that is not installed",
-            next_step='pip install "lockgate-s3[crt]" wherever tasks run; or choose sha256',
+            next_step='pip install "lockgate-s3[crt]" (in a clone of Lockgate "./plugins/lockgate-s3[crt]") wherever '
+            "tasks run; or choose sha256",
         ) from error
     if plain == "crc32c":
         return Checksum(plain, lambda content: _base64(checksums.crc32c(content).to_bytes(4, "big")), of_whole=False)
