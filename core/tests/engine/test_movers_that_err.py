@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 from lockgate import Job
 from lockgate.api.moved_shares import moved
+from lockgate.engine.renames import move_files
 from lockgate.model.shares import Moved, Share
 from msgspec.structs import replace
 
@@ -48,3 +49,46 @@ def test_complete_when_a_mover_says_that_it_has_renamed_what_it_has_not(table, l
     assert summary.files == 6
     assert table.read() == {f"p={number}/{task}": b"row" for task in range(3) for number in range(2)}
     assert "movers" not in summary.iostatistics.counters, "the driver has renamed the files itself"
+
+
+class HangingMovers:
+    """Movers of which one hangs before its last file, the others having ended, until it is woken."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.was_ended = False
+
+    def wanted(self, files: int) -> int:
+        return 2
+
+    async def move(self, shares: Sequence[Share]) -> list[Moved]:
+        first, *others = shares
+        part = first.parts[-1]
+        some = replace(first, parts=(*first.parts[:-1], replace(part, end=part.end - 1)))
+        for share in (some, *others):
+            await asyncio.to_thread(moved, self._job, share)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.was_ended = True
+            raise
+        raise AssertionError("nobody wakes it")
+
+
+def test_complete_when_a_mover_hangs_for_long(table, monkeypatch) -> None:
+    """A process that stands still has a task of Spark's at work, and the commit waited for it without end."""
+    monkeypatch.setattr(move_files, "MOVERS_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(move_files, "MOVERS_STALLED_SECONDS", 0.2)
+    job = table.job()
+    receipts = []
+    for task in range(3):
+        attempt = job.task_attempt(task)
+        attempt.setup()
+        for number in range(2):
+            with attempt.open(f"p={number}/{task}") as file:
+                file.write(b"row")
+        receipts.append(attempt.commit())
+    movers = HangingMovers(job)
+    assert job.commit(receipts, movers=movers).files == 6
+    assert movers.was_ended
+    assert table.read() == {f"p={number}/{task}": b"row" for task in range(3) for number in range(2)}

@@ -212,9 +212,17 @@ class NativeJob(msgspec.Struct):
             )
         job = Job(self.url, options, job_id=self.job_id, nonce=self.nonce, driver_process=self.driver_process)
         if job.protocol != PROTOCOL:
-            raise _not_by(job.protocol, self.url, 'df.write.format("lockgate") writes there')
+            raise CapabilityMissing(
+                "Spark's own writers cannot commit through Lockgate on this store: their files are renamed, which "
+                f"takes the protocol {PROTOCOL!r}, and this store cannot; there jobs commit by {job.protocol!r}",
+                where=self.url,
+                next_step=f'df.write.format("lockgate") writes there; or {_LEFT_TO_SPARK}',
+            )
         may_have_locations(job)
         return job
+
+
+_LEFT_TO_SPARK = "lockgate.spark.disable(spark), which leaves this write to Spark's own committer"
 
 
 def _not_by(protocol: str, url: str, instead: str) -> CapabilityMissing:
@@ -222,7 +230,7 @@ def _not_by(protocol: str, url: str, instead: str) -> CapabilityMissing:
         f"Spark's own writers cannot commit through Lockgate by the protocol {protocol!r}: their files are renamed, "
         f"which takes the protocol {PROTOCOL!r}",
         where=url,
-        next_step=f"{instead}; or lockgate.spark.disable(spark), which leaves this write to Spark's own committer",
+        next_step=f"{instead}; or {_LEFT_TO_SPARK}",
     )
 
 

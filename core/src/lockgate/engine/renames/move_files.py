@@ -6,8 +6,10 @@ identity, a directory that exists is no failure.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+import asyncio
+from collections.abc import Container, Coroutine, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from lockgate.engine.record.ended_jobs import remember_last
 from lockgate.engine.record.inside_directories import is_as_seen
@@ -15,13 +17,13 @@ from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.record.replaced_lists import waiting_files
 from lockgate.engine.renames.rename_files import rename_all
 from lockgate.engine.renames.replaced_files import set_aside
-from lockgate.engine.renames.staged_files import any_still_listed
+from lockgate.engine.renames.staged_files import any_still_listed, count_listed
 from lockgate.engine.renames.whole_directories import look_again, set_aside_whole
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.movers import Movers
 from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.capabilities import WEAKENING, Capability
-from lockgate.model.errors import CommitFailed, FileChanged
+from lockgate.model.errors import CommitFailed, FileChanged, PathError, StoreError
 from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename, Renamed, RenameOutcome
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry
@@ -29,8 +31,14 @@ from lockgate.model.numbers import Numbers
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.replaced import SetAside
-from lockgate.model.shares import shares_of
+from lockgate.model.shares import Moved, shares_of
 from lockgate.model.urls import parent_of
+
+MOVERS_LOOK_SECONDS = 60.0
+"""So often a driver whose movers are at work lists what is staged."""
+
+MOVERS_STALLED_SECONDS = 300.0
+"""So long it waits for movers that rename nothing, before it renames the files itself."""
 
 
 async def move_files(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: bool = False) -> None:
@@ -210,7 +218,7 @@ async def _renamed_by_movers(run: JobRun, movers: Movers, plan: CommitPlan, coun
         CommitFailed: they answer for fewer files than there are.
     """
     shares = shares_of(run.held_as, plan.by_manifest(), plan.files, count)
-    answers = await movers.move(shares)
+    answers = await _unless_they_stand_still(run, plan, movers.move(shares))
     if answers is None:
         return False
     moved = sum(answer.files for answer in answers)
@@ -233,6 +241,44 @@ async def _renamed_by_movers(run: JobRun, movers: Movers, plan: CommitPlan, coun
         run.statistics.add(answer.statistics)
     run.count("movers", len(shares))
     return True
+
+
+async def _unless_they_stand_still(
+    run: JobRun, plan: CommitPlan, move: Coroutine[Any, Any, Sequence[Moved] | None]
+) -> Sequence[Moved] | None:
+    """What movers answer; None, and they are ended, where no file has gone from where it was staged for long: one that
+    hangs, alone or with its disk, answers nothing, and Spark takes its task for one at work."""
+    work = asyncio.ensure_future(move)
+    fewest, since = plan.files, run.runtime.tick()
+    try:
+        while not work.done():
+            await asyncio.wait([work], timeout=MOVERS_LOOK_SECONDS)
+            if work.done():
+                break
+            staged = await _staged_or_none(run, plan)
+            if staged is None or staged < fewest:
+                fewest, since = fewest if staged is None else staged, run.runtime.tick()
+            elif run.runtime.tick() - since >= MOVERS_STALLED_SECONDS:
+                run.log.warning(
+                    "movers have renamed nothing for long, and answer nothing; the driver renames the files",
+                    job=run.layout.job_id,
+                    staged=staged,
+                    seconds=round(run.runtime.tick() - since),
+                )
+                return None
+        return work.result()
+    finally:
+        if not work.done():
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+
+async def _staged_or_none(run: JobRun, plan: CommitPlan) -> int | None:
+    try:
+        return await count_listed(run, plan)
+    except (PathError, StoreError) as error:  # a store that answers nothing makes no mover get on
+        run.log.info("what is staged cannot be listed while movers are at work", error=str(error))
+        return None
 
 
 async def validate(run: JobRun, plan: CommitPlan) -> None:

@@ -83,6 +83,19 @@ async def any_still_listed(run: JobRun, plan: CommitPlan) -> bool:
     return False
 
 
+async def count_listed(run: JobRun, plan: CommitPlan) -> int:
+    """How many files a listing shows where the plan's are staged, others among them.
+
+    Raises:
+        StoreError, PathError: they cannot be listed.
+    """
+    count = 0
+    for job_attempt in sorted({pin.job_attempt for pin in plan.pins}):
+        async for page in run.store.list_tree(run.layout.at_attempt(job_attempt).tasks):
+            count += sum(not status.is_directory for status in page)
+    return count
+
+
 async def any_moved(run: JobRun, plan: CommitPlan) -> bool:
     """Whether some of them surely have. Only files that no other can be taken for show it: where identities are not
     unique, a staged file may be gone for another reason, and what stands at its target be another's, to be left
