@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from lockgate.model.errors import OptionError
 from lockgate.model.layout import SUCCESS
 from lockgate.model.undone import Undone
 from lockgate.plugin import ManifestProtocol, Pin
@@ -115,3 +116,12 @@ class RevokesNever(Honest):
 
     async def revoke(self, run: Any, nonce: str) -> bool:
         return False
+
+
+class RefusesMoreThanItSays(Honest):
+    """A policy is refused by its setup that its `policies` do not leave out."""
+
+    async def set_up_job(self, run: Any) -> None:
+        if run.options.conflict == "replace":
+            raise OptionError("replace is refused")
+        await super().set_up_job(run)

@@ -11,7 +11,7 @@ from broken_protocols import Honest
 from lockgate.model.urls import StoreUrl
 from lockgate.plugin import ManifestProtocol
 from lockgate.stores.local import LocalStore
-from lockgate_testkit import GUARANTEES, ContractBroken, guarantees_of, refuse_offer, try_guarantee
+from lockgate_testkit import GUARANTEES, ContractBroken, guarantees_of, local_places, refuse_offer, try_guarantee
 
 BY_NAME = {each.name: each for each in GUARANTEES}
 
@@ -31,6 +31,7 @@ LIES: dict[type[Honest], tuple[str, ...]] = {
     ),
     broken_protocols.DiscardsNothing: ("a_driver_that_wakes_late_changes_nothing",),
     broken_protocols.PublishesInPlace: ("a_driver_that_wakes_late_changes_nothing",),
+    broken_protocols.RefusesMoreThanItSays: ("the_policies_that_it_names_are_taken",),
     broken_protocols.RevokesNever: ("a_dead_drivers_job_can_be_undone",),
 }
 
@@ -81,6 +82,18 @@ def test_declared_a_protocol_that_lockgate_would_refuse_is_found(mistake: dict[s
     assert guarantees_of(protocol)
     with pytest.raises(ContractBroken, match=words):
         refuse_offer(protocol)
+
+
+def test_declared_policies_that_a_protocol_names_are_all_that_its_jobs_take(tmp_path: Path) -> None:
+    few = type("Few", (Honest,), {"policies": ("append",)})()
+    try_guarantee(BY_NAME["the_policies_that_it_names_are_taken"], few, local_places(tmp_path))
+
+
+def test_a_protocol_that_lockgate_would_refuse_is_blamed_by_every_guarantee_and_not_the_kit(tmp_path: Path) -> None:
+    bad = type("Bad", (Honest,), {"name": "Bad Name"})()
+    for each in guarantees_of(bad):
+        with pytest.raises(ContractBroken, match="here 'Bad Name' of Bad, must be a plain one"):
+            try_guarantee(each, bad, local_places(tmp_path))
 
 
 def test_a_protocol_that_has_inherited_its_name_is_found() -> None:

@@ -12,7 +12,7 @@ import pytest
 from faulty_store import make_faulty
 from lockgate import Job, JobOptions
 from lockgate.api.job_runs import registry_of
-from lockgate.api.jobs import abort, collect_garbage, commit, jobs, recover, verify
+from lockgate.api.jobs import abort, collect_garbage, commit, jobs, plan, recover, verify
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.run.spool import MemorySpool
 from lockgate.errors import CapabilityMissing, CommitFailed, LockgateError, OptionError, PluginError, UsageError
@@ -125,6 +125,26 @@ def test_a_job_of_a_protocol_that_is_not_here_is_shown_and_left_alone(table) -> 
         recover(str(table.root), job.job_id, force=True)
     (kept,) = collect_garbage(str(table.root), options=JobOptions(alive_seconds=0))
     assert kept.action == "kept"
+    assert table.everything() == before
+
+
+@pytest.mark.parametrize("end", [abort, commit, plan])
+def test_a_job_whose_protocol_is_not_here_is_ended_by_no_other_and_the_error_says_so(
+    table, end: Callable[..., object]
+) -> None:
+    """`commit` and `plan` spoke of an option that nobody had given."""
+    registry, plugin = registry_of(JobOptions()), offers(Told())
+    registry.register(plugin, "told")
+    try:
+        job = table.job(protocol="told")
+        table.task(job, {"a": b"a"})
+    finally:
+        registry.unregister(plugin)
+    before = table.everything()
+    force = {} if end is plan else {"force": True}
+    with pytest.raises(OptionError, match="set up with the protocol 'told', which no plugin here offers") as refused:
+        end(str(table.root), job.job_id, options=JobOptions(), **force)
+    assert "install that plugin" in refused.value.next_step
     assert table.everything() == before
 
 

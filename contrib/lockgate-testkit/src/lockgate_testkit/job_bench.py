@@ -28,9 +28,10 @@ from lockgate.model.summary import Summary
 from lockgate.model.uploads import TAG_LENGTH, tag_of
 from lockgate.model.urls import parent_of
 from lockgate.plugins.hookspecs import hookimpl
+from lockgate.plugins.offers import fault_of_protocol
 from lockgate.plugins.registry import PluginRegistry
 
-from lockgate_testkit.bench import StoreFactory, expect_same
+from lockgate_testkit.bench import StoreFactory, expect, expect_same
 from lockgate_testkit.watched_store import Before, WatchedStore, go_on
 
 Files = Mapping[str, bytes]
@@ -49,7 +50,12 @@ class _Offer:
 
 
 def registry_with(protocol: Protocol) -> PluginRegistry:
-    """The plugins that are installed, and this protocol, in the place of one of its name."""
+    """The plugins that are installed, and this protocol, in the place of one of its name.
+
+    Raises:
+        ContractBroken: Lockgate would not take it; its own fault, and not the kit's, which offers it here.
+    """
+    expect(not (fault := fault_of_protocol(protocol)), fault)
     registry = PluginRegistry()
     if protocol.name not in registry.protocols():
         registry.register(_Offer(protocol), "lockgate-testkit")

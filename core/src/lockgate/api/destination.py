@@ -12,6 +12,7 @@ from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
 from lockgate.engine.record.ended_jobs import read_end
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.record.transactions import forget_outcomes, known_outcome
+from lockgate.engine.recovery.orphan_uploads import pending_uploads
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
@@ -31,13 +32,16 @@ def looking_run(url: Location, options: JobOptions | None = None) -> JobRun:
 
 
 def is_there(url: Location, options: JobOptions | None = None) -> bool:
-    """Whether there is anything at a URL: a file below it, or the directory itself. True where nobody can tell."""
+    """Whether there is anything at a URL: a file below it, the directory itself, or an upload that waits. True where
+    nobody can tell."""
 
     async def look() -> bool:
         run = looking_run(url, options)
         async for page in run.store.list_directory(""):
             if page:
                 return True
+        if await pending_uploads(run):
+            return True
         parent, name = run.store.url.split()
         if not name:
             return True

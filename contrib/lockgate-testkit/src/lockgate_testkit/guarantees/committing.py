@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from lockgate.model.errors import CommitFenced, CommitRefused, JobNotFound, OptionError
+from lockgate.model.policies import POLICIES
 
-from lockgate_testkit.bench import ContractBroken, expect_same
+from lockgate_testkit.bench import ContractBroken, expect, expect_same
 from lockgate_testkit.guarantee import guarantee
 from lockgate_testkit.job_bench import JobBench
 
@@ -94,6 +95,22 @@ async def a_replace_replaces_just_what_it_says(bench: JobBench) -> None:
             await place.expect_visible(OLD, f"after {policy} was refused")
         else:
             await place.expect_visible({**kept, "p=1/new": b"new"}, f"after {policy}")
+
+
+@guarantee()
+async def the_policies_that_it_names_are_taken(bench: JobBench) -> None:
+    """Of Lockgate's conflict policies those are taken at setup that the protocol names in `policies`, all of them if it
+    names none; the others are refused. `lockgate advise` goes by what it names."""
+    named = bench.protocol.policies
+    for policy in POLICIES:
+        below = ("p=1",) if policy == "replace-below" else ()
+        driver = bench.another().driver(conflict=policy, replace_below=below)
+        try:
+            await driver.set_up()
+        except OptionError as error:
+            expect(named is not None and policy not in named, f"a job with {policy} was refused at setup: {error.what}")
+        else:
+            expect(named is None or policy in named, f"a job with {policy} was set up, which `policies` does not name")
 
 
 @guarantee()

@@ -236,8 +236,8 @@ def _of_unlisted(files: Iterable[TableFile], open_jobs: Sequence[JobState]) -> l
     if open_jobs:
         open_ones = counted(len(open_jobs), "job has", "jobs have")
         told.append(
-            f"{open_ones} not come to an end: what a task attempt of `direct` has written before it saved its manifest "
-            "cannot be told from these"
+            f"{open_ones} not come to an end: if it is of `direct`, what its task attempts have written before they "
+            "saved their manifests cannot be told from these"
         )
     if foreign := sum(MARK in path for path in unlisted):
         of_stocator = counted(foreign, "of them has a name", "of them have names")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from lockgate.engine.outside.found_job import committed_already, is_over_and_committed
 from lockgate.engine.record.ended_jobs import is_record_lost
 from lockgate.engine.record.marker import read_marker
-from lockgate.engine.record.own_protocol import with_own_protocol
+from lockgate.engine.record.own_protocol import by_protocol, with_own_protocol
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.recorded_options import as_chosen, chosen_by
 from lockgate.engine.record.replaced_lists import still_set_aside
@@ -71,5 +71,6 @@ async def as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
             "if somebody has deleted the marker, run the job again",
         )
     options = await owners_options(run, told)
+    by_protocol(run, options.protocol)  # that it is not here is told of the job, and not of an option
     run.hooks.check_choices(options)
     return dataclasses.replace(run, options=options)

@@ -26,7 +26,7 @@ from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.recovery.empty_in_temporary import collect_empty_in_temporary
 from lockgate.engine.recovery.garbage import Garbage
 from lockgate.engine.recovery.late_markers import delete_needless, late_markers
-from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploads
+from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploads, why_kept
 from lockgate.engine.recovery.recover import is_remainder, recover_job
 from lockgate.engine.recovery.unfinished_files import collect_unfinished
 from lockgate.engine.recovery.winner_lists import needless_lists
@@ -96,13 +96,23 @@ async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
 
 async def _uploads(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     """Uploads that no job will complete, as those of task attempts that died before they could save which they are."""
-    oldest_kept = run.runtime.wall() - run.options.upload_alive_seconds
-    waiting = [each for each in await pending_uploads(run) if each.begun <= oldest_kept]
+    pending, now = await pending_uploads(run), run.runtime.wall()
+    oldest_kept = now - run.options.upload_alive_seconds
+    waiting = [each for each in pending if each.begun <= oldest_kept]
     orphans = [each.upload for each in await judge_uploads(run, waiting) if not each.keep]
     if orphans and not dry_run:
         await run.store.abort_uploads(orphans)
     action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
-    return [Garbage(each.path, action, "an upload that no job here can still complete") for each in orphans]
+    found = [Garbage(each.path, action, "an upload that no job here can still complete") for each in orphans]
+    young = [each for each in pending if each.begun > oldest_kept]
+    for each, keep in zip(young, await why_kept(run, [(each.path, each.begun) for each in young]), strict=True):
+        if not keep:  # else its job is told
+            why = (
+                f"an upload that no job here is known to complete, begun {now - each.begun:.0f} s ago: it is given up "
+                f"once it is {run.options.upload_alive_seconds:.0f} s old"
+            )
+            found.append(Garbage(each.path, "kept", why))
+    return found
 
 
 async def _delete_empty(run: JobRun) -> None:
