@@ -482,7 +482,7 @@ def give_uploads_up(
         list[str] | None,
         typer.Argument(
             metavar="PATH...",
-            help="Paths below the destination; without any, all that --older-than, which is then needed, names.",
+            help="Paths below the destination; without any, --older-than says which.",
             show_default=False,
         ),
     ] = None,
