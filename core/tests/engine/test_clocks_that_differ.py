@@ -249,7 +249,8 @@ def test_gc_goes_by_the_stores_dates_however_wrong_its_clock_or_a_drivers(
     elsewhere(table, again)
     long_since(table, (SILENCE + 1) * ALIVE)
     this_clock(-hours)
-    assert [each.action for each in collect_garbage(table.root, options=told)] == ["deleted"]
+    found = collect_garbage(table.root, options=told)
+    assert [each.action for each in found if not each.path.startswith("_temporary/")] == ["deleted"]
     # What a task attempt of `v2` and the like had put in place goes with its job.
     assert list(table.read().values()) == [b"x"]
 

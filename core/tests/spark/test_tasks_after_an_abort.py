@@ -30,6 +30,11 @@ SCHEMA = StructType([StructField("id", LongType())])
 EARLY = ("v2", "direct", "stocator", "markers")
 
 
+def known_jobs(url, options=None):
+    """The jobs there, without the empty directory of a job attempt that stays, which may be one of Hadoop's."""
+    return [state for state in lockgate.jobs(url, options) if not state.job_id.startswith("unknown-")]
+
+
 @pytest.fixture
 def task_contexts() -> Iterator[None]:
     yield
@@ -87,7 +92,7 @@ def test_abortable_a_task_that_begins_when_its_job_was_aborted_adds_nothing(
     with pytest.raises(JobNotFound):
         _task(writer, 1, settings)
     assert _seen(tmp_path / "t") == []
-    assert lockgate.jobs(tmp_path / "t") == []
+    assert known_jobs(tmp_path / "t") == []
 
 
 @pytest.mark.usefixtures("task_contexts")
@@ -100,7 +105,7 @@ def test_abortable_a_write_of_which_no_tasks_message_has_come_leaves_nothing(tmp
     _task(writer, 0, settings)
     pickle.loads(writer).abort([])
     assert _seen(tmp_path / "t") == []
-    assert lockgate.jobs(tmp_path / "t") == []
+    assert known_jobs(tmp_path / "t") == []
     with pytest.raises(JobNotFound):
         _task(writer, 1, settings)
     assert _seen(tmp_path / "t") == []
@@ -118,7 +123,7 @@ def test_abortable_a_streams_batch_of_which_no_tasks_message_has_come_leaves_not
     _task(writer, 0, _of_stream(protocol))
     pickle.loads(_stream(tmp_path)).abort(messages, 0)
     assert _seen(tmp_path / "t") == []
-    assert lockgate.jobs(tmp_path / "t") == []
+    assert known_jobs(tmp_path / "t") == []
     if protocol in EARLY:
         with pytest.raises(JobNotFound):
             _task(writer, 1, _of_stream(protocol))
@@ -146,7 +151,7 @@ def test_a_batch_of_which_no_tasks_message_has_come_aborts_no_job_of_another(
     message = _task(_stream(tmp_path), 0, _of_stream("v2"))
     driver.append(application)
     pickle.loads(_stream(tmp_path, checkpoint)).abort([], batch)
-    assert len(lockgate.jobs(tmp_path / "t")) == 1
+    assert len(known_jobs(tmp_path / "t")) == 1
     pickle.loads(_stream(tmp_path)).commit([message], 0)
     assert len(_seen(tmp_path / "t")) == 1
 
@@ -167,7 +172,7 @@ def test_a_batch_that_runs_again_is_told_who_has_its_names_and_ends_that_job_onc
     with pytest.raises(LockgateError, match=r"lockgate jobs \S+ shows that job, and lockgate abort \S+ JOB --force"):
         _task(writer, 0, _of_stream(protocol, run="run2"))
     pickle.loads(writer).abort(messages, 0)
-    assert len(lockgate.jobs(tmp_path / "t")) == (0 if is_over else 1)
+    assert len(known_jobs(tmp_path / "t")) == (0 if is_over else 1)
     assert len(_seen(tmp_path / "t")) == (0 if is_over else 1)
     last = _task(_stream(tmp_path, **more), 0, _of_stream(protocol, run="run3")) if is_over else dead
     pickle.loads(_stream(tmp_path, **more)).commit([last], 0)
@@ -181,7 +186,7 @@ def test_a_batch_that_fails_ends_what_the_same_application_has_left_of_it(tmp_pa
     _task(writer, 0, _of_stream("v2"))
     message = _task(writer, 1, _of_stream("v2", run="run2"))
     pickle.loads(writer).abort([message], 0)
-    assert lockgate.jobs(tmp_path / "t") == []
+    assert known_jobs(tmp_path / "t") == []
     assert _seen(tmp_path / "t") == []
 
 
@@ -234,7 +239,7 @@ def test_abortable_a_task_that_sets_its_job_up_while_that_is_aborted_adds_nothin
     with pytest.raises((JobNotFound, FileMissing)):
         asyncio.run(setup_job(late._run(), by_task=True))
     assert done
-    assert lockgate.jobs(tmp_path, options) == []
+    assert known_jobs(tmp_path, options) == []
     with Job(tmp_path, options, job_id="j") as another:
         attempt = another.task_attempt(0)
         attempt.setup()
