@@ -651,6 +651,24 @@ def test_who_ends_a_v1_job_hears_that_another_programs_job_commit_has_put_its_fi
         abort(tmp_path, "x", force=True)
 
 
+def test_who_commits_a_v1_job_hears_that_another_programs_job_commit_has_begun(tmp_path: Path) -> None:
+    """It died in the middle of a task's files: "somebody has changed or deleted them: run the job again"."""
+    job = a_job(tmp_path, "v1", job_id="x")
+    done(job, {f"p=1/{number}": b"1" for number in range(9)})
+    (tmp_path / "p=1").mkdir()
+    (task,) = (tmp_path / "_temporary/0").glob("task_*_000000")
+    for number in range(7):
+        (task / f"p=1/{number}").rename(tmp_path / f"p=1/{number}")
+    silent = JobOptions(alive_seconds=0.0)
+    for ask in (lambda: lockgate.plan(tmp_path, "x", silent), lambda: lockgate.commit(tmp_path, "x", force=True)):
+        with pytest.raises(ManifestInvalid, match="another program's job commit has put 7 files of the job in place"):
+            ask()
+    with pytest.raises(OutcomeUnknown, match="7 of its files are in place") as told:
+        abort(tmp_path, "x", force=True)
+    named = str(told.value).replace("%3D", "=")
+    assert all(f"p=1/{number}\n" in f"{named}\n" for number in range(7)), "nothing else says which they are"
+
+
 def test_who_ends_a_v1_job_hears_that_its_tasks_are_gone_and_nothing_of_them_is_in_place(tmp_path: Path) -> None:
     """As where a job of Hadoop's that fails deletes `_temporary`: it was "no task has committed"."""
     job = a_job(tmp_path, "v1", job_id="x")

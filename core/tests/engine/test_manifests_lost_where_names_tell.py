@@ -126,3 +126,20 @@ def test_where_no_name_tells_a_damaged_manifest_stops_an_abort(tmp_path: Path, p
     with pytest.raises(LockgateError):
         abort(tmp_path, "j", force=True)
     assert data(tmp_path) == before
+
+
+@pytest.mark.parametrize("protocol", ["direct", "v2", "stocator", "markers"])
+def test_abortable_gc_names_all_files_of_an_abandoned_job_that_somebody_has_changed(
+    tmp_path: Path, protocol: str
+) -> None:
+    """They stayed, the list of them was deleted, and it was told as deleted with nothing to see to."""
+    two_tasks(tmp_path, protocol)
+    files = {name for name in data(tmp_path) if "part-" in name}
+    for name in files:
+        (tmp_path / name).write_bytes(b"changed since")
+    garbage = collect_garbage(tmp_path, options=JobOptions(alive_seconds=0.0))
+    (found,) = (each for each in garbage if "jobs/j" in each.path)
+    stays = {name for name in data(tmp_path) if "part-" in name}
+    assert stays == files
+    assert (found.action, found.needs_somebody) == ("deleted", True)
+    assert all(name in found.why for name in files)

@@ -92,3 +92,44 @@ def test_complete_when_a_mover_hangs_for_long(table, monkeypatch) -> None:
     assert job.commit(receipts, movers=movers).files == 6
     assert movers.was_ended
     assert table.read() == {f"p={number}/{task}": b"row" for task in range(3) for number in range(2)}
+
+
+class SlowMovers:
+    """Movers that rename a file each time that the driver looks, and longer in all than it would wait for one."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def wanted(self, files: int) -> int:
+        return 2
+
+    async def move(self, shares: Sequence[Share]) -> list[Moved]:
+        answers = []
+        for share in shares:
+            for part in share.parts:
+                for start in range(part.begin, part.end):
+                    one = replace(share, parts=(replace(part, begin=start, end=start + 1),))
+                    await asyncio.to_thread(moved, self._job, one)
+                    await asyncio.sleep(0.1)
+            answers.append(Moved(share.files))
+        return answers
+
+
+def test_movers_that_get_on_are_left_at_work_beside_files_of_attempts_that_do_not_count(table, monkeypatch) -> None:
+    """As many renames as such attempts had files were not seen, and movers at work were taken for ones that hang."""
+    monkeypatch.setattr(move_files, "MOVERS_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(move_files, "MOVERS_STALLED_SECONDS", 1.0)
+    job = table.job()
+    lost = job.task_attempt(0, 1)
+    lost.setup()
+    for number in range(30):
+        with lost.open(f"p={number}/lost") as file:
+            file.write(b"row")
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    for number in range(20):
+        with attempt.open(f"p={number}/0") as file:
+            file.write(b"row")
+    summary = job.commit([attempt.commit()], movers=SlowMovers(job))
+    assert summary.files == 20
+    assert "movers" in summary.iostatistics.counters

@@ -179,7 +179,8 @@ DOCUMENTS: Mapping[str, Document] = {
             "[].path": "relative to the destination",
             "[].action": "`deleted`, `would delete` (`--dry-run`), `kept` or `failed`",
             "[].why": "the reason, in words",
-            "[].needs_somebody": "whether it is kept until somebody ends it, as what a crashed job commit has left",
+            "[].needs_somebody": "whether it is kept until somebody ends it, as what a crashed job commit has left; or "
+            "is gone, and files of it stay that somebody has to look at",
         },
     ),
     "verify": Document(

@@ -92,7 +92,7 @@ def _may_have_committed(run: JobRun, undone: Undone) -> OutcomeUnknown:
     return OutcomeUnknown(
         f"job {run.layout.job_id} had begun its commit, and somebody has deleted its commit record. Files of the job "
         f"are in place, and {undone.doubt}, so that it may have committed: {len(undone.left)} were left",
-        where="\n".join(run.url(path) for path in undone.left[:5]),
+        where="\n".join(run.url(path) for path in undone.left),  # what else says which they are is deleted
         next_step="what else the job had left is deleted; if its output is not wanted, delete these files by hand",
     )
 
@@ -101,7 +101,7 @@ def _put_by_another(run: JobRun, undone: Undone) -> OutcomeUnknown:
     return OutcomeUnknown(
         f"job {run.layout.job_id} is aborted, but {len(undone.by_another)} of its files are in place: another "
         "program's job commit has put them there with its own",
-        where="\n".join(run.url(path) for path in undone.by_another[:5]),
+        where="\n".join(run.url(path) for path in undone.by_another),  # as above
         next_step="what else the job had left is deleted. If that commit was to be this job's, too, its output is "
         "there; else delete these files by hand before the job is run again, which would write them once more",
     )

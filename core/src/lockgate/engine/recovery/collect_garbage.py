@@ -34,6 +34,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command, job_command
+from lockgate.model.counted import counted
 from lockgate.model.errors import CommitFenced, LockgateError, OptionError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import TABLE, TEMP
@@ -183,17 +184,22 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     # What was told to be left behind, or not to be missed, when the job ended is what gc is called for.
     options = run.options.replace(cleanup_skip=False, cleanup_ignore_failures=False)
     job = dataclasses.replace(run, options=options, layout=state.layout, marker="", counters={}, stage_seconds={})
+    left: Sequence[str] = ()
     try:
         # What its protocol has left outside its directory goes by that alone: this must be known before it is deleted.
         own = await with_own_protocol(job, state.record)
         if state.status in (JobStatus.LEFT_BEHIND, JobStatus.CRASHED):
             await recover_job(job, force=True)
         else:
-            await abort_job(job)
+            left = (await abort_job(job)).left
         if await _is_left(job):
             await clean_up(own)
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
+    if left:
+        # All of them: nothing else says any more which they are.
+        stay = f"{counted(len(left), 'file')} of it stay, which somebody may have changed since: {', '.join(left)}"
+        return Garbage(path, "deleted", f"{state.status.value}, but {stay}", needs_somebody=True)
     return Garbage(path, "deleted", state.status.value)
 
 

@@ -9,7 +9,8 @@ from typing import Literal
 @dataclass(frozen=True)
 class Garbage:
     """One thing that gc looked at: a job's directory, a list of files, an upload, a file that was never finished.
-    `needs_somebody`: it is kept, and stays as it is until somebody ends it: nobody is at work at it."""
+    `needs_somebody`: it is kept, and stays as it is until somebody ends it, nobody being at work at it; or it is gone,
+    and files of it stay in the destination that somebody has to look at."""
 
     path: str
     action: Literal["deleted", "would delete", "kept", "failed"]

@@ -249,14 +249,15 @@ async def _unless_they_stand_still(
     """What movers answer; None, and they are ended, where no file has gone from where it was staged for long: one that
     hangs, alone or with its disk, answers nothing, and Spark takes its task for one at work."""
     work = asyncio.ensure_future(move)
-    fewest, since = plan.files, run.runtime.tick()
+    fewest: int | None = None
+    since = run.runtime.tick()
     try:
         while not work.done():
             await asyncio.wait([work], timeout=MOVERS_LOOK_SECONDS)
             if work.done():
                 break
             staged = await _staged_or_none(run, plan)
-            if staged is None or staged < fewest:
+            if staged is None or fewest is None or staged < fewest:
                 fewest, since = fewest if staged is None else staged, run.runtime.tick()
             elif run.runtime.tick() - since >= MOVERS_STALLED_SECONDS:
                 run.log.warning(

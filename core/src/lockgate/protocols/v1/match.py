@@ -16,6 +16,7 @@ from lockgate.model.layout import is_no_output, saves_manifest_of
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
 from lockgate.model.urls import NAMELESS, Below
 from lockgate.protocols.file_output.attempts import output_in, places_of
+from lockgate.protocols.v1.put_by_another import refuse_what_another_has_put
 
 
 async def stands_at(run: JobRun, content: bytes, task_id: str) -> TaskManifest | None:
@@ -96,11 +97,13 @@ async def committed_content(run: JobRun, task_id: str, saved: Saved | None = Non
         owner = (await _not_elsewhere(run, list(matching)) or list(matching))[0]
         return matching[owner], owner
     if await read_marker_of(run, run.layout) is not None:
-        raise ManifestInvalid(
+        error = ManifestInvalid(
             f"the files of {task_id} are not as any of its attempts has left them",
             where=run.url(directory),
             next_step="somebody has changed or deleted them since: run the job again",
         )
+        await refuse_what_another_has_put(run, error)
+        raise error
     return _made_of(run, task_id, found), found_attempt_id(task_id)
 
 
@@ -144,7 +147,8 @@ def _made_of(run: JobRun, task_id: str, found: Sequence[tuple[str, FileStatus]])
             f"{'its checksum is' if len(lost) == 1 else 'their checksums are'} there (.NAME.crc)",
             where="\n".join(run.url(f"{places_of(run).task(task_id)}/{path}") for path in lost[:5]),
             next_step="nothing was moved: somebody has deleted what the task had committed; bring it back, and give "
-            "the command again; else run the job again, since rows would be missing",
+            "the command again; or another program's job commit has begun, and put it in place: look there first; else "
+            "run the job again, since rows would be missing",
         )
     adopted = run.layout.task_directory(attempt_id)
     return encode_manifest(
