@@ -43,17 +43,6 @@ def test_the_guarantees_hold_in_every_history() -> None:
 
 
 @contextmanager
-def takes_what_is_there() -> Iterator[None]:
-    """What is adopted is not looked at any more."""
-
-    async def nothing(run, plan):
-        pass
-
-    with patch.object(protocol, "refuse_if_changed", nothing):
-        yield
-
-
-@contextmanager
 def deletes_a_rivals_output() -> Iterator[None]:
     """Hadoop's way: what another attempt has committed is deleted, and its receipt is taken all the same."""
 
@@ -85,10 +74,10 @@ def deletes_the_job_attempt_directory() -> Iterator[None]:
 
 
 MUTANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
-    each.__name__: each for each in (takes_what_is_there, deletes_a_rivals_output)
+    each.__name__: each for each in (deletes_a_rivals_output,)
 }
 
-SEARCHED = {"takes_what_is_there": (9_910, 9_920), "deletes_a_rivals_output": (360, 380)}
+SEARCHED = {"deletes_a_rivals_output": (360, 380)}
 """The seeds that are looked through for each."""
 
 

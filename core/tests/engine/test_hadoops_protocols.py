@@ -35,6 +35,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.names import ABFS
 from lockgate.model.phases import Phase
 from lockgate.protocols.file_output import job_directories
+from lockgate.protocols.v1 import protocol as v1_protocol
 from lockgate.protocols.v2.visible import keep_unmoved, take_out
 from lockgate.stores import local
 from lockgate.stores.local import LocalStore
@@ -649,6 +650,27 @@ def test_who_ends_a_v1_job_hears_that_another_programs_job_commit_has_put_its_fi
     assert "write again" not in said.replace("do not write again", "")
     with pytest.raises(OutcomeUnknown, match=r"1 of its files are in place: another program's job commit"):
         abort(tmp_path, "x", force=True)
+
+
+def test_exclusive_what_another_has_put_in_a_v1_tasks_place_after_the_look_is_not_committed(
+    tmp_path: Path, monkeypatch
+) -> None:
+    """Between the look at what a task has committed and the rename of its directory: on a store whose renames take
+    whatever is there, it would be the job's."""
+    job = a_job(tmp_path, "v1")
+    receipt = done(job, {"p=1/a": b"1"})
+    really = v1_protocol.adopt
+
+    async def another_comes_first(run: JobRun, pins) -> None:
+        (there,) = (tmp_path / "_temporary/0").glob("task_*/p=1/a")
+        there.unlink()
+        there.write_bytes(b"of another attempt")
+        await really(run, pins)
+
+    monkeypatch.setattr(v1_protocol, "adopt", another_comes_first)
+    with pytest.raises(CommitFailed, match="are not those that their attempts have committed"):
+        job.commit([receipt])
+    assert seen(tmp_path) == {}
 
 
 def test_who_commits_a_v1_job_hears_that_another_programs_job_commit_has_begun(tmp_path: Path) -> None:

@@ -290,7 +290,9 @@ class Judges:
         self.strangers: set[str] = set()
         """The actors that are other committers."""
         self.temporary_deleted = 0
-        """How often these have begun to delete `_temporary`."""
+        """How often these have deleted `_temporary`."""
+        self.deleting_temporary = 0
+        """How many of them are about it."""
         self.people: set[str] = set()
         """The actors that are people, who change files by other programs."""
         self.by_people: dict[str, Touch] = {}

@@ -26,7 +26,8 @@ async def commit_or_abort(ether: Ether, judges: Judges, actor: str, stranger: St
     deleted = judges.temporary_deleted
 
     def look() -> None:
-        if disk.real_directories and JOB_ATTEMPT not in disk.directories and judges.temporary_deleted == deleted:
+        by_its_kind = judges.deleting_temporary or judges.temporary_deleted > deleted
+        if disk.real_directories and JOB_ATTEMPT not in disk.directories and not by_its_kind:
             judges.accuse("contained", f"{JOB_ATTEMPT}, where {actor} is at work, was deleted")
 
     for _ in range(stranger.at_work):
@@ -45,8 +46,12 @@ async def commit_or_abort(ether: Ether, judges: Judges, actor: str, stranger: St
                 disk.move(actor, f"{staged}/{number}", target)
                 ether.trace.append((ether.loop.now, actor, "rename", target, "renamed"))
     look()
-    judges.temporary_deleted += 1
-    await _delete(ether, actor, TEMPORARY)
+    judges.deleting_temporary += 1
+    try:
+        await _delete(ether, actor, TEMPORARY)
+    finally:
+        judges.deleting_temporary -= 1
+        judges.temporary_deleted += 1
     if stranger.tidies:
         await _delete(ether, actor, JOBS, only_records=stranger.only_records)
     if not stranger.aborts:
