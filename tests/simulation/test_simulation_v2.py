@@ -9,14 +9,14 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
+import test_simulation_v1 as v1
 from lockgate.engine.record.record_log import read_record
 from lockgate.plugins.builtin.v2_protocol import V2
-from lockgate.protocols.file_output import job_directories
 from lockgate.protocols.v2 import protocol, task_commit, visible
 from lockgate.protocols.v2.protocol import POLICIES
 from simworld.features import ON, Feature, scenario_of
 from simworld.history import render
-from simworld.scenario import JobPlan, Scenario, Stranger, changed
+from simworld.scenario import JobPlan, Scenario, changed
 from simworld.store import profile_of
 from simworld.world import by_protocol, play
 
@@ -113,19 +113,6 @@ def commits_beside_an_interrupted_task() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def deletes_the_job_attempt_directory() -> Iterator[None]:
-    """A job ends by deleting `_temporary/0` where it is empty, whoever has made it or been set up in it."""
-    right = job_directories.delete_of_job
-
-    async def delete(run):
-        await right(run)
-        await run.store.delete_empty_directories(["_temporary/0/_temporary", "_temporary/0", "_temporary"])
-
-    with patch.object(job_directories, "delete_of_job", delete):
-        yield
-
-
 MUTANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     each.__name__: each
     for each in (
@@ -156,12 +143,6 @@ def test_a_mutant_is_found(name: str) -> None:
 
 
 def test_contained_the_directory_of_a_job_of_hadoops_without_output_stays() -> None:
-    def violated() -> bool:
-        """Whether one is deleted while such a job is at work there, in any of these histories."""
-        idle = (Stranger(1.0, (), at_work=400),)
-        every = [play(seed, replace(scenario, strangers=idle)) for seed, scenario in scenarios(range(20))]
-        return any("is at work, was deleted" in each.what for history in every for each in history.violations)
-
-    assert not violated()
-    with deletes_the_job_attempt_directory():
-        assert violated()
+    assert not v1.deletes_what_hadoop_has_made(scenarios)
+    with v1.deletes_the_job_attempt_directory():
+        assert v1.deletes_what_hadoop_has_made(scenarios)

@@ -593,7 +593,8 @@ def checked_by(path: str) -> str:
 def is_hidden_and_no_data(path: str) -> bool:
     """Whether readers pass a file of a directory that was set aside by for its own name, and it holds none of the rows
     of a job: not the checksum of one that does, nor what waits in the directories of a job of a destination inside."""
-    if not (checked_by(path) or path).rpartition("/")[2].startswith(("_", ".")):
+    name = (checked_by(path) or path).rpartition("/")[2]
+    if not name.startswith(("_", ".")) or "=" in name:  # Spark reads `_c=1` as data
         return False
     above = f"/{path}"
     return not any(f"/{place}/" in above for place in (JOBS, REPLACED, TEMPORARY)) and f"/{FOUND}" not in above

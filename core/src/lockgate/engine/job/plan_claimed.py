@@ -129,7 +129,7 @@ async def _meet_undisturbed(run: JobRun, plan: CommitPlan, ground: Ground) -> Co
             above, inside = now_above, now_inside
     raise DestinationConflict(
         "jobs of destinations above this one or inside it end again and again while this job lists what it replaces",
-        where="\n".join(sorted({each.path for each in new})[:5]),
+        where="\n".join(sorted({each.url for each in new})[:5]),
         next_step="nothing was moved: commit again when fewer write there",
     )
 

@@ -153,7 +153,8 @@ async def refuse_jobs_that_take_directories_above(run: JobRun) -> None:
     Raises:
         DestinationConflict: one does.
     """
-    await _refuse_jobs_above_where(run, _sets_directories_aside, "run the job again")
+    if Capability.ATOMIC_DIRECTORY_RENAME in run.store.capabilities:
+        await _refuse_jobs_above_where(run, _sets_directories_aside, "run the job again")
 
 
 def _sets_directories_aside(record: CommitRecord) -> bool:
@@ -216,8 +217,7 @@ async def _refuse_jobs_inside_where(
 class Ending:
     """What says that a job of another destination has ended: its note, or its `_SUCCESS`, which comes before it."""
 
-    directory: str
-    path: str
+    url: str
     modified: float
     identity: str
 
@@ -243,7 +243,7 @@ async def _endings_of(store: Store, directories: Collection[str]) -> Endings:
         except StoreError:  # whoever may not look there has no business there
             return []
         found = [*(each for each in notes if each.path.endswith(ENDED_SUFFIX)), *filter(None, success)]
-        return [Ending(directory, each.path, each.modified, each.identity) for each in found]
+        return [Ending(str(store.url.child(each.path)), each.modified, each.identity) for each in found]
 
     found: set[Ending] = set()
     for some in windows(sorted(directories), AT_ONCE):

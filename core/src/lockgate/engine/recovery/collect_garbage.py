@@ -189,7 +189,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         # What its protocol has left outside its directory goes by that alone: this must be known before it is deleted.
         own = await with_own_protocol(job, state.record)
         if state.status in (JobStatus.LEFT_BEHIND, JobStatus.CRASHED):
-            await recover_job(job, force=True)
+            left = (await recover_job(job, force=True)).left
         else:
             left = (await abort_job(job)).left
         if await _is_left(job):
