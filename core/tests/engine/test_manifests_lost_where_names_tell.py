@@ -8,7 +8,7 @@ from pathlib import Path
 
 import lockgate
 import pytest
-from faulty_store import make_faulty
+from faulty_store import Stop, make_faulty
 from lockgate import Job, JobOptions, Receipt
 from lockgate.api.jobs import abort, collect_garbage, recover
 from lockgate.errors import CommitRefused, LockgateError, ManifestInvalid
@@ -141,5 +141,24 @@ def test_abortable_gc_names_all_files_of_an_abandoned_job_that_somebody_has_chan
     (found,) = (each for each in garbage if "jobs/j" in each.path)
     stays = {name for name in data(tmp_path) if "part-" in name}
     assert stays == files
+    assert (found.action, found.needs_somebody) == ("deleted", True)
+    assert all(name in found.why for name in files)
+
+
+@pytest.mark.parametrize("protocol", ["direct", "v2", "stocator", "markers"])
+def test_gc_names_all_changed_files_of_a_job_whose_abort_was_cut_short(tmp_path: Path, protocol: str) -> None:
+    """To end such an abort is to delete it, and gc does so without being asked for each job."""
+    job, _ = two_tasks(tmp_path, protocol)
+    files = {name for name in data(tmp_path) if "part-" in name}
+    make_faulty(job).fail_at = lambda name, subject: (
+        name in ("rename_files", "delete_files") and "part-" in str(subject)
+    )
+    with pytest.raises(Stop):
+        job.abort()
+    for name in files:
+        (tmp_path / name).write_bytes(b"changed since")
+    garbage = collect_garbage(tmp_path, options=JobOptions(alive_seconds=0.0))
+    (found,) = (each for each in garbage if "jobs/j" in each.path)
+    assert {name for name in data(tmp_path) if "part-" in name} == files
     assert (found.action, found.needs_somebody) == ("deleted", True)
     assert all(name in found.why for name in files)
