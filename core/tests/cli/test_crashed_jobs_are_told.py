@@ -9,7 +9,7 @@ import os
 import lockgate
 import pytest
 from command_line import crashed, run, run_json
-from lockgate.cli.tables import garbage_answer
+from lockgate.cli.answers.recovery import garbage_answer
 from lockgate.engine.recovery.garbage import Garbage
 
 REPLACES_AND_KEEPS_SUCCESS = {"p=3/old": b"old"}

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import typer
 from command_line import crashed, run_json
+from lockgate.cli.answers.uploads import given_up_answer, uploads_answer
 from lockgate.cli.documents import DOCUMENTS, ERROR, Document
 from lockgate.cli.main import app
-from lockgate.cli.tables import given_up_answer, uploads_answer
 from lockgate.engine.recovery.orphan_uploads import PendingUpload
 from lockgate.model.uploads import BegunUpload
 

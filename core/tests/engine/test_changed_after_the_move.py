@@ -10,7 +10,7 @@ import shutil
 import pytest
 from faulty_store import FaultyStore, Stop, make_faulty
 from lockgate import Job, JobOptions, collect_garbage, recover
-from lockgate.cli.tables import recovery_answer
+from lockgate.cli.answers.recovery import recovery_answer
 from lockgate.engine.recovery.recover import recover_job
 from lockgate.errors import CommitFailed, FileChanged, LockgateError
 

@@ -25,8 +25,14 @@ from lockgate.api.telling import telling_why_it_takes_long
 from lockgate.api.termination import print_notes
 from lockgate.api.uploads import abort_uploads
 from lockgate.api.uploads import uploads as uploads_of
-from lockgate.cli import tables
-from lockgate.cli.advice_table import advice_answer
+from lockgate.cli.answers.advice import advice_answer
+from lockgate.cli.answers.checks import files_answer, probes_answer, verification_answer
+from lockgate.cli.answers.jobs import jobs_answer
+from lockgate.cli.answers.plan import plan_answer
+from lockgate.cli.answers.plugins import plugins_answer
+from lockgate.cli.answers.recovery import garbage_answer, recovery_answer
+from lockgate.cli.answers.shown import shown_answer, summary_answer
+from lockgate.cli.answers.uploads import given_up_answer, uploads_answer
 from lockgate.cli.completion import complete_job, complete_option, complete_path
 from lockgate.cli.terminal import (
     DONE,
@@ -215,7 +221,7 @@ def plugins(
     verbose: Verbose = False,
 ) -> None:
     """List plugins, with what their stores can do, and the protocols."""
-    _answer(json, verbose, option, lambda options: tables.plugins_answer(registry_of(options), details=details))
+    _answer(json, verbose, option, lambda options: plugins_answer(registry_of(options), details=details))
 
 
 @app.command()
@@ -241,7 +247,7 @@ def show(
     def work(options: JobOptions) -> Answer:
         shown = read_any(url, options)
         is_destination = isinstance(shown, Summary) and not url.endswith(f"/{SUCCESS}")
-        return tables.shown_answer(shown, url, api.unfinished(url, options) if is_destination else ())
+        return shown_answer(shown, url, api.unfinished(url, options) if is_destination else ())
 
     _answer(json, verbose, option, work)
 
@@ -269,7 +275,7 @@ def jobs(
     def work(options: JobOptions) -> Answer:
         states = _or_nothing_there(api.jobs(url, options), url, options)
         elsewhere = api.what_hive_left(url, options) if options.protocol == HIVE or not states else ""
-        return tables.jobs_answer(states, elsewhere)
+        return jobs_answer(states, elsewhere)
 
     _answer(json, verbose, option, work)
 
@@ -294,7 +300,7 @@ def _planned(
     measured = " (measured)" if latency is None else ""
     limit = f", {rate:g} operations a second" if rate else ""
     basis = f"at {each * 1000:.3g} ms an operation{measured}, {told_at_once(in_flight)}{limit}"
-    return tables.plan_answer(made, operations, seconds, basis)
+    return plan_answer(made, operations, seconds, basis)
 
 
 @app.command()
@@ -342,7 +348,7 @@ def commit(
         told = names_given(_chosen(option))
         if plan:
             return _planned(url, job_id, options, told)
-        return tables.summary_answer(api.commit(url, job_id, options=options, force=force, told=told), url)
+        return summary_answer(api.commit(url, job_id, options=options, force=force, told=told), url)
 
     _answer(json, verbose, option, work, url)
 
@@ -416,7 +422,7 @@ def recover(
         found = api.recover(url, job_id, undo=chosen, force=force, options=options, told=told)
         if job_id is not None and found[job_id].outcome == "no trace":
             raise _no_trace(url, job_id, options)
-        return tables.recovery_answer(_or_nothing_there(found, url, options), named=job_id is not None)
+        return recovery_answer(_or_nothing_there(found, url, options), named=job_id is not None)
 
     _answer(json, verbose, option, work)
 
@@ -438,7 +444,7 @@ def gc(
 
     def work(options: JobOptions) -> Answer:
         found = api.collect_garbage(url, dry_run=dry_run, options=options)
-        return tables.garbage_answer(_or_nothing_there(found, url, options))
+        return garbage_answer(_or_nothing_there(found, url, options))
 
     _answer(json, verbose, option, work)
 
@@ -470,7 +476,7 @@ def list_uploads(url: Url, json: Json = False, option: Options = None, verbose: 
     Anybody's: those of jobs at work among them."""
 
     def work(options: JobOptions) -> Answer:
-        return tables.uploads_answer(_or_nothing_there(uploads_of(url, options), url, options))
+        return uploads_answer(_or_nothing_there(uploads_of(url, options), url, options))
 
     _answer(json, verbose, option, work)
 
@@ -502,7 +508,7 @@ def give_uploads_up(
     def work(options: JobOptions) -> Answer:
         age = _seconds(older_than) if older_than else None
         found = abort_uploads(url, paths or (), older_than=age, force=force, dry_run=dry_run, options=options)
-        return tables.given_up_answer(found, dry_run=dry_run)
+        return given_up_answer(found, dry_run=dry_run)
 
     _answer(json, verbose, option, work)
 
@@ -512,7 +518,7 @@ def verify(url: Url, json: Json = False, option: Options = None, verbose: Verbos
     """Compare the destination with its last commit.
 
     Files that are missing, changed, swapped, moved or extra."""
-    _answer(json, verbose, option, lambda options: tables.verification_answer(api.verify(url, options), url), url)
+    _answer(json, verbose, option, lambda options: verification_answer(api.verify(url, options), url), url)
 
 
 @app.command()
@@ -524,7 +530,7 @@ def files(url: Url, json: Json = False, option: Options = None, verbose: Verbose
     def work(options: JobOptions) -> Answer:
         found = files_of(url, options)
         _or_nothing_there([*found.files, *found.left_out], url, options)
-        return tables.files_answer(found, url)
+        return files_answer(found, url)
 
     _answer(json, verbose, option, work, url)
 
@@ -534,7 +540,7 @@ def doctor(url: Url, json: Json = False, option: Options = None, verbose: Verbos
     """Try a store out, beside what its plugin claims.
 
     Directories of the destination that were not there are made, and deleted at the end."""
-    _answer(json, verbose, option, lambda options: tables.probes_answer(api.doctor(url, options), url))
+    _answer(json, verbose, option, lambda options: probes_answer(api.doctor(url, options), url))
 
 
 @app.command()

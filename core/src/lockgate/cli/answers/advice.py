@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockgate.cli.tables import size
+from lockgate.cli.answers.wording import size
 from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
 from lockgate.engine.inspection.advise import VERDICT_MEANING, Advice, Choice, duration
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
