@@ -43,7 +43,7 @@ def stage(destination: Path, files: int, **options: Any) -> str:
     from lockgate.model.layout import JobLayout
     from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
     from lockgate.model.urls import Below, parse_url
-    from lockgate.stores.local import identity_of
+    from lockgate.stores.local_files import identity_of
 
     job = Job(str(destination), JobOptions(**options))
     job.setup()

@@ -27,7 +27,8 @@ from lockgate.model.files import (
 )
 from lockgate.model.layout import is_unfinished
 from lockgate.model.urls import StoreUrl
-from lockgate.stores.local import LocalStore, identity_of
+from lockgate.stores.local import LocalStore
+from lockgate.stores.local_files import identity_of
 
 PAUSE = 0.005
 """Longer than a busy machine keeps a thread waiting, as a rule; each race has many rounds."""

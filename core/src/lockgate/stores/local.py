@@ -14,15 +14,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import io
 import os
-import shutil
 import stat
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import cached_property
-from typing import Any, BinaryIO, ClassVar
+from typing import ClassVar
 
 from lockgate.engine.run.store import OutputFile, Progress, Store, directories_above, no_progress
 from lockgate.model.capabilities import Capability
@@ -31,10 +29,8 @@ from lockgate.model.errors import (
     AccessDenied,
     CommitRefused,
     DestinationConflict,
-    FileExists,
     FileMissing,
     PathError,
-    StoreError,
 )
 from lockgate.model.files import (
     RENAMED,
@@ -49,6 +45,20 @@ from lockgate.model.files import (
 from lockgate.model.layout import doomed, unfinished
 from lockgate.model.names import LOCAL
 from lockgate.model.urls import StoreUrl, check_text, parent_of
+from lockgate.stores.local_delete import NOT_EMPTY, delete_tree
+from lockgate.stores.local_files import (
+    forget_checksum,
+    identity_of,
+    open_to_read,
+    pages,
+    read_at_most,
+    status_of,
+    sync_directory,
+    told,
+    write_all,
+)
+from lockgate.stores.local_links import LinkGuard
+from lockgate.stores.local_output import LocalOutput
 from lockgate.stores.local_rename import (
     RenameKind,
     link_and_unlink,
@@ -75,24 +85,10 @@ CAPABILITIES = frozenset(
 YIELD_EVERY = 256
 """After so many files of a batch, other tasks of the event loop get a turn."""
 
-PAGE = 1000
-
 MAKE_TRIES = 100
 """How often a directory is tried again whose parent was missing, and is made or found: others may delete that again."""
 
-REMOVE_TRIES = 100
-"""How often a tree is deleted again at once, in which somebody else deletes or writes."""
-
-_NOT_EMPTY = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY)
-
-BUFFER_BYTES = 1 << 20
-
 _AS_EFFECTIVE_USER = os.access in os.supports_effective_ids
-
-
-def identity_of(status: os.stat_result) -> str:
-    """Inode, length and modification time (nanoseconds), hexadecimal."""
-    return f"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"
 
 
 TWO_STEP_RENAMES = "two_step_renames"
@@ -179,7 +175,7 @@ class LocalStore(Store):
         symbolic link, and those that are there must let files be moved in, and out again."""
         wrong = []
         closed: list[str] = []
-        guard = _Guard(self._root)
+        guard = LinkGuard(self._root)
         seen: set[str] = set()
         for index, rename in enumerate(renames):
             parent = rename.target.rpartition("/")[0]
@@ -201,7 +197,7 @@ class LocalStore(Store):
                 wrong.append(f"{self._path(rename.source)}: {error.strerror}")
                 continue
             except OSError:
-                with self._errors("look at", rename.source):
+                with told("look at", self.url, rename.source):
                     raise
             if not stat.S_ISREG(found.st_mode):
                 wrong.append(f"{self._path(rename.source)}: not a regular file")
@@ -237,7 +233,7 @@ class LocalStore(Store):
         a symbolic link in the place of a directory since the preflight, so each is looked at once more."""
         outcomes: list[RenameOutcome] = []
         touched: Counter[str] = Counter()
-        guard = _Guard(self._root)
+        guard = LinkGuard(self._root)
         for start in range(0, len(renames), YIELD_EVERY):
             batch = renames[start : start + YIELD_EVERY]
             try:
@@ -252,8 +248,8 @@ class LocalStore(Store):
         if self._durable:
             for directory, files in touched.items():
                 # One that somebody has deleted meanwhile took the file with it: there is nothing to be kept.
-                with self._errors("rename into", directory), contextlib.suppress(FileNotFoundError):
-                    _sync_directory(self._path(directory))
+                with told("rename into", self.url, directory), contextlib.suppress(FileNotFoundError):
+                    sync_directory(self._path(directory))
                 progress(files)
                 await asyncio.sleep(0)
             progress(len(renames) - touched.total())
@@ -262,7 +258,7 @@ class LocalStore(Store):
     def _turn(self) -> contextlib.AbstractAsyncContextManager[None]:
         return contextlib.nullcontext() if self._renames is RenameKind.ATOMIC else turn_at(self._root)
 
-    def _rename_batch(self, batch: Sequence[Rename], touched: Counter[str], guard: _Guard) -> list[RenameOutcome]:
+    def _rename_batch(self, batch: Sequence[Rename], touched: Counter[str], guard: LinkGuard) -> list[RenameOutcome]:
         root = self._root
         without_replacing = rename_without_replacing if self._renames is RenameKind.ATOMIC else link_and_unlink
         outcomes: list[RenameOutcome] = []
@@ -273,7 +269,7 @@ class LocalStore(Store):
                 guard.check(rename.target)
                 if rename.replace:
                     os.rename(source, target)
-                    _forget_checksum(target)
+                    forget_checksum(target)
                 else:
                     without_replacing(source, target)
                 outcomes.append(RENAMED)
@@ -288,7 +284,7 @@ class LocalStore(Store):
         """One act each, also where a file's rename is two. On a durable store both parents are on disk before it
         returns."""
         outcomes: list[RenameOutcome] = []
-        guard = _Guard(self._root)
+        guard = LinkGuard(self._root)
         touched: set[str] = set()
         for rename in renames:
             source, target = self._path(rename.source), self._path(rename.target)
@@ -309,16 +305,16 @@ class LocalStore(Store):
                 await asyncio.sleep(0)
         if self._durable:
             for directory in touched:
-                with self._errors("rename in", directory), contextlib.suppress(FileNotFoundError):
-                    _sync_directory(self._path(directory))
+                with told("rename in", self.url, directory), contextlib.suppress(FileNotFoundError):
+                    sync_directory(self._path(directory))
         return outcomes
 
     async def delete_files(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
         """A plain loop of unlinks."""
         outcomes = []
-        guard = _Guard(self._root)
+        guard = LinkGuard(self._root)
         for path in paths:
-            with self._errors("delete", path):
+            with told("delete", self.url, path):
                 guard.check(path)
                 try:
                     os.unlink(self._path(path))
@@ -333,11 +329,11 @@ class LocalStore(Store):
     async def delete_directories(self, paths: Sequence[str], progress: Progress = no_progress) -> list[Deleted]:
         """Trees, one after the other, each renamed away first; symbolic links in them are deleted, not followed."""
         outcomes = []
-        guard = _Guard(self._root)
+        guard = LinkGuard(self._root)
         for path in paths:
-            with self._errors("delete", path):
+            with told("delete", self.url, path):
                 guard.check(path)
-                outcomes.append(_delete_tree(self._path(path), self._path(doomed(path, uuid.uuid4().hex))))
+                outcomes.append(delete_tree(self._path(path), self._path(doomed(path, uuid.uuid4().hex))))
             progress(1)
             await asyncio.sleep(0)
         return outcomes
@@ -345,9 +341,9 @@ class LocalStore(Store):
     async def delete_empty_directories(self, paths: Sequence[str]) -> list[bool]:
         """`rmdir`, which the kernel refuses for a directory with anything in it."""
         gone = []
-        guard = _Guard(self._root)
+        guard = LinkGuard(self._root)
         for path in paths:
-            with self._errors("delete", path):
+            with told("delete", self.url, path):
                 guard.check(path)
                 try:
                     os.rmdir(self._path(path))
@@ -355,7 +351,7 @@ class LocalStore(Store):
                 except FileNotFoundError:
                     gone.append(True)
                 except OSError as error:
-                    if error.errno not in (*_NOT_EMPTY, errno.ENOTDIR) and not self._holds_anything(path):
+                    if error.errno not in (*NOT_EMPTY, errno.ENOTDIR) and not self._holds_anything(path):
                         raise
                     gone.append(False)
         return gone
@@ -372,19 +368,19 @@ class LocalStore(Store):
         """Leaf first: what is above is only touched where the leaf cannot be made."""
         if within and not os.path.isdir(self._path(within)):
             raise FileMissing("a directory is not there", where=str(self.url.child(within)))
-        guard = _Guard(self._root)
+        guard = LinkGuard(self._root)
         outcomes = []
         synced: set[str] = set()
         for index, path in enumerate(paths):
-            with self._errors("make", path):
+            with told("make", self.url, path):
                 guard.check(path)
                 outcomes.append(self._make(path, within, synced))
             if index % YIELD_EVERY == YIELD_EVERY - 1:
                 await asyncio.sleep(0)
         if self._durable:
             for directory in synced:
-                with self._errors("make", os.path.relpath(directory, self._root)):
-                    _sync_directory(directory)
+                with told("make", self.url, os.path.relpath(directory, self._root)):
+                    sync_directory(directory)
         return outcomes
 
     def _make(self, path: str, within: str, synced: set[str], tries: int = MAKE_TRIES) -> DirectoryOutcome:
@@ -437,10 +433,10 @@ class LocalStore(Store):
 
     async def stat_files(self, paths: Sequence[str]) -> list[FileStatus | None]:
         """One `lstat` each."""
-        guard = _Guard(self._root)
+        guard = LinkGuard(self._root)
         found: list[FileStatus | None] = []
         for path in paths:
-            with self._errors("stat", path):
+            with told("stat", self.url, path):
                 guard.check(path)
                 status = self._stat(path)
                 if status is None and self._renames is not RenameKind.ATOMIC:
@@ -453,7 +449,7 @@ class LocalStore(Store):
 
     def _stat(self, path: str) -> FileStatus | None:
         try:
-            return _status(path, os.lstat(self._path(path)))
+            return status_of(path, os.lstat(self._path(path)))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -463,17 +459,17 @@ class LocalStore(Store):
 
     async def list_directory(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
         """The entries with their status, a thousand a page."""
-        with self._errors("list", path):
-            _Guard(self._root).check(f"{path}/." if path else "")
-            for page in _pages(self._entries(path)):
+        with told("list", self.url, path):
+            LinkGuard(self._root).check(f"{path}/." if path else "")
+            for page in pages(self._entries(path)):
                 yield page
                 await asyncio.sleep(0)
 
     async def list_tree(self, path: str) -> AsyncIterator[Sequence[FileStatus]]:
         """Depth first; symbolic links are shown as files, never followed."""
-        with self._errors("list", path):
-            _Guard(self._root).check(f"{path}/." if path else "")
-            for page in _pages(self._files_below(path)):
+        with told("list", self.url, path):
+            LinkGuard(self._root).check(f"{path}/." if path else "")
+            for page in pages(self._files_below(path)):
                 yield page
                 await asyncio.sleep(0)
 
@@ -491,7 +487,7 @@ class LocalStore(Store):
                     where = f"{self.url.child(path)}\nname  {error.where}"
                     raise PathError(error.what, where=where, next_step=error.next_step) from error
                 with contextlib.suppress(FileNotFoundError):
-                    yield _status(prefix + entry.name, entry.stat(follow_symlinks=False))
+                    yield status_of(prefix + entry.name, entry.stat(follow_symlinks=False))
 
     def _files_below(self, path: str) -> Iterator[FileStatus]:
         pending = [path]
@@ -504,10 +500,10 @@ class LocalStore(Store):
 
     async def read_files(self, paths: Sequence[str], *, bytes_max: int) -> list[bytes | None]:
         """One after the other."""
-        guard = _Guard(self._root)
+        guard = LinkGuard(self._root)
         contents: list[bytes | None] = []
         for path in paths:
-            with self._errors("read", path):
+            with told("read", self.url, path):
                 guard.check(path)
                 content = self._read(path, bytes_max)
                 if content is None and self._renames is not RenameKind.ATOMIC:
@@ -520,34 +516,34 @@ class LocalStore(Store):
 
     def _read(self, path: str, bytes_max: int) -> bytes | None:
         try:
-            with open(self._path(path), "rb", buffering=0, opener=_open_to_read) as file:
-                return _read_at_most(file.fileno(), bytes_max + 1)
+            with open(self._path(path), "rb", buffering=0, opener=open_to_read) as file:
+                return read_at_most(file.fileno(), bytes_max + 1)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     async def create_file(self, path: str, content: bytes) -> FileStatus:
         """Write aside, then give it the name unless that is taken."""
-        with self._errors("create", path):
+        with told("create", self.url, path):
             return self._write(path, content, replace=False)
 
     async def write_file(self, path: str, content: bytes) -> FileStatus:
         """Write aside, then rename over what is there."""
-        with self._errors("write", path):
+        with told("write", self.url, path):
             async with self._turn():
                 return self._write(path, content, replace=True)
 
     def _write(self, path: str, content: bytes, *, replace: bool) -> FileStatus:
-        _Guard(self._root).check(path)
+        LinkGuard(self._root).check(path)
         full = self._path(path)
         directory = full.rpartition("/")[0]
         aside = f"{directory}/{unfinished(uuid.uuid4().hex)}"
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             try:
-                _write_all(descriptor, content)
+                write_all(descriptor, content)
                 if self._durable:
                     os.fsync(descriptor)
-                status = _status(path, os.fstat(descriptor))
+                status = status_of(path, os.fstat(descriptor))
             finally:
                 os.close(descriptor)
             if replace:
@@ -561,121 +557,14 @@ class LocalStore(Store):
                 os.unlink(aside)
             raise
         if self._durable:
-            _sync_directory(directory)
+            sync_directory(directory)
         return status
 
     def open_output(self, path: str) -> OutputFile:
         """A buffered file, made anew: one that is there already is refused."""
-        with self._errors("create", path):
-            _Guard(self._root).check(path)
-            return _LocalOutput(self, path, self._path(path), durable=self._durable)
-
-    @contextlib.contextmanager
-    def _errors(self, verb: str, path: str) -> Iterator[None]:
-        """Turn an `OSError` into the `StoreError` of its kind."""
-        try:
-            yield
-        except OSError as error:
-            where = str(self.url.child(path))
-            reason = f"cannot {verb}: {error.strerror or error}"
-            if isinstance(error, FileExistsError):
-                raise FileExists(reason, where=where) from error
-            if isinstance(error, FileNotFoundError | NotADirectoryError):
-                raise FileMissing(reason, where=where) from error
-            if error.errno == errno.ELOOP:
-                raise AccessDenied(
-                    f"cannot {verb}: a symbolic link is followed nowhere",
-                    where=where,
-                    next_step="nothing behind it is read, moved or deleted; put a file or a directory in its place, or "
-                    "take it away",
-                ) from error
-            if isinstance(error, PermissionError) or error.errno == errno.EROFS:
-                raise AccessDenied(reason, where=where, next_step="check the rights on this path") from error
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StoreError(reason, where=where, next_step="make room, then run or recover the job") from error
-            raise StoreError(reason, where=where) from error
-
-
-class _LocalOutput(OutputFile):
-    def __init__(self, store: LocalStore, path: str, full: str, *, durable: bool) -> None:
-        self._store = store
-        self._relative = path
-        self._full = full
-        self._durable = durable
-        raw = _RawFile(full, "xb")
-        raw.store, raw.path = store, path
-        self._file = io.BufferedWriter(raw, BUFFER_BYTES)
-        self._status: FileStatus | None = None
-
-    @property
-    def stream(self) -> BinaryIO:
-        return self._file
-
-    def close(self) -> FileStatus:
-        if self._status is None:
-            with self._store._errors("write", self._relative):
-                self._file.flush()
-                if self._durable:
-                    os.fdatasync(self._file.fileno())
-                self._status = _status(self._relative, os.fstat(self._file.fileno()))
-                self._file.close()
-        return self._status
-
-    def discard(self) -> None:
-        with contextlib.suppress(OSError, StoreError):
-            self._file.close()
-        with contextlib.suppress(OSError):
-            os.unlink(self._full)
-
-
-class _RawFile(io.FileIO):
-    """Says which file a full disk was met at, whoever holds the stream."""
-
-    store: LocalStore
-    path: str
-
-    def write(self, content: Any, /) -> int:
-        with self.store._errors("write", self.path):
-            return super().write(content)
-
-
-class _Guard:
-    """Refuses paths that go through a symbolic link. Looks at each directory once.
-
-    One that leads to another place inside is refused as well: what lies behind it has two names then, and jobs that
-    meet there would not see each other.
-    """
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-        self._checked: set[str] = {""}
-
-    def check(self, path: str) -> None:
-        directory = path.rpartition("/")[0]
-        if directory in self._checked:
-            return
-        elements = directory.split("/")
-        for count in range(1, len(elements) + 1):
-            above = "/".join(elements[:count])
-            if above in self._checked:
-                continue
-            full = f"{self._root}/{above}"
-            if os.path.islink(full):
-                real, root = os.path.realpath(full), os.path.realpath(self._root)
-                inside = real == root or real.startswith(root.rstrip("/") + "/")
-                raise AccessDenied(
-                    f"a symbolic link {'is in the path' if inside else 'leads out of the destination'}",
-                    where=f"{full} -> {real}",
-                    next_step="nothing behind it is read, moved or deleted; put a directory in its place",
-                )
-            self._checked.add(above)
-
-
-def _status(path: str, status: os.stat_result) -> FileStatus:
-    if stat.S_ISDIR(status.st_mode):
-        return FileStatus(path, is_directory=True, modified=status.st_mtime)
-    is_plain = stat.S_ISREG(status.st_mode)
-    return FileStatus(path, status.st_size, identity_of(status), modified=status.st_mtime, is_link=not is_plain)
+        with told("create", self.url, path):
+            LinkGuard(self._root).check(path)
+            return LocalOutput(self.url, path, self._path(path), durable=self._durable)
 
 
 def _refusal(error: OSError, source: str, target: str) -> NotRenamed:
@@ -687,112 +576,3 @@ def _refusal(error: OSError, source: str, target: str) -> NotRenamed:
     if error.errno in (errno.EISDIR, errno.ENOTEMPTY):
         return NotRenamed(Refusal.TARGET_EXISTS, error.strerror or "")
     return NotRenamed(Refusal.FAILED, error.strerror or str(error))
-
-
-def _delete_tree(full: str, aside: str) -> Deleted:
-    """Delete what is at `full`; a directory by way of `aside`, where nobody who writes by its path can hold it up."""
-    try:
-        if not stat.S_ISDIR(os.lstat(full).st_mode):
-            os.unlink(full)
-            return Deleted.DELETED
-        os.rename(full, aside)
-    except FileNotFoundError:
-        return Deleted.MISSING
-    except OSError:
-        # Not to be renamed, such as a mount point: emptied where it is.
-        return _remove(full)
-    try:
-        _remove(aside)
-    except OSError as error:
-        # Where a network filesystem keeps files that are still open, a directory is left, and nobody's: gc takes it.
-        if error.errno not in _NOT_EMPTY:
-            raise
-    return Deleted.DELETED
-
-
-def _remove(full: str) -> Deleted:
-    # `rmtree` lists a directory as a whole before it deletes anything, and what a job replaces may be a million files
-    # in one. Whatever goes wrong here goes wrong there again, and is told.
-    with contextlib.suppress(OSError):
-        _unlink_files(full, None)
-    for left in reversed(range(REMOVE_TRIES)):
-        try:
-            shutil.rmtree(full)
-        except FileNotFoundError:
-            # Somebody else deletes in the same tree; what is left is ours to delete.
-            if not os.path.lexists(full):
-                return Deleted.MISSING
-        except OSError as error:
-            if error.errno not in _NOT_EMPTY or not left:
-                raise
-        else:
-            break
-    return Deleted.DELETED
-
-
-def _unlink_files(name: str, parent: int | None) -> None:
-    """Delete the files of a tree as they are listed; links in it are not followed."""
-    descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
-    try:
-        directories: list[str] = []
-        with os.scandir(descriptor) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    directories.append(entry.name)
-                else:
-                    os.unlink(entry.name, dir_fd=descriptor)
-        for each in directories:
-            _unlink_files(each, descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_directory(directory: str) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _open_to_read(path: str, flags: int) -> int:
-    # A named pipe would keep the driver waiting for a writer.
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", path)
-    return descriptor
-
-
-def _read_at_most(descriptor: int, length: int) -> bytes:
-    size = min(length, os.fstat(descriptor).st_size + 1)
-    parts = []
-    while size > 0 and (part := os.read(descriptor, size)):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-def _write_all(descriptor: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def _pages(statuses: Iterable[FileStatus]) -> Iterator[list[FileStatus]]:
-    page: list[FileStatus] = []
-    for status in statuses:
-        page.append(status)
-        if len(page) == PAGE:
-            yield page
-            page = []
-    if page:
-        yield page
-
-
-def _forget_checksum(path: str) -> None:
-    """Delete what Hadoop's local file system keeps beside a file that was replaced: it would refuse the new one, whose
-    checksum is another (`LocalFileSystem`, `.NAME.crc`)."""
-    directory, _, name = path.rpartition("/")
-    with contextlib.suppress(OSError):
-        os.unlink(f"{directory}/.{name}.crc")
