@@ -8,9 +8,10 @@ from typing import get_type_hints
 from lockgate.api.advice import advise
 from lockgate.api.destination import forget_transactions
 from lockgate.api.files import files
-from lockgate.api.job import Job, TaskAttempt
+from lockgate.api.job import Job
 from lockgate.api.jobs import abort, collect_garbage, commit, doctor, jobs, plan, recover, verify
 from lockgate.api.outside import VERSION
+from lockgate.api.task_attempt import TaskAttempt
 from lockgate.api.uploads import abort_uploads, uploads
 from lockgate.model.errors import LockgateError
 from lockgate.model.options import JobOptions

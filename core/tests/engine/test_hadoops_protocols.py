@@ -37,7 +37,7 @@ from lockgate.model.phases import Phase
 from lockgate.protocols.file_output import job_directories
 from lockgate.protocols.v1 import protocol as v1_protocol
 from lockgate.protocols.v2.visible import keep_unmoved, take_out
-from lockgate.stores import local
+from lockgate.stores import local_delete
 from lockgate.stores.local import LocalStore
 
 
@@ -559,7 +559,7 @@ def test_what_a_v2_process_that_is_killed_while_it_deletes_leaves_aside_is_gone_
         raise Stop
 
     with monkeypatch.context() as patched:
-        patched.setattr(local, "_remove", dies)
+        patched.setattr(local_delete, "_remove", dies)
         with pytest.raises(Stop):
             late.abort() if ends == "attempt" else job.abort()
     assert asides(tmp_path)

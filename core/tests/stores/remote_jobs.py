@@ -18,7 +18,7 @@ from typing import Any
 
 from leftovers import LEFT_OVER
 from lockgate import Job, JobOptions, LockgateError, Receipt, Summary, recover
-from lockgate.api.job import TaskAttempt
+from lockgate.api.task_attempt import TaskAttempt
 from lockgate.model.errors import OutcomeUnknown
 
 Files = Mapping[str, bytes]

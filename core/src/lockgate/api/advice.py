@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import statistics
 
-from lockgate.api.destination import looking_run, refuse_file
+from lockgate.api.destination import looking_run, refuse_file, refuse_reserved
 from lockgate.api.io_loop import IO_LOOP
-from lockgate.api.job import refuse_reserved
 from lockgate.api.job_runs import job_run, registry_of
 from lockgate.api.job_timeline import has_marker_server
 from lockgate.api.jobs import DOCTOR_PATIENCE, probed

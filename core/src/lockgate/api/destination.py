@@ -17,7 +17,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import LockgateError, PathError, UsageError
-from lockgate.model.layout import SUCCESS, JobLayout
+from lockgate.model.layout import BOOKKEEPING, MAGIC, SUCCESS, TEMPORARY, JobLayout
 from lockgate.model.options import JobOptions
 from lockgate.model.summary import Summary
 
@@ -169,3 +169,19 @@ def forget_transactions(url: Location, series: str, up_to: int, options: JobOpti
             next_step='forget_transactions(url, "nightly", up_to=1500) forgets nightly/0 to nightly/1500',
         )
     IO_LOOP.run(forget_outcomes(looking_run(url, options), series, up_to))
+
+
+def refuse_reserved(url: str) -> None:
+    """Make sure that a destination has no committer's name in it. Other committers delete `_temporary` whole, and S3A's
+    their `__magic_job-…`; `gc` what it does not know in `_lockgate`: no place for a table.
+
+    Raises:
+        PathError: it has one.
+    """
+    parts = set(url.split("/"))
+    for name in sorted(parts & {TEMPORARY, BOOKKEEPING} | {part for part in parts if part.startswith(MAGIC)}):
+        raise PathError(
+            f"{name} is a name that committers keep for themselves: what a job writes below it would be deleted",
+            where=url,
+            next_step="write to a directory of another name",
+        )

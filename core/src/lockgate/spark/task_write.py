@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lockgate.api.job import TaskAttempt
+from lockgate.api.task_attempt import TaskAttempt
 from lockgate.api.task_file import TaskFile
 from lockgate.spark.formats.file_format import FormatOptions, FormatWriter
 from lockgate.spark.split_partitions import PartitionSplitter

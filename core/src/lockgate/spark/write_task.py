@@ -21,7 +21,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from lockgate.api.job import Job, TaskAttempt
+from lockgate.api.job import Job
+from lockgate.api.task_attempt import TaskAttempt
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import DestinationConflict, JobNotFound, LockgateError, PluginError, UsageError
 from lockgate.model.option_names import ENVIRONMENT_PREFIX
