@@ -167,7 +167,8 @@ DOCUMENTS: Mapping[str, Document] = {
             "JOB.files": "how many files the finished job has, at all of its locations; 0 otherwise",
             "JOB.problem": "why nothing was done, or it failed; empty otherwise",
             "JOB.missing[]": "replaced files that somebody had deleted, and that did not come back",
-            "JOB.left[]": "files that were changed after the job had put them there, and stay",
+            "JOB.left[]": "files of the job that stay: somebody may have changed them since, or another "
+            "program has put them there",
             "JOB.given_back": "where all is that the tasks of an undone job of Hive's have written, as before its "
             "commit; empty otherwise: of an undone job that is deleted",
             "JOB.next_step": "what to do with that, in words; empty otherwise",

@@ -20,6 +20,11 @@ class Undone:
     doubt: str = ""
     by_another: Sequence[str] = ()
 
+    @property
+    def stays(self) -> list[str]:
+        """The paths of all files of the job that stay, whoever has changed them or put them there."""
+        return [*self.left, *self.by_another]
+
     def __bool__(self) -> bool:
         return bool(self.missing or self.left or self.by_another)
 
@@ -35,7 +40,7 @@ class Undone:
         """What is to be said after "the destination was restored"; nothing where all is as it was."""
         told = [
             (self.missing, "to be replaced, which somebody else has deleted"),
-            (self.left, "put there by the job, which somebody may have changed since and which stay"),
+            (self.left, "of the job, which somebody may have changed or put there since and which stay"),
             (self.by_another, "of the job that another program's job commit has put there and which stay"),
         ]
         parts = [f"{_files(len(paths))} {what} ({_some(paths)})" for paths, what in told if paths]

@@ -32,7 +32,9 @@ def recovery_answer(found: Mapping[str, Recovery], *, named: bool = False) -> An
     left = [(job, path) for job, recovery in found.items() for path in recovery.left]
     tables = [Rows("Replaced files that are missing", ("job", "file"), missing)] if missing else []
     if left:
-        tables.append(Rows("Files that were changed after the job had put them there, and left", ("job", "file"), left))
+        tables.append(
+            Rows("Files of the job that stay: somebody may have changed them, or put them there", ("job", "file"), left)
+        )
     failed = any(recovery.outcome == "failed" for recovery in found.values())
     waits = named and any(recovery.outcome == "not begun" for recovery in found.values())
     status = PROBLEM if failed or missing or left or waits else DONE
@@ -57,6 +59,7 @@ def _told(job: str, recovery: Recovery) -> str:
         f"all that its tasks have written is back in {recovery.given_back}: {recovery.next_step}"
         if recovery.given_back
         else "what its tasks have written is deleted: if it is wanted, run the job again"
+        + (", but look at the files that stay first: what they hold would be there twice" if recovery.left else "")
     )
     return {
         "nothing": f"{job}: nothing to do{phase}",

@@ -71,7 +71,7 @@ async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
                 return undone
             undone = await run.protocol.discard(run, claimed) + await undo_parts(run, claimed)
             await refuse_if_set_aside_by_others(run, taken_out=True)
-            await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=[*undone.left, *undone.by_another])
+            await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
             tell_undone(run, undone)
             if undone.by_another:
                 await clean_up(run)
@@ -81,6 +81,10 @@ async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
                 raise _may_have_committed(run, undone)
         elif record.phase is not Phase.ROLLED_BACK:
             raise fenced(run, record)
+        else:
+            # Whoever has undone it may have died before anybody was told of what stays.
+            undone = Undone(record.missing, record.left)
+            tell_undone(run, undone)
         await clean_up(run)
     await report_abort(run, "job_stage_abort")
     run.emit("job-aborted")

@@ -114,9 +114,9 @@ def tell_undone(run: JobRun, undone: Undone) -> None:
     """Tell those who only listen what an undoing could not make as it was: gc, or a job of the same transaction id, may
     be the one who undoes."""
     if undone:
-        run.emit("not-all-restored", missing=list(undone.missing), left=[*undone.left, *undone.by_another])
+        run.emit("not-all-restored", missing=list(undone.missing), left=undone.stays)
         run.log.warning(
             "the destination was restored" + str(undone),
             missing=undone.missing,
-            left=[*undone.left, *undone.by_another],
+            left=undone.stays,
         )

@@ -59,7 +59,7 @@ async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
         undone = await run.protocol.discard(run, record) + await run.protocol.restore(run, lists)
     undone += await undo_parts(run, record)
     await refuse_if_set_aside_by_others(run, taken_out=True)
-    await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
+    await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
     return undone
 
 
@@ -195,7 +195,7 @@ async def _undo_part(run: JobRun, url: str) -> Undone:
             # somebody had deleted its directory.
             undone = await _restore(part)
         await clean_up_if_possible(part)
-        return Undone([part.url(path) for path in undone.missing], [part.url(path) for path in undone.left])
+        return Undone([part.url(path) for path in undone.missing], [part.url(path) for path in undone.stays])
 
 
 async def _undo_with_record(part: JobRun, record: CommitRecord | None) -> Undone:
@@ -203,7 +203,7 @@ async def _undo_with_record(part: JobRun, record: CommitRecord | None) -> Undone
     if record is None or record.phase is Phase.REFUSED:
         claimed = await log.claim(Phase.ROLLING_BACK, record, reason="the whole is undone", part_of=part.part_of)
         undone = await part.protocol.discard(part, claimed) + await _restore(part)
-        await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
+        await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
         return undone
     if record.phase is Phase.ROLLED_BACK:
         return Undone(record.missing, record.left)

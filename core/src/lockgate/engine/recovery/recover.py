@@ -176,11 +176,11 @@ async def _undone(run: JobRun, phase: Phase, undone: Undone) -> Recovery:
     """The answer where a job is undone whose own directory is there yet."""
     where = await run.protocol.gave_back(run)
     if not where:
-        return Recovery("undone", phase, missing=undone.missing, left=undone.left)
+        return Recovery("undone", phase, missing=undone.missing, left=undone.stays)
     outside = () if where.startswith(f"{run.store.url}/") else ("-o", f"hive_directory={where}")
     commit, abort = (job_command(name, run.store.url, run.layout, *outside, "--force") for name in ("commit", "abort"))
     next_step = f"{commit} commits it, {abort} deletes it; do not run the query again before one of them"
-    return Recovery("undone", phase, missing=undone.missing, left=undone.left, given_back=where, next_step=next_step)
+    return Recovery("undone", phase, missing=undone.missing, left=undone.stays, given_back=where, next_step=next_step)
 
 
 def _may_be_at_work(run: JobRun, record: CommitRecord, renewed: float) -> CommitFenced:
@@ -367,7 +367,7 @@ async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
     more = await restore(run, await kept_lists(run, run.layout.job_id))
     if more:
         undone += more
-        await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=list(undone.left))
+        await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
     tell_undone(run, undone)
     recovery = await _undone(run, record.phase, undone)
     await clean_up(run)
@@ -401,7 +401,7 @@ async def _from_lists(run: JobRun, kept: list[KeptList], *, undo: bool | None) -
     if undone is None:
         return Recovery("finished", None, await published_summary(run))
     tell_undone(run, undone)
-    return Recovery("undone", None, missing=undone.missing, left=undone.left)
+    return Recovery("undone", None, missing=undone.missing, left=undone.stays)
 
 
 async def _lists_of_another_record(run: JobRun, record: CommitRecord) -> list[KeptList]:
@@ -466,7 +466,7 @@ def _ended_already(run: JobRun, record: CommitRecord, *, committed: bool) -> Rec
     tell_undone(run, undone)
     if not undone:
         return Recovery("nothing", record.phase if committed or record.phase is not Phase.COMMITTED else None)
-    return Recovery("undone", record.phase, missing=undone.missing, left=undone.left)
+    return Recovery("undone", record.phase, missing=undone.missing, left=undone.stays)
 
 
 def _may_be_alive(run: JobRun, record: CommitRecord, renewed: float) -> bool:
