@@ -84,6 +84,18 @@ def test_a_job_of_another_place_with_the_same_beginning_is_not_found(bucket: Any
     assert lockgate.jobs(bucket.url("tables"), JobOptions(store=bucket.store)) == []
 
 
+@pytest.mark.parametrize("at", ["tables", f"{PLACE}/p=1"], ids=["inside", "above"])
+def test_an_upload_of_a_job_of_s3as_inside_or_above_is_kept(bucket: Any, at: str) -> None:
+    """It was looked for at the destination itself only, and that job's commit failed: its uploads were gone."""
+    write_job(bucket, {"p=1/a": b"1"})
+    waiting = bucket.uploads()
+    found = lockgate.collect_garbage(bucket.url(at), options=JobOptions(store=bucket.store, upload_alive_seconds=0.0))
+    assert [each.action for each in found if each.action != "kept"] == []
+    judged = lockgate.abort_uploads(bucket.url(at), older_than=0.0, options=JobOptions(store=bucket.store))
+    assert judged and all("may have begun it" in each.keep for each in judged)
+    assert bucket.uploads() == waiting
+
+
 class TakesAName:
     """A plugin of the test's process by which another program takes a name once the uploads are being completed."""
 

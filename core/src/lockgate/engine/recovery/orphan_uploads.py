@@ -13,13 +13,11 @@ from dataclasses import dataclass
 
 from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.record.neighbours import job_layouts
-from lockgate.engine.record.nested import destinations_above, top_of_store
 from lockgate.engine.run.job_run import JobRun
-from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import LockgateError
+from lockgate.model.errors import LockgateError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import BOOKKEEPING, JOBS
+from lockgate.model.layout import BOOKKEEPING
 from lockgate.model.uploads import BegunUpload, Upload
 from lockgate.model.urls import StoreUrl
 
@@ -66,9 +64,7 @@ async def why_kept(run: JobRun, begun: Sequence[tuple[str, float]]) -> list[str]
     if not begun:
         return []
     oldest = await _oldest_job(run)
-    async with top_of_store(run) as top:
-        there = await destinations_above(run, top)
-    above = {url: since for url, _ in there if (since := await _oldest_job_at(run, url)) is not None}
+    above = await _jobs_above(run)
     holds_jobs: dict[str, bool] = {}
     keeps: list[str] = []
     for path, when in begun:
@@ -122,14 +118,30 @@ async def _oldest_job_at(run: JobRun, url: StoreUrl) -> float | None:
         await store.close()
 
 
+async def _jobs_above(run: JobRun) -> dict[StoreUrl, float]:
+    """The directories above the destination that are destinations of jobs which are not over, those of other programs
+    that a protocol knows among them, and when the first of these was set up; what may not be looked at is passed
+    over."""
+    found: dict[StoreUrl, float] = {}
+    for url, _ in run.store.above():
+        try:
+            since = await _oldest_job_at(run, url)
+        except StoreError as error:  # whoever may not look there has no business there
+            run.log.info("a directory above the destination cannot be looked at", url=str(url), error=str(error))
+            continue
+        if since is not None:
+            found[url] = since
+    return found
+
+
 async def _nested_destination(run: JobRun, path: str, known: dict[str, bool]) -> str | None:
-    """The directory above this, below the root, that is a destination of its own with jobs; None where none is. What
-    was found out of a directory is in `known`."""
+    """The directory above this, below the root, that is a destination of its own with jobs, those of other programs
+    that a protocol knows among them; None where none is. What was found out of a directory is in `known`."""
     above = path.split("/")[:-1]
     for depth in range(1, len(above) + 1):
         place = "/".join(above[:depth])
         if place not in known:
-            known[place] = bool(await list_all(run.store, f"{place}/{JOBS}"))
+            known[place] = await _oldest_job_at(run, run.store.url.child(place)) is not None
         if known[place]:
             return place
     return None
