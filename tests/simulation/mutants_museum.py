@@ -174,7 +174,7 @@ def cleanup_goes_by_the_beginning_of_a_name() -> Iterator[None]:
 def an_overwrite_deletes_first() -> Iterator[None]:
     """The old data is deleted before the new is in place; a failure between the two loses both."""
 
-    async def set_aside(run: Any, nonce: str, files: Iterable[Any], total: int) -> None:
+    async def set_aside(run: Any, nonce: str, files: Iterable[Any], total: int, *, again: bool) -> None:
         await run.store.delete_files([aside.path for _, aside in files])
 
     with patch.object(move_files, "set_aside", set_aside):

@@ -219,3 +219,36 @@ def test_an_aborted_attempt_of_v2_is_not_forgotten_while_another_job_has_set_its
     assert seen(tmp_path) == []
     job.commit([written(job, 1, number=1)])
     assert sorted(file.path for file in lockgate.files(tmp_path).files) == seen(tmp_path)
+
+
+@pytest.mark.parametrize("ends", ["abort", "gc", "attempt", "person"])
+@pytest.mark.parametrize("order", ["old-first", "new-first"])
+@pytest.mark.parametrize("protocol", EARLY)
+def test_a_commit_that_died_is_finished_though_what_it_was_to_set_aside_was_deleted_since(
+    tmp_path: Path, protocol: str, order: str, ends: str
+) -> None:
+    """The list of what it replaces was written, and nothing of it was set aside yet: nobody was refused, and the commit
+    could only be undone from then on, which deletes what its tasks have written."""
+    job = Job(tmp_path, protocol=protocol, accept_unsafe=True, job_id="early")
+    job.setup()
+    attempt = filled(job, 1)
+    attempt.commit()
+    other = Job(tmp_path, conflict="replace-partitions", replace_order=order, job_id="other", on_failure="leave")
+    other.setup()
+    receipt = written(other, 1)
+    faulty = make_faulty(other)
+    faulty.fail_at = lambda name, subject: name == "rename_files" and "_lockgate/replaced" in subject[0].target
+    with pytest.raises(CommitFailed):
+        other.commit([receipt])
+    assert len(seen(tmp_path)) == (3 if order == "old-first" else 6)
+    if ends == "attempt":
+        attempt.abort()
+    elif ends == "person":
+        for path in tmp_path.glob(f"p=1/part-*-{attempt.tag}.bin"):
+            path.unlink()
+    else:
+        end(tmp_path, job, ends)
+    found = lockgate.recover(tmp_path, "other", force=True)["other"]
+    assert (found.outcome, found.problem) == ("finished", "")
+    assert len(seen(tmp_path)) == 3
+    assert lockgate.verify(tmp_path).findings == []

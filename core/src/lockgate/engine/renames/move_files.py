@@ -67,10 +67,10 @@ async def move_files(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: 
         if aside.path == SUCCESS:
             await _set_aside_summary(run, aside_nonce, number, aside)
     await set_aside_whole(run, aside_nonce, plan.aside_directories, again=again)
-    await set_aside(run, aside_nonce, [each for each in first if each[1].path != SUCCESS], total)
+    await set_aside(run, aside_nonce, [each for each in first if each[1].path != SUCCESS], total, again=again)
     emptied = plan.directories_in_the_way() if Capability.REAL_DIRECTORIES in run.store.capabilities else []
     if run.options.replace_order == "old-first":
-        await set_aside(run, aside_nonce, replaced(), total)
+        await set_aside(run, aside_nonce, replaced(), total, again=again)
         await run.store.delete_empty_directories(emptied)
         await _make_directories(run, plan)
         await _rename_files(run, plan)
@@ -83,11 +83,11 @@ async def move_files(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: 
             for (number, aside), is_same in zip(replaced(), same, strict=True)
             if is_same or parent_of(aside.path) in inside
         )
-        await set_aside(run, aside_nonce, (each for each in replaced() if each[0] in early), total)
+        await set_aside(run, aside_nonce, (each for each in replaced() if each[0] in early), total, again=again)
         await run.store.delete_empty_directories(emptied)
         await _make_directories(run, plan)
         await _rename_files(run, plan)
-        await set_aside(run, aside_nonce, (each for each in replaced() if each[0] not in early), total)
+        await set_aside(run, aside_nonce, (each for each in replaced() if each[0] not in early), total, again=again)
     await look_again(run, plan, aside_nonce)
     if plan.set_aside and Capability.PINNED_SOURCE not in run.store.capabilities:
         await _refuse_if_changed(run, plan, aside_nonce)

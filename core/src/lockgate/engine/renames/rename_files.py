@@ -26,11 +26,15 @@ async def rename_all(
     *,
     make_parents: bool = False,
     own_target: bool = False,
+    may_be_gone: bool = False,
     where_taken: str = "choose delete_target_files or another conflict policy, or give the files other names",
 ) -> list[Renamed]:
     """Rename every file, or raise; answers in order. A rename that has taken place already is found out and
     counted as recovered, so the call can be repeated after any failure. `own_target`: nobody but this job renames to
     these targets, so what stands there with the right identity was renamed, whatever stands at the source by now.
+
+    `may_be_gone`: of a file that is at neither end somebody else has made an end, which is what was wanted of it; it
+    is not among the answers.
 
     `make_parents`: a target's directory that is not there, since another job's rollback has found it empty, is made
     again. Never for targets in a job's own directory, which may be over. `where_taken`: what to do next where a target
@@ -59,6 +63,7 @@ async def rename_all(
             last=attempt == TRIES - 1,
             make_parents=make_parents,
             own_target=own_target,
+            may_be_gone=may_be_gone,
             where_taken=where_taken,
         )
     return [outcome for outcome in outcomes if isinstance(outcome, Renamed)]
@@ -73,6 +78,7 @@ async def _settle(
     last: bool,
     make_parents: bool,
     own_target: bool,
+    may_be_gone: bool,
     where_taken: str,
 ) -> list[int]:
     """Find out what became of the doubtful renames; send again those that surely did not happen and may."""
@@ -92,6 +98,8 @@ async def _settle(
             run.count("commit_file_rename_recovered")
             run.emit("rename-recovered", source=rename.source, target=rename.target)
             run.log.info("rename recovered", target=rename.target)
+        elif may_be_gone and source is None and target is None:
+            run.log.info("somebody has deleted a file that was to be renamed", source=rename.source)
         elif isinstance(outcome, NotRenamed) and _may_retry(outcome) and not last:
             again.append(index)
             if outcome.reason is Refusal.PARENT_MISSING:

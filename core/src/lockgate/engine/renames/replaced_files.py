@@ -28,9 +28,12 @@ Numbered = Iterable[tuple[int, SetAside]]
 """Files to set aside, each with its place in the list."""
 
 
-async def set_aside(run: JobRun, nonce: str, files: Numbered, total: int) -> None:
+async def set_aside(run: JobRun, nonce: str, files: Numbered, total: int, *, again: bool) -> None:
     """Set files aside, of which there are `total` at most. Nobody but this job renames to where they wait: what is
-    there already has been set aside, though a new file may have taken its old place since."""
+    there already has been set aside, though a new file may have taken its old place since.
+
+    `again`: somebody may have begun before, and died. A file that was seen then, and is nowhere now, was deleted by
+    somebody since, as by the abort of a job whose files show early: it is as gone as the commit wanted it."""
     batches = windows(files, BATCH)
     first = next(batches, None)
     if first is None:
@@ -40,7 +43,7 @@ async def set_aside(run: JobRun, nonce: str, files: Numbered, total: int) -> Non
         progress = run.progress(total)
         for batch in chain([first], batches):
             renames = [Rename(a.path, layout.replaced_file(nonce, n), a.length, a.identity) for n, a in batch]
-            await rename_all(run, renames, progress, own_target=True)
+            await rename_all(run, renames, progress, own_target=True, may_be_gone=again)
             run.count("files_set_aside", len(batch))
 
 
