@@ -7,9 +7,11 @@ import contextlib
 import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
+import lockgate
 import pytest
 from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after, refuse_names
 from lockgate import Job, recover
+from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.job.job_commit import plan_job
 from lockgate.engine.recovery.recover import recover_job
 from lockgate.engine.run.job_run import JobRun
@@ -27,6 +29,7 @@ from lockgate.errors import (
 )
 from lockgate.model.files import FileStatus, Rename, RenameOutcome
 from lockgate.model.layout import TaskAttempt
+from lockgate.model.phases import Phase
 from lockgate.protocols.manifest.task_commit import abort_task
 from lockgate_lab.dialects import GCS
 from lockgate_lab.fault_kinds import FaultRates, FaultSizes
@@ -229,6 +232,24 @@ def test_a_late_abort_of_an_attempt_brings_nothing_of_its_job_back(gcs_table: Re
     job.commit([gcs_table.task(job, {"p=0/f.bin": b"f"})])
     late.abort()
     assert gcs_table.left_over() == []
+
+
+def test_a_committed_job_is_told_as_over_though_a_task_attempt_of_it_commits_late(gcs_table: RemoteTable) -> None:
+    """`jobs` said that it was running, and of an old one that nobody had committed it: who believes that writes the
+    same rows again."""
+    job = gcs_table.job()
+    late = job.task_attempt(0, 1)
+    with late.open("p=0/late.bin") as file:
+        file.write(b"late")
+    job.commit([gcs_table.task(job, {"p=0/f.bin": b"f"})])
+    late.commit()
+    for options in (gcs_table.job_options(), gcs_table.job_options(alive_seconds=0.0)):
+        (state,) = lockgate.jobs(gcs_table.url, options)
+        assert (state.status, state.phase) == (JobStatus.LEFT_BEHIND, Phase.COMMITTED)
+    (deleted,) = lockgate.collect_garbage(gcs_table.url, options=gcs_table.job_options())
+    assert (deleted.action, deleted.needs_somebody) == ("deleted", False)
+    assert gcs_table.left_over() == []
+    assert lockgate.verify(gcs_table.url, gcs_table.job_options()).findings == []
 
 
 def test_that_staged_files_are_there_costs_one_request_a_task(gcs: GcsLab, gcs_table: RemoteTable) -> None:

@@ -261,7 +261,7 @@ class S3Store(Store):
                 yield page
 
     async def directories_beginning(self, beginning: str) -> list[str]:
-        """The names of the directories right below the root that begin with this; one request, where there are few."""
+        """The directories whose path begins with this, and has no further `/`; one request, where there are few."""
         cut = len(self._calls.prefix)
         pages = self._pages("", delimiter="/", beginning=beginning)
         return [status.path async for root in pages for status in listed_directories(root, cut)]

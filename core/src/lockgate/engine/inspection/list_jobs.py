@@ -238,9 +238,12 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         status = status if await has_predecessor(run, record, layout) else JobStatus.LEFT_BEHIND
     if status is JobStatus.REFUSED and marker is None and await has_ended(dataclasses.replace(run, layout=layout)):
         status = JobStatus.LEFT_BEHIND  # somebody came to commit it once more
+    phase = record.phase if record else None
+    if record is None and marker is None and newest and await has_ended(dataclasses.replace(run, layout=layout)):
+        # What a late task attempt has left, where directories are not real: nobody is to write its rows again.
+        status, phase = JobStatus.LEFT_BEHIND, Phase.COMMITTED
     if record is not None:
         driver = _name(run, record.holder)
-    phase = record.phase if record else None
     if record is not None and phase is Phase.COMMITTED:
         phase = phase if await says_committed(dataclasses.replace(run, layout=layout), record) else None
     named = record.options.get("protocol", named) if record else named

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.record.neighbours import job_layouts
+from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import LockgateError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.layout import BOOKKEEPING
+from lockgate.model.layout import BOOKKEEPING, JOBS
 from lockgate.model.uploads import BegunUpload, Upload
 from lockgate.model.urls import StoreUrl
 
@@ -141,7 +143,12 @@ async def _nested_destination(run: JobRun, path: str, known: dict[str, bool]) ->
     for depth in range(1, len(above) + 1):
         place = "/".join(above[:depth])
         if place not in known:
-            known[place] = await _oldest_job_at(run, run.store.url.child(place)) is not None
+            known[place] = bool(await list_all(run.store, f"{place}/{JOBS}")) or await _others_work_in(run, place)
         if known[place]:
             return place
     return None
+
+
+async def _others_work_in(run: JobRun, directory: str) -> bool:
+    protocols = run.hooks.protocols().values()
+    return any(await together(protocol.has_jobs_of_others_in(run, directory) for protocol in protocols))

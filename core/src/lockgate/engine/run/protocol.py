@@ -14,7 +14,8 @@ In the order of a job's life:
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
 | has committed | `conclude`, `release` |
 | undoes it | `revoke`, `undo`, `discard`, `gave_back` |
-| looks for jobs | `jobs_of_others`, `tasks_elsewhere`, `outputs_beside`; before it commits one, `take_over` |
+| looks for jobs | `jobs_of_others`, `has_jobs_of_others_in`, `tasks_elsewhere`, `outputs_beside` |
+| commits another program's | before that, `take_over` |
 | recovers it | `may_go_on`, `is_waiting`, `is_revoked`, `has_performed`, `has_pending`, `restore` |
 """
 
@@ -266,6 +267,15 @@ class Protocol(ABC):
             StoreError: the store does not answer.
         """
         return []
+
+    async def has_jobs_of_others_in(self, run: JobRun, directory: str) -> bool:
+        """Whether `jobs_of_others` would find any in a directory below this destination, if that were one of its own.
+        Asked before uploads that wait there are given up. The default: no.
+
+        Raises:
+            StoreError: the store does not answer.
+        """
+        return False
 
     async def take_over(self, run: JobRun, *, to_commit: bool) -> None:  # noqa: B027  # most find all that they need
         """Make what the record of a job needs that another program has set up: called before somebody commits it, or

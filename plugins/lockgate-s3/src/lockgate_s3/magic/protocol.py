@@ -96,6 +96,11 @@ class MagicProtocol(DeferredProtocol):
                 found.append(magic_layout(job_id, max(attempts)))
         return found
 
+    async def has_jobs_of_others_in(self, run: JobRun, directory: str) -> bool:
+        """By one such listing there."""
+        store = run.store
+        return isinstance(store, S3Store) and bool(await store.directories_beginning(f"{directory}/{MAGIC}"))
+
     async def find_pins(self, run: JobRun) -> list[Pin]:
         """By the `.pendingset` files that are there."""
         return await load.find_pins(run)
