@@ -6,13 +6,13 @@ import re
 
 import pytest
 from lockgate.cli.main import app
-from lockgate.stores.http import client
+from lockgate.stores import repeats
 from lockgate_lab.servers.free_port import free_port
 from typer.testing import CliRunner
 
 
 def test_who_waits_for_a_store_that_does_not_answer_is_told_why_and_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "TOLD_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(repeats, "TOLD_AFTER_SECONDS", 0.0)
     told = [
         f"store.endpoint_url=http://127.0.0.1:{free_port()}",
         "store.key=k",

@@ -16,7 +16,7 @@ from lockgate.engine.recovery.orphan_uploads import pending_uploads
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import LockgateError, PathError, UsageError
+from lockgate.model.errors import LockgateError, PathError, StoreUnavailable, UsageError
 from lockgate.model.layout import BOOKKEEPING, MAGIC, SUCCESS, TEMPORARY, JobLayout
 from lockgate.model.options import JobOptions
 from lockgate.model.summary import Summary
@@ -75,6 +75,7 @@ async def refuse_file(run: JobRun) -> None:
 
     Raises:
         PathError: it is one.
+        StoreUnavailable: the store does not answer; it would not answer the next question either.
     """
     if Capability.REAL_DIRECTORIES not in run.store.capabilities:
         return
@@ -86,6 +87,8 @@ async def refuse_file(run: JobRun) -> None:
             return
         try:
             (found,) = await store.stat_files([name])
+        except StoreUnavailable:
+            raise
         except LockgateError:  # not ours to look at, or below a file
             found = None
         finally:

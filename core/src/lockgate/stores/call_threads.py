@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from lockgate.engine.run.logs import get_log
-from lockgate.model.errors import AnswerLost, StoreUnavailable
+from lockgate.model.errors import AnswerLost, StoreError, StoreUnavailable
 from lockgate.stores.http.exchange import Repeat
+from lockgate.stores.repeats import GONE_PATIENCE, Repeats
 
 log = get_log("lockgate.stores")
 
@@ -33,11 +34,14 @@ IDLE_SECONDS = 10.0
 
 
 class CallFailed(Exception):
-    """A call brought no definite answer. `may_have_acted`: the server may have acted on it."""
+    """A call brought no definite answer. `may_have_acted`: the server may have acted on it; `is_answer`: it has
+    answered, and refused for now; `why_never`: why no connection can be made to this address, if that is known."""
 
-    def __init__(self, reason: str, *, may_have_acted: bool) -> None:
+    def __init__(self, reason: str, *, may_have_acted: bool, is_answer: bool = False, why_never: str = "") -> None:
         super().__init__(reason)
         self.may_have_acted = may_have_acted
+        self.is_answer = is_answer
+        self.why_never = why_never
 
 
 @dataclass(eq=False)
@@ -70,6 +74,9 @@ class CallThreads:
         self._timeout_s = timeout_s
         self._patience_s = patience_s
         self._random = random.Random()
+        self._repeats = Repeats()
+        self._has_answered = False
+        self._is_gone = False
         self._start_over()
 
     def _start_over(self) -> None:
@@ -92,13 +99,21 @@ class CallThreads:
             AnswerLost: it may have been done.
         """
         failing_since: float | None = None
+        patience_s = self._patience_s * (GONE_PATIENCE if self._is_gone else 1)
         tries = 0
         doubtful = False
         while True:
             try:
-                return await self._once(work)
+                answer = await self._once(work)
+            except StoreError:
+                self._answered()
+                raise
             except CallFailed as error:
                 reason = str(error)
+                if error.is_answer:
+                    self._answered()
+                elif error.why_never and not self._has_answered:
+                    raise self._unreachable(kind, where, error) from error
                 doubtful = doubtful or error.may_have_acted
                 now = time.monotonic()
                 failing_since = now if failing_since is None else failing_since
@@ -106,10 +121,19 @@ class CallThreads:
                 wait_s *= 0.5 + self._random.random()
                 tries += 1
                 careful = repeat is Repeat.WITH_CARE
-                if (careful and error.may_have_acted) or now + wait_s > failing_since + self._patience_s:
+                over = now + wait_s > failing_since + patience_s
+                if (careful and error.may_have_acted) or over:
+                    self._is_gone = over and not error.is_answer
                     raise self._given_up(kind, where, reason, tries, lost=careful and doubtful) from error
+            else:
+                self._answered()
+                return answer
             log.debug("call is repeated", kind=kind, where=where, reason=reason, wait_s=round(wait_s, 3))
+            self._repeats.tell(where, reason, now, failing_since, failing_since + patience_s)
             await asyncio.sleep(wait_s)
+
+    def _answered(self) -> None:
+        self._has_answered, self._is_gone = True, False
 
     async def _once(self, work: Callable[[], T]) -> T:
         task = self._submit(work)
@@ -216,3 +240,6 @@ class CallThreads:
             where=where,
             next_step="check the address; if the store is only slow, raise patience_seconds or timeout_seconds",
         )
+
+    def _unreachable(self, kind: str, where: str, error: CallFailed) -> StoreUnavailable:
+        return StoreUnavailable(f"{kind}: no connection: {error}", where=where, next_step=error.why_never)

@@ -66,6 +66,12 @@ def namenodes_of(service: str, configuration: Mapping[str, str]) -> list[str]:
     return [each.strip() for each in configuration.get(f"dfs.ha.namenodes.{service}", "").split(",") if each.strip()]
 
 
+def is_known(authority: str, configuration: Mapping[str, str]) -> bool:
+    """Whether an authority says by itself, or by the configuration, where its NameNodes are: else it is a host's name,
+    at the usual port, or a name service whose configuration is not here."""
+    return ":" in authority or bool(namenodes_of(authority, configuration))
+
+
 def one_name_of(authority: str, configuration: Mapping[str, str]) -> str:
     """What all names of a NameNode that are known here have in common: its name service's, where it has one, else its
     own, without the usual port.

@@ -25,7 +25,9 @@ NOT_NOW = frozenset(
 )
 """Java classes of refusals that come before anything is done, and pass."""
 
-_NOT_SENT = ("Connection refused", "failed to lookup address", "No route to host", "Network is unreachable")
+NO_SUCH_HOST = "failed to lookup address"
+
+_NOT_SENT = ("Connection refused", NO_SUCH_HOST, "No route to host", "Network is unreachable")
 
 
 def translate(error: Exception, kind: str, where: str) -> Exception:
@@ -53,7 +55,7 @@ def remote_error(java_class: str, message: str, kind: str, where: str) -> Except
     message = _first_line(message)
     reason = f"cannot {kind}: {message} ({java_class})"
     if java_class in NOT_NOW:
-        return CallFailed(f"{java_class}: {message}", may_have_acted=False)
+        return CallFailed(f"{java_class}: {message}", may_have_acted=False, is_answer=True)
     if java_class == "FileNotFoundException":
         return FileMissing(reason, where=where)
     if java_class in ("FileAlreadyExistsException", "AlreadyBeingCreatedException"):

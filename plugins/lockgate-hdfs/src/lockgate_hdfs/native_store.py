@@ -22,9 +22,9 @@ from lockgate.stores.call_threads import CallFailed, CallThreads
 from lockgate.stores.http.exchange import Repeat
 from lockgate.stores.real_directories import RealDirectoryStore
 
-from lockgate_hdfs.hadoop_conf import one_name_of
+from lockgate_hdfs.hadoop_conf import RPC_PORT, is_known, one_name_of
 from lockgate_hdfs.identity import identity_of, is_same
-from lockgate_hdfs.native_errors import translate
+from lockgate_hdfs.native_errors import NO_SUCH_HOST, translate
 from lockgate_hdfs.settings import HdfsSettings
 
 T = TypeVar("T")
@@ -56,7 +56,9 @@ class HdfsStore(RealDirectoryStore):
         super().__init__(url, settings.threads)
         self.name_rules = settings.name_rules
         self.threads = CallThreads("hdfs", settings.threads, options.timeout_seconds, options.patience_seconds)
-        self._namenode = f"hdfs://{authority}"
+        # Without a port it is a name service to hdfs-native; to Hadoop, if it is none, a host at the usual port.
+        self._is_known = is_known(authority, settings.hadoop)
+        self._namenode = f"hdfs://{authority}" if self._is_known else f"hdfs://{authority}:{RPC_PORT}"
         self._named = one_name_of(authority, settings.hadoop)
         self._configuration = settings.client_configuration(authority)
         self._directory_mode = settings.directory_mode
@@ -88,6 +90,11 @@ class HdfsStore(RealDirectoryStore):
                 meaning = translate(error, kind, str(where))
                 if isinstance(meaning, CallFailed):
                     self._own.client = None
+                    if not self._is_known and NO_SUCH_HOST in str(meaning):
+                        meaning.why_never = (
+                            f"write hdfs://HOST:PORT{where.path}; or, if this is a name service, set "
+                            "HADOOP_CONF_DIR, or store.conf_dir, to the directory of the hdfs-site.xml that has it"
+                        )
                 raise meaning from error
 
         return await self.threads.ask(kind, str(where), call, repeat)

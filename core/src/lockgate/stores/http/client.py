@@ -21,6 +21,7 @@ from lockgate.model.options import JobOptions
 from lockgate.stores.http.exchange import Answer, Call, NoAnswer, NotSent, Repeat
 from lockgate.stores.http.transport import Transport, connections_affordable, release_transport, transport_of
 from lockgate.stores.pacing import Admission, Pacer, pacer_for
+from lockgate.stores.repeats import GONE_PATIENCE, Repeats
 
 log = get_log("lockgate.stores")
 
@@ -30,12 +31,6 @@ REFUSED_SECONDS_MAX = 0.4
 """A refused request does not wait longer than this unless the store says so: it is the pacer that holds it back, and
 with it all others; a longer wait of its own would only leave the rate unused."""
 
-GONE_PATIENCE = 1 / 8
-"""What of the patience a request has where the one before it was given up and nothing has been answered since: what a
-failing commit does at its end is several requests one after the other, and whoever waits is to hear of the first."""
-
-TOLD_AFTER_SECONDS = 5.0
-TOLD_EVERY_SECONDS = 30.0
 """When somebody who waits is told why."""
 
 FAILED = frozenset({408, 500, 502, 503, 504})
@@ -71,7 +66,7 @@ class StoreClient:
         self._timeout_s = options.timeout_seconds
         self._patience_s = options.patience_seconds
         self._random = random.Random()
-        self._told_at = float("-inf")
+        self._repeats = Repeats()
         self._has_answered = False
         self._is_gone = False
 
@@ -129,7 +124,7 @@ class StoreClient:
                 self._is_gone = over and reason.startswith("no ")
                 raise self._given_up(call, reason, tries, doubtful)
             log.debug("request is repeated", kind=call.kind, where=call.where, reason=reason, wait_s=round(wait_s, 3))
-            self._tell(call, reason, now, failing_since, failing_since + patience_s)
+            self._repeats.tell(call.where, reason, now, failing_since, failing_since + patience_s)
             await asyncio.sleep(wait_s)
             self.requests["repeated"] += 1
 
@@ -156,19 +151,6 @@ class StoreClient:
                     call.kind, admission.at, full=transport.slots.are_full, pace=self.pacer.allowed, cost=call.cost
                 )
         return answer
-
-    def _tell(self, call: Call, reason: str, now: float, failing_since: float, until: float) -> None:
-        """Say once in a while that requests fail, and for how long they will be repeated."""
-        if now - failing_since < TOLD_AFTER_SECONDS or now - self._told_at < TOLD_EVERY_SECONDS:
-            return
-        self._told_at = now
-        left_s = round(until - now)
-        log.warning(
-            "the store does not do what it is asked, and is asked again",
-            where=call.where,
-            reason=reason,
-            seconds_left=left_s,
-        )
 
     def _back_off(self, tries: int, most_s: float) -> float:
         wait_s: float = min(most_s, BACK_OFF_SECONDS * 2 ** min(tries, 10))
