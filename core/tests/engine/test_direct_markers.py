@@ -364,13 +364,13 @@ def test_a_commit_is_refused_whose_markers_somebody_has_deleted(tmp_path: Path) 
 
 
 def test_an_abort_says_that_markers_were_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What an attempt wrote that has not committed is named by its marker alone: it stays among the data."""
+    """What an attempt wrote that has not committed is named by its marker alone: it is looked for by its own name."""
     job = a_job(tmp_path)
     done(job, {"part-0-TAG": b"committed"})
     begun(job, {"part-1-TAG": b"not committed"}, 1)
     shutil.rmtree(tmp_path / ".hoodie/.temp" / job.job_id)
     abort(str(tmp_path), job.job_id, force=True)
-    assert data(tmp_path) == [b"not committed"]
+    assert data(tmp_path) == []
     assert "files of this job have no marker" in caplog.text
 
 
@@ -620,3 +620,33 @@ def test_a_commit_from_outside_misses_the_task_that_has_begun_and_not_committed(
     assert summary.lockgate is not None
     assert list(summary.lockgate.left_out) == ["task_000001"]
     assert data(tmp_path) == [b"committed"]
+
+
+@pytest.mark.parametrize("end", ["abort", "gc"])
+def test_abortable_where_one_of_several_files_of_markers_is_gone(tmp_path: Path, end: str) -> None:
+    """What only that one named stayed visible for good, and nobody was told: the job's files are looked for by name."""
+    job = a_job(tmp_path, job_id="j", alive_seconds=0.0)
+    attempt = begun(job, {"p=1/part-0-TAG": b"0", "part-1-TAG": b"1"})
+    place = tmp_path / ".hoodie/.temp/j"
+    shutil.rmtree(place)
+    place.mkdir()
+    (place / "MARKERS1").write_text(f"part-1-{attempt.tag}.marker.CREATE\n")
+    (tmp_path / "p=1/of-another").write_bytes(b"kept")
+    if end == "abort":
+        lockgate.abort(tmp_path, "j", force=True)
+    else:
+        lockgate.collect_garbage(tmp_path, options=JobOptions(alive_seconds=0.0))
+    assert data(tmp_path) == [b"kept"]
+    assert not place.exists()
+
+
+def test_a_directory_that_has_the_name_of_a_file_of_markers_is_told(tmp_path: Path) -> None:
+    job = a_job(tmp_path, job_id="j")
+    begun(job, {"part-TAG": b"1"})
+    (tmp_path / ".hoodie/.temp/j/MARKERS0").mkdir()
+    with pytest.raises(ManifestInvalid, match="what has the name of a file of markers is a directory"):
+        lockgate.abort(tmp_path, "j", force=True)
+    assert data(tmp_path) == [b"1"]
+    (tmp_path / ".hoodie/.temp/j/MARKERS0").rmdir()
+    recover(tmp_path, "j", force=True)
+    assert data(tmp_path) == []

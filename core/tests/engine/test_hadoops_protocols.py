@@ -621,10 +621,81 @@ def test_a_commit_of_v1_tells_what_another_programs_job_commit_has_put_in_place(
     job, receipts = put_in_place_by_hadoop(tmp_path)
     with pytest.raises(ManifestInvalid, match="another program's job commit has put 1 file of the job in place"):
         job.commit(receipts)
-    with pytest.raises(OutcomeUnknown, match=r"recover .* x --undo takes them out"):
+    with pytest.raises(OutcomeUnknown, match=r"1 of its files are in place: another program's job commit"):
         job.abort()
-    recover(tmp_path, "x", undo=True, force=True)
-    assert seen(tmp_path) == {"old": b"old"}
+    assert seen(tmp_path) == {"old": b"old", "p=1/a": b"1"}
+
+
+@pytest.mark.parametrize("end", ["driver", "abort", "undo, abort", "gc"])
+def test_what_another_programs_finished_job_commit_has_put_in_place_stays_after_a_refused_one(
+    tmp_path: Path, end: str
+) -> None:
+    """The refused commit left a record, which was taken for one whose newest versions are lost: the next step took out
+    all that the other program had committed."""
+    job = a_job(tmp_path, "v1", job_id="x")
+    receipts = [done(job, {f"p=1/{each}": b"1"}, each) for each in range(7)]
+    (tmp_path / "p=1").mkdir()
+    for path in list((tmp_path / "_temporary/0").glob("task_*/p=1/*")):
+        path.rename(tmp_path / "p=1" / path.name)
+    shutil.rmtree(tmp_path / "_temporary")
+    before = seen(tmp_path)
+    with pytest.raises(ManifestInvalid, match="another program's job commit has put 7 files of the job in place"):
+        job.commit(receipts)
+    if end == "driver":
+        with pytest.raises(OutcomeUnknown, match="7 of its files are in place") as error:
+            job.abort()
+        told = str(error.value)
+    elif end == "gc":
+        (found,) = lockgate.collect_garbage(tmp_path, options=JobOptions(alive_seconds=0.0))
+        assert (found.action, found.needs_somebody) == ("deleted", True)
+        told = found.why
+    else:
+        if "undo" in end:
+            (recovery,) = recover(tmp_path, "x", undo=True, force=True).values()
+            assert recovery.outcome == "not begun"
+            assert "another program's job commit has put 7 files" in recovery.problem
+        with pytest.raises(OutcomeUnknown, match="7 of its files are in place") as error:
+            abort(tmp_path, "x", force=True)
+        told = str(error.value)
+    assert all(name in told for name in before)
+    assert seen(tmp_path) == before
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["not begun", "refused"])
+def test_recover_says_that_a_v1_job_cannot_be_committed_whose_files_another_program_has_put_in_place(
+    tmp_path: Path, refused: bool
+) -> None:
+    """It named no file and offered the commit, as long as the directories of the tasks were there."""
+    job = a_job(tmp_path, "v1", job_id="x")
+    receipts = [done(job, {"a": b"1"}, 0), done(job, {"b": b"2"}, 1)]
+    (task,) = (tmp_path / "_temporary/0").glob("task_*_000000")
+    (task / "a").rename(tmp_path / "a")
+    if refused:
+        with pytest.raises(ManifestInvalid):
+            job.commit(receipts)
+    (recovery,) = recover(tmp_path, "x", options=JobOptions(alive_seconds=0.0)).values()
+    assert recovery.outcome == "not begun"
+    assert "another program's job commit has put 1 file of the job in place" in recovery.problem
+    assert str(tmp_path / "a") in recovery.problem
+    assert "commits what they wrote" not in recovery.problem
+
+
+def test_gc_tells_of_a_v1_job_that_is_gone_what_another_program_has_put_in_place(tmp_path: Path) -> None:
+    """It said that it had failed, and the next gc had nothing to do."""
+    job = a_job(tmp_path, "v1", job_id="x")
+    for each in range(7):
+        done(job, {f"{each}": b"1"}, each)
+    for path in list((tmp_path / "_temporary/0").glob("task_*/*")):
+        path.rename(tmp_path / path.name)
+    (found,) = (
+        each
+        for each in lockgate.collect_garbage(tmp_path, options=JobOptions(alive_seconds=0.0))
+        if each.path.endswith("/x")
+    )
+    assert (found.action, found.needs_somebody) == ("deleted", True)
+    assert "another program's job commit has put there" in found.why
+    assert found.why.endswith("0, 1, 2, 3, 4, 5, 6")
+    assert len(seen(tmp_path)) == 7
 
 
 @pytest.mark.parametrize("ask", ["plan", "commit", "recover", "recover all"])

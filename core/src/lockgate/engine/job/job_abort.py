@@ -35,6 +35,20 @@ async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             some of its files are in place, and nobody can tell whether it has committed; or another program's job
             commit has put files of it in place; or another job's, which is not over, has set files of it aside.
     """
+    undone = await end_by_abort(run, set_up_by_tasks=set_up_by_tasks)
+    if undone.by_another:
+        raise _put_by_another(run, undone)
+    if undone.doubt:
+        raise _may_have_committed(run, undone)
+    return undone
+
+
+async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
+    """The same; what was found of another program's commit, or of the job's own, is in the answer.
+
+    Raises:
+        CommitFenced, OutcomeUnknown: as `abort_job`, where nothing was deleted.
+    """
     undone = Undone()
     with run.stage("abort_job"):
         record, newest_attempt = await look_at_job(run)
@@ -73,12 +87,6 @@ async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             await refuse_if_set_aside_by_others(run, taken_out=True)
             await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
             tell_undone(run, undone)
-            if undone.by_another:
-                await clean_up(run)
-                raise _put_by_another(run, undone)
-            if undone.doubt:
-                await clean_up(run)
-                raise _may_have_committed(run, undone)
         elif record.phase is not Phase.ROLLED_BACK:
             raise fenced(run, record)
         else:

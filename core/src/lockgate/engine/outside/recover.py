@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Collection
 
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, job_state, list_jobs
+from lockgate.engine.outside.commit import plan_found
 from lockgate.engine.outside.found_job import has_committed, is_over_and_committed, job_at
 from lockgate.engine.outside.owners_options import owners_options
 from lockgate.engine.record.own_protocol import with_own_protocol
@@ -15,7 +16,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.commands import command, job_command
 from lockgate.model.counted import counted
-from lockgate.model.errors import JobNotFound, LockgateError, OptionError, ReceiptUnmatched
+from lockgate.model.errors import JobNotFound, LockgateError, ManifestInvalid, OptionError, ReceiptUnmatched, StoreError
 from lockgate.model.layout import JOBS, JobLayout
 from lockgate.model.phases import Phase
 
@@ -54,14 +55,16 @@ async def _recover_one(run: JobRun, job_id: str, *, undo: bool | None, force: bo
             raise too_late(job)
         return recovery  # by somebody else, since it was looked for, or before another commit of it was refused
     if recovery.outcome == "nothing" and recovery.phase in (None, Phase.REFUSED):
-        recovery = await _not_begun(run, await job_state(job, job.layout))
+        state = await job_state(job, job.layout)
+        why = "" if state.status is JobStatus.RUNNING else await _why_not_planned(run, state)
+        recovery = await _not_begun(run, state, why)
     return recovery
 
 
 async def _recover_all(run: JobRun, *, undo: bool | None, force: bool, told: Collection[str]) -> dict[str, Recovery]:
     found: dict[str, Recovery] = {}
     for state in sorted(await list_jobs(run), key=_in_turn):
-        if state.status in (JobStatus.ABANDONED, JobStatus.RUNNING):
+        if state.status in (JobStatus.ABANDONED, JobStatus.REFUSED, JobStatus.RUNNING):
             found[state.job_id] = await _not_begun(run, state)
         if state.status is JobStatus.COMMITTING and not force:
             found[state.job_id] = _may_be_committing(run, state)
@@ -89,13 +92,17 @@ def _in_turn(state: JobState) -> tuple[bool, float]:
     return (record is None or record.phase is Phase.CLAIMED, record.holder.since if record else 0.0)
 
 
-async def _not_begun(run: JobRun, state: JobState) -> Recovery:
-    """The answer about a job that waits for its commit: there is nothing to finish or to undo."""
-    if not state.tasks_committed and (why := await _why_none_is_found(run, state)):
-        return Recovery("not begun", state.phase, problem=f"its commit has not begun, and cannot: {why}")
+async def _not_begun(run: JobRun, state: JobState, why_not: str = "") -> Recovery:
+    """The answer about a job that waits for its commit: there is nothing to finish or to undo. `why_not`: why a commit
+    would be refused, if that is known."""
+    began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
+    if not why_not and not state.tasks_committed:
+        why_not = await _why_none_is_found(run, state)
+    if why_not:
+        would = "would be again" if state.phase else "cannot"
+        return Recovery("not begun", state.phase, problem=f"{began}, and {would}: {why_not}")
     committing = job_command("commit", run.store.url, state.layout)
     aborting = job_command("abort", run.store.url, state.layout)
-    began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
     tasks = f"{counted(state.tasks_committed, 'task has', 'tasks have')} committed"
     if state.status is JobStatus.RUNNING:
         planning = job_command("plan", run.store.url, state.layout)
@@ -114,6 +121,19 @@ async def _not_begun(run: JobRun, state: JobState) -> Recovery:
     if state.phase:
         next_step += "; while its driver may be at work, both ask for --force"
     return Recovery("not begun", state.phase, problem=f"{began}, and {tasks}: {next_step}")
+
+
+async def _why_not_planned(run: JobRun, state: JobState) -> str:
+    """What a commit would say of what the job's tasks have left, if it is not as they have left it; else empty."""
+    try:
+        await plan_found(run, state.job_id, told=())
+    except (ManifestInvalid, ReceiptUnmatched) as error:
+        return str(error)
+    except StoreError:
+        raise
+    except LockgateError:  # what else a commit meets is not of the job's own making
+        return ""
+    return ""
 
 
 async def _why_none_is_found(run: JobRun, state: JobState) -> str:

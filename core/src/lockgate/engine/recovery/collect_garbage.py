@@ -15,7 +15,7 @@ from typing import Literal
 from lockgate.engine.inspection.list_jobs import NEEDS_SOMEBODY, JobState, JobStatus, list_jobs
 from lockgate.engine.inspection.other_committers import is_unknown
 from lockgate.engine.job.cleanup import clean_up
-from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.job.job_abort import end_by_abort
 from lockgate.engine.job.locations import refuse_part, wants_undo_by_lists
 from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.record.own_protocol import with_own_protocol
@@ -184,23 +184,31 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     # What was told to be left behind, or not to be missed, when the job ended is what gc is called for.
     options = run.options.replace(cleanup_skip=False, cleanup_ignore_failures=False)
     job = dataclasses.replace(run, options=options, layout=state.layout, marker="", counters={}, stage_seconds={})
-    left: Sequence[str] = ()
+    undone = Undone()
     try:
         # What its protocol has left outside its directory goes by that alone: this must be known before it is deleted.
         own = await with_own_protocol(job, state.record)
         if state.status in (JobStatus.LEFT_BEHIND, JobStatus.CRASHED):
-            left = (await recover_job(job, force=True)).left
+            undone = Undone(left=(await recover_job(job, force=True)).left)
         else:
-            left = (await abort_job(job)).left
+            undone = await end_by_abort(job)
         if await _is_left(job):
             await clean_up(own)
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
-    if left:
-        # All of them: nothing else says any more which they are.
-        stay = f"{counted(len(left), 'file')} of it stay, which somebody may have changed since: {', '.join(left)}"
-        return Garbage(path, "deleted", f"{state.status.value}, but {stay}", needs_somebody=True)
+    if undone.stays:
+        return Garbage(path, "deleted", f"{state.status.value}, but {_what_stays(undone)}", needs_somebody=True)
     return Garbage(path, "deleted", state.status.value)
+
+
+def _what_stays(undone: Undone) -> str:
+    """With all of them by name: nothing else says any more which they are."""
+    why = "which somebody may have changed since"
+    if undone.by_another:
+        why = "which another program's job commit has put there: if that was to be this job's, too, its output is there"
+    if undone.doubt:
+        why = f"and {undone.doubt}, so that it may have committed"
+    return f"{counted(len(undone.stays), 'file')} of it stay, {why}: {', '.join(undone.stays)}"
 
 
 async def _is_over(run: JobRun, state: JobState) -> bool:

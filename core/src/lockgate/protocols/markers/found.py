@@ -34,16 +34,31 @@ def is_beside(path: str) -> bool:
 async def files_of_markers(run: JobRun, layout: MarkerLayout) -> tuple[list[str], list[str]]:
     """What is in the directory of a job's markers, by its top: the paths of files that hold many, and those of
     everything else, directories with a slash behind them. Without what a store has not finished.
+
+    Raises:
+        ManifestInvalid: a directory has the name of a file of many.
     """
     many: list[str] = []
     others: list[FileStatus] = []
     async for page in run.store.list_directory(layout.directory):
         for status in page:
-            if not status.is_directory and layout.number_of(status.path) is not None:
+            if layout.number_of(status.path) is not None:
+                if status.is_directory:
+                    raise ManifestInvalid(
+                        "what has the name of a file of markers is a directory",
+                        where=run.url(status.path),
+                        next_step="nothing was deleted: find out who made it, and move it away",
+                    )
                 many.append(status.path)
             elif status.is_directory or not (status.path == layout.type_file or is_beside(status.path)):
                 others.append(status)
     return many, [status.path + ("/" if status.is_directory else "") for status in others]
+
+
+async def one_is_missing(run: JobRun, layout: MarkerLayout) -> bool:
+    """Whether there is a file of many markers, and none of a lower number: the server begins them in turn."""
+    numbers = {layout.number_of(path) for path in (await files_of_markers(run, layout))[0]}
+    return numbers != set(range(len(numbers)))
 
 
 async def each_numbered(run: JobRun, paths: Sequence[str]) -> AsyncIterator[list[Marker]]:

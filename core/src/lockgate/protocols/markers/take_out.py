@@ -28,7 +28,7 @@ from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.spooled import windows
 from lockgate.protocols.in_place.visible import not_provably_ours
-from lockgate.protocols.markers.found import Marked, nonces_of, paths_marked
+from lockgate.protocols.markers.found import Marked, nonces_of, one_is_missing, paths_marked
 
 AT_ONCE = 1_000
 """So many files are deleted by one call."""
@@ -126,8 +126,7 @@ async def take_out_all(run: JobRun) -> list[str]:
     unmarked = sum(1 for _ in _targets(run, written)) - sum(counts for _, counts in _beside(run, written, marked))
     if unmarked:
         run.log.warning(
-            "files of this job have no marker: somebody has deleted markers, and what attempts wrote that did not "
-            "commit may stay; `lockgate verify` names what no commit lists",
+            "files of this job have no marker: somebody has deleted markers; what it has written is looked for by name",
             files=unmarked,
             destination=run.url(""),
         )
@@ -138,8 +137,8 @@ async def take_out_all(run: JobRun) -> list[str]:
     stay = set(left)
     for some in windows(marked, AT_ONCE):
         await _delete_marked(run, [path for path in some if path not in stay])
-    if damaged:
-        # What such a manifest names may be what somebody has deleted the marker of.
+    if damaged or unmarked or await one_is_missing(run, MarkerLayout(run.layout.job_id)):
+        # A file may be there that neither a manifest nor a marker names any more.
         nonces = await nonces_of(run)
         async for page in list_visible(run, hidden=True):
             own = [each.path for each in page if tagged_by(each.path, nonces) and each.path not in stay]

@@ -43,6 +43,13 @@ async def waiting(run: JobRun, pins: Sequence[Pin]) -> dict[str, str]:
     return {end: source for (end, source), status in zip(left.items(), there, strict=True) if status is not None}
 
 
+async def any_adopted(run: JobRun, pins: Sequence[Pin]) -> bool:
+    """Whether a directory of these has come to the job's own, where it stays until the job is over. If none has, this
+    job has moved nothing, and what is in place was put there by another program."""
+    ends = [run.layout.at_attempt(pin.job_attempt).task_directory(pin.task_attempt_id) for pin in pins]
+    return any(await run.store.stat_files(ends))
+
+
 async def adopt(run: JobRun, pins: Sequence[Pin]) -> None:
     """Move what is still to be moved. What is nowhere is not missed here: its files are, later.
 

@@ -25,7 +25,14 @@ from lockgate.protocols.file_output.protocol import FileOutputProtocol
 from lockgate.protocols.manifest import staging
 from lockgate.protocols.manifest.inspect_staged import refuse_unless_staged, with_old_summary_set_aside
 from lockgate.protocols.v1 import load, task_commit
-from lockgate.protocols.v1.adopt import adopt, keep_what_was_never_adopted, refuse_if_changed, waiting, where_it_is
+from lockgate.protocols.v1.adopt import (
+    adopt,
+    any_adopted,
+    keep_what_was_never_adopted,
+    refuse_if_changed,
+    waiting,
+    where_it_is,
+)
 from lockgate.protocols.v1.put_by_another import put_by_another, refuse_what_another_has_put
 
 
@@ -153,7 +160,8 @@ class V1Protocol(FileOutputProtocol):
 
     async def has_performed(self, run: JobRun, plan: CommitPlan) -> bool:
         """As `manifest`, and only if every directory is adopted: files are moved after that."""
-        return not await waiting(run, plan.pins) and await super().has_performed(run, plan)
+        adopted = await any_adopted(run, plan.pins) and not await waiting(run, plan.pins)
+        return adopted and await super().has_performed(run, plan)
 
     async def has_pending(self, run: JobRun, plan: CommitPlan) -> bool:
         """As `manifest`, or a directory is not adopted."""
