@@ -180,9 +180,10 @@ def test_an_abort_does_not_say_that_nothing_is_left_where_a_dead_attempt_has_sav
     with attempt.open("p=1/part") as file:
         file.write(b"of an attempt that died")
     status, out, err = run("abort", str(tmp_path), "j", "--force")
-    assert status == 0
+    assert status == 1
     assert (tmp_path / "p=1/part").exists()
     assert "nothing is left" not in out + err
+    assert "What task attempts wrote that died may be in the destination" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("asked", ["abort", "commit"])

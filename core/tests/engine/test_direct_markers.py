@@ -17,6 +17,7 @@ from lockgate.errors import (
     CapabilityMissing,
     CleanupFailed,
     CommitFailed,
+    CommitFenced,
     CommitRefused,
     DestinationConflict,
     JobNotFound,
@@ -182,7 +183,7 @@ def test_a_writer_that_died_in_its_commit_is_rolled_back_by_the_next_and_one_tha
         async def dies(*ignored: object) -> None:
             return
 
-        monkeypatch.setattr(answer_failure, "_give_up", dies)
+        monkeypatch.setattr(answer_failure, "give_up", dies)
     job = a_job(tmp_path, on_failure="leave", validate_output=True)
     receipt = done(job, {"TAG": b"1"})
     begun(job, {"TAG": b"other"}, 1)
@@ -649,4 +650,33 @@ def test_a_directory_that_has_the_name_of_a_file_of_markers_is_told(tmp_path: Pa
     assert data(tmp_path) == [b"1"]
     (tmp_path / ".hoodie/.temp/j/MARKERS0").rmdir()
     recover(tmp_path, "j", force=True)
+    assert data(tmp_path) == []
+
+
+@pytest.mark.parametrize("who", ["the next writer", "abort", "gc"])
+def test_a_dead_writer_whose_markers_were_damaged_waits_for_nobody_once_they_are_mended(
+    tmp_path: Path, who: str
+) -> None:
+    """The process that had failed to roll it back lives on, as a notebook's does: it was shown as at work in its
+    commit, and the commands that the error named were refused."""
+    dead = a_job(tmp_path, alive_seconds=0, job_id="dead")
+    begun(dead, {"part-TAG": b"1"})
+    many = tmp_path / ".hoodie/.temp/dead/MARKERS0"
+    many.write_bytes(b"cut sho")
+    if who == "gc":
+        (found,) = lockgate.collect_garbage(tmp_path, options=JobOptions(alive_seconds=0.0))
+        assert found.action == "failed"
+    else:
+        with pytest.raises(ManifestInvalid):
+            a_job(tmp_path, alive_seconds=0) if who == "the next writer" else lockgate.abort(
+                tmp_path, "dead", force=True
+            )
+    (state,) = lockgate.jobs(tmp_path)
+    assert (state.job_id, state.status) == ("dead", JobStatus.CRASHED)
+    many.unlink()
+    with pytest.raises(CommitFenced, match="has given it up") as refused:
+        lockgate.abort(tmp_path, "dead", force=True)
+    assert f"lockgate recover {tmp_path.as_uri()} dead goes on" in refused.value.next_step
+    recovery = recover(tmp_path, "dead")["dead"]
+    assert (recovery.outcome, recovery.problem) == ("undone", "")
     assert data(tmp_path) == []

@@ -40,6 +40,7 @@ from lockgate.model.options import AUTO_PROTOCOL, JobOptions
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
+from lockgate.model.undone import Undone
 
 DOCTOR_PATIENCE = 20.0
 """Seconds that `doctor` asks again for at most, where the options say more."""
@@ -151,7 +152,20 @@ def abort(
         CommitFenced: the job may be at work; or its job commit has begun, which is recovery's business.
     """
 
-    async def work() -> list[str]:
+    return list(abort_and_tell(url, job_id, options, force=force, told=told).left)
+
+
+def abort_and_tell(
+    url: Location,
+    job_id: str,
+    options: JobOptions | None = None,
+    *,
+    force: bool = False,
+    told: Collection[str] | None = None,
+) -> Undone:
+    """As `abort`; the answer also says what else may stay, and nobody can tell by itself."""
+
+    async def work() -> Undone:
         return await abort_found(await _run(url, options), job_id, force=force, told=_told(options, told))
 
     return IO_LOOP.run(work())

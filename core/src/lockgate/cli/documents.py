@@ -157,6 +157,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "job_id": "the job",
             "outcome": "`aborted`",
             "left[]": "paths where the job had put a file that somebody may have changed since, and that stay",
+            "may_stay": "what else may be in the destination, which nobody can tell by itself, in words; mostly empty",
         },
     ),
     "recover": Document(
@@ -172,6 +173,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "JOB.given_back": "where all is that the tasks of an undone job of Hive's have written, as before its "
             "commit; empty otherwise: of an undone job that is deleted",
             "JOB.next_step": "what to do with that, in words; empty otherwise",
+            "JOB.may_stay": "what of an undone job may be in the destination all the same, in words; mostly empty",
         },
     ),
     "gc": Document(

@@ -28,15 +28,13 @@ from lockgate.api.uploads import uploads as uploads_of
 from lockgate.cli.answers.advice import advice_answer
 from lockgate.cli.answers.checks import files_answer, probes_answer, verification_answer
 from lockgate.cli.answers.jobs import jobs_answer
-from lockgate.cli.answers.plan import plan_answer
+from lockgate.cli.answers.plan import NEVER_BEGAN, plan_answer
 from lockgate.cli.answers.plugins import plugins_answer
-from lockgate.cli.answers.recovery import garbage_answer, recovery_answer
+from lockgate.cli.answers.recovery import aborted_answer, garbage_answer, recovery_answer
 from lockgate.cli.answers.shown import shown_answer, summary_answer
 from lockgate.cli.answers.uploads import given_up_answer, uploads_answer
 from lockgate.cli.completion import complete_job, complete_option, complete_path
 from lockgate.cli.terminal import (
-    DONE,
-    PROBLEM,
     Answer,
     print_answer,
     print_error,
@@ -52,7 +50,6 @@ from lockgate.model.options import JobOptions, names_given
 from lockgate.model.prediction import at_once, predict_operations, predict_seconds, told_at_once
 from lockgate.model.redaction import HIDDEN, names_a_secret, redact
 from lockgate.model.summary import Summary
-from lockgate.model.undone import Undone
 
 INTERRUPTED = 128 + signal.SIGINT
 """The exit status of a command that was ended by Ctrl-C, as of every program that a shell sees end so."""
@@ -348,7 +345,9 @@ def commit(
         told = names_given(_chosen(option))
         if plan:
             return _planned(url, job_id, options, told)
-        return summary_answer(api.commit(url, job_id, options=options, force=force, told=told), url)
+        answer = summary_answer(api.commit(url, job_id, options=options, force=force, told=told), url)
+        answer.sentences.append(NEVER_BEGAN)
+        return answer
 
     _answer(json, verbose, option, work, url)
 
@@ -370,12 +369,8 @@ def abort(
     option = _with_protocol(option, protocol)
 
     def work(options: JobOptions) -> Answer:
-        left = api.abort(url, job_id, options, force=force, told=names_given(_chosen(option)))
-        return Answer(
-            {"job_id": job_id, "outcome": "aborted", "left": left},
-            sentences=[f"{job_id}: aborted; all that is known to be its own is deleted{Undone(left=left)}"],
-            status=PROBLEM if left else DONE,
-        )
+        undone = api.abort_and_tell(url, job_id, options, force=force, told=names_given(_chosen(option)))
+        return aborted_answer(job_id, undone)
 
     _answer(json, verbose, option, work, url)
 

@@ -13,12 +13,14 @@ class Undone:
     """What an undoing could not make as it was: `missing` are files that the job was to replace and that somebody else
     has deleted; `left` are paths where the job had put a file, and which hold another now, or that file changed,
     or a file that cannot be proved to be the job's. `doubt`: why nobody can tell whether the job had committed; then
-    all of its files are left. `by_another`: files of the job that another program's job commit has put in place."""
+    all of its files are left. `by_another`: files of the job that another program's job commit has put in place.
+    `may_stay`: what may be in the destination all the same and that nobody can tell by itself, in whole sentences."""
 
     missing: Sequence[str] = ()
     left: Sequence[str] = ()
     doubt: str = ""
     by_another: Sequence[str] = ()
+    may_stay: str = ""
 
     @property
     def stays(self) -> list[str]:
@@ -34,6 +36,7 @@ class Undone:
             [*self.left, *other.left],
             self.doubt or other.doubt,
             [*self.by_another, *other.by_another],
+            self.may_stay or other.may_stay,
         )
 
     def __str__(self) -> str:

@@ -19,6 +19,12 @@ from lockgate.model.replaced import SetAside
 LEFT_OUT = "has begun, and not committed"
 """Why a task is left out, in a plan and in a summary."""
 
+NEVER_BEGAN = (
+    "Of tasks that never began there is nothing, and nobody can tell how many there were: a Spark driver that dies in "
+    "the middle of a stage leaves such tasks."
+)
+"""What whoever commits by what is there must know."""
+
 
 def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: float, basis: str) -> Answer:
     """`lockgate plan`."""
@@ -86,7 +92,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
             if aside.path != SUCCESS
         )
         tables.insert(-1, Rows("Files to replace", ("file", "length", "by"), list(islice(asides, LISTED_MAX))))
-    sentences = [f"At least {duration(seconds)} {basis}. Nothing was touched."]
+    sentences = [f"At least {duration(seconds)} {basis}. Nothing was touched.", NEVER_BEGAN]
     if plan.left_out:
         stays = f" {plan.left_out_stays}" if plan.left_out_stays else ""
         sentences.append(f"{counted(len(plan.left_out), 'task')} left out: commit takes --force for that.{stays}")

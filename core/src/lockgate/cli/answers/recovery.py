@@ -24,10 +24,12 @@ def recovery_answer(found: Mapping[str, Recovery], *, named: bool = False) -> An
             "left": list(recovery.left),
             "given_back": recovery.given_back,
             "next_step": recovery.next_step,
+            "may_stay": recovery.may_stay,
         }
         for job, recovery in found.items()
     }
     sentences = [_told(job, recovery) for job, recovery in found.items()]
+    sentences += [f"{job}: {recovery.may_stay}" for job, recovery in found.items() if recovery.may_stay]
     missing = [(job, path) for job, recovery in found.items() for path in recovery.missing]
     left = [(job, path) for job, recovery in found.items() for path in recovery.left]
     tables = [Rows("Replaced files that are missing", ("job", "file"), missing)] if missing else []
@@ -37,7 +39,8 @@ def recovery_answer(found: Mapping[str, Recovery], *, named: bool = False) -> An
         )
     failed = any(recovery.outcome == "failed" for recovery in found.values())
     waits = named and any(recovery.outcome == "not begun" for recovery in found.values())
-    status = PROBLEM if failed or missing or left or waits else DONE
+    may_stay = any(recovery.may_stay for recovery in found.values())
+    status = PROBLEM if failed or missing or left or may_stay or waits else DONE
     return Answer(document, tables, sentences or ["Nothing to recover."], status)
 
 
@@ -69,6 +72,14 @@ def _told(job: str, recovery: Recovery) -> str:
         "at work": f"{job}: passed over{phase}: {recovery.problem}",
         "failed": f"{job}: could not be recovered{phase}: {recovery.problem}",
     }[recovery.outcome]
+
+
+def aborted_answer(job_id: str, undone: Undone) -> Answer:
+    """`lockgate abort`."""
+    sentence = f"{job_id}: aborted; all that is known to be its own is deleted{Undone(left=undone.left)}"
+    may_stay = [undone.may_stay] if undone.may_stay else []
+    document = {"job_id": job_id, "outcome": "aborted", "left": list(undone.left), "may_stay": undone.may_stay}
+    return Answer(document, sentences=[sentence, *may_stay], status=PROBLEM if undone.left or may_stay else DONE)
 
 
 def garbage_answer(found: Sequence[Garbage]) -> Answer:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lockgate.engine.inspection.left_by_hive import jobs_of_hive, left_by_hive
-from lockgate.engine.inspection.other_committers import list_other_jobs
+from lockgate.engine.inspection.other_committers import is_unknown, list_other_jobs
 from lockgate.engine.manifests.load_manifests import attempts_of
 from lockgate.engine.record.ended_jobs import has_ended, last_end, says_committed
 from lockgate.engine.record.marker import JobMarker, is_set_up, read_marker_of
@@ -43,6 +43,12 @@ class JobStatus(StrEnum):
     OTHER_COMMITTER = "other committer"
     RECORD_LOST = "record lost"
 
+
+_NOBODYS = (
+    "no task is known there: a job of Hadoop's that has just been set up, or whose tasks commit by the second "
+    "algorithm; or an empty directory that a job by v1 or v2 has left, which `lockgate gc` deletes once it has stood "
+    "still for a day"
+)
 
 NEEDS_SOMEBODY = frozenset({JobStatus.CRASHED, JobStatus.UNREADABLE, JobStatus.RECORD_LOST})
 """Such a job stays as it is, and may keep the destination from what was committed, until somebody looks at it."""
@@ -123,6 +129,7 @@ async def list_jobs(run: JobRun) -> list[JobState]:
             last_seen=other.last_seen,
             tasks_committed=len(other.committed),
             elsewhere=other.directory,
+            problem=_NOBODYS if is_unknown(other.job_id) else "",
         )
         for other in await list_other_jobs(run)
         if other.job_id not in seen and not (other.job_attempt is None and other.directory in explained)

@@ -50,7 +50,7 @@ async def answer_failure(run: JobRun, log: RecordLog, error: BaseException) -> N
         if log.phase is Phase.ROLLED_BACK:
             await clean_up_if_possible(run)
         elif not isinstance(told, CommitFenced):
-            await _give_up(run, log)
+            await give_up(run, log)
 
 
 async def _is_committed_after_all(run: JobRun, *met: BaseException) -> bool:
@@ -65,9 +65,9 @@ async def _is_committed_after_all(run: JobRun, *met: BaseException) -> bool:
         return False
 
 
-async def _give_up(run: JobRun, log: RecordLog) -> None:
-    """Say in the record that this driver does nothing more: its process may live on, as a notebook's does, and recovery
-    need not wait until it is silent. What cannot be said now, as on a full disk, is left to say later."""
+async def give_up(run: JobRun, log: RecordLog) -> None:
+    """Say in the record that who holds it does nothing more: its process may live on, as a notebook's does, and
+    recovery need not wait until it is silent. What cannot be said now, as on a full disk, is left to say later."""
 
     async def say() -> None:
         await log.advance(log.phase or Phase.MOVING, given_up=True)

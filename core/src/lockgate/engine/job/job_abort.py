@@ -5,6 +5,7 @@ Abort takes the commit record first, so that it and a job commit cannot both hap
 
 from __future__ import annotations
 
+from lockgate.engine.job.answer_failure import give_up
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.locations import refuse_part
 from lockgate.engine.job.reports import report_abort, tell_undone
@@ -18,7 +19,7 @@ from lockgate.engine.record.record_log import RecordLog, fenced, is_begun_anew, 
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import JobNotFound, OutcomeUnknown
+from lockgate.model.errors import CommitFenced, JobNotFound, LockgateError, OutcomeUnknown
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Ground
 from lockgate.model.undone import Undone
@@ -62,6 +63,7 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             # Somebody else than its own driver.
             await refuse_part(run, record)
         run = await with_own_protocol(run, record, set_up_by_tasks=set_up_by_tasks)
+        may_stay = await run.protocol.left_by_dead_attempts(run)
         if set_up_by_tasks:
             await note_abort(run)
         if (record is None or record.phase is Phase.REFUSED) and await lists_in_force(run):
@@ -83,15 +85,21 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
                 await _refuse_if_run_again(run)
                 await _delete_in_temporary(run)
                 return undone
-            undone = await run.protocol.discard(run, claimed) + await undo_parts(run, claimed)
-            await refuse_if_set_aside_by_others(run, taken_out=True)
-            await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
+            try:
+                undone = await run.protocol.discard(run, claimed) + await undo_parts(run, claimed)
+                undone += Undone(may_stay=may_stay)
+                await refuse_if_set_aside_by_others(run, taken_out=True)
+                await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
+            except LockgateError as error:
+                if not isinstance(error, CommitFenced):
+                    await give_up(run, log)
+                raise
             tell_undone(run, undone)
         elif record.phase is not Phase.ROLLED_BACK:
             raise fenced(run, record)
         else:
             # Whoever has undone it may have died before anybody was told of what stays.
-            undone = Undone(record.missing, record.left)
+            undone = Undone(record.missing, record.left, may_stay=may_stay)
             tell_undone(run, undone)
         await clean_up(run)
     await report_abort(run, "job_stage_abort")

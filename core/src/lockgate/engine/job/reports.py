@@ -120,3 +120,5 @@ def tell_undone(run: JobRun, undone: Undone) -> None:
             missing=undone.missing,
             left=undone.stays,
         )
+    if undone.may_stay:
+        run.log.warning(undone.may_stay, job=run.layout.job_id)

@@ -14,11 +14,11 @@ from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.layout import OURS
 from lockgate.model.phases import Phase
+from lockgate.model.undone import Undone
 
 
-async def abort_found(run: JobRun, job_id: str, *, force: bool, told: Collection[str]) -> list[str]:
-    """Delete everything that a job left, before its job commit; the paths where the job had put a file that somebody
-    may have changed since, and that stay.
+async def abort_found(run: JobRun, job_id: str, *, force: bool, told: Collection[str]) -> Undone:
+    """Delete everything that a job left, before its job commit; the answer: what stays, or may.
 
     Raises:
         JobNotFound: there is no such job, or it is committed.
@@ -38,4 +38,4 @@ async def abort_found(run: JobRun, job_id: str, *, force: bool, told: Collection
     undone = await abort_job(job, set_up_by_tasks=True)
     if over:
         raise committed_already(job, job_id)
-    return list(undone.left)
+    return undone

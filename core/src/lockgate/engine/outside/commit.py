@@ -42,7 +42,10 @@ async def ready_to_commit(
     if by_what_is_found:
         if not force:
             job = await by_the_stores_clock(job)
-            await refuse_unless_over(job, harm="what its tasks have not committed by now would be left out")
+            await refuse_unless_over(
+                job,
+                harm="what its tasks have not committed by now, or not begun, would be left out",
+            )
         await look_beside(job, force=force)
         seen = await committed_tasks_of(job)
         job = dataclasses.replace(job, by_what_is_found=True, left_out=await unfinished_tasks(job, seen))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from lockgate.engine.inspection.list_jobs import job_state
-from lockgate.engine.manifests.load_manifests import every_attempt
+from lockgate.engine.manifests.load_manifests import aborted_in, every_attempt
 from lockgate.engine.outside.found_job import committed_already, shows_committed
 from lockgate.engine.record.signs_of_life import begun_attempts, refuse_if_at_work
 from lockgate.engine.run.job_run import JobRun
@@ -13,6 +13,7 @@ from lockgate.engine.run.store import list_all
 from lockgate.model.commands import job_command
 from lockgate.model.counted import counted
 from lockgate.model.errors import CommitRefused
+from lockgate.model.file_output import task_of_attempt
 from lockgate.model.layout import OURS, task_of
 from lockgate.model.phases import Phase
 
@@ -69,6 +70,8 @@ async def unfinished_tasks(run: JobRun, committed: set[str]) -> list[str]:
         begun |= {task for status in await list_all(run.store, layout.tasks) if (task := task_of(status.path))}
         at_attempt = dataclasses.replace(run, layout=layout)
         begun |= {task for attempt in await begun_attempts(at_attempt) if (task := task_of(attempt))}
+        # Of an attempt that was aborted nothing else is left: where no other has committed, its rows are nowhere.
+        begun |= {task for attempt in await aborted_in(run, layout.job_attempt) if (task := task_of_attempt(attempt))}
     begun |= (await run.protocol.tasks_elsewhere(run)).begun
     return sorted(begun - committed)
 

@@ -465,6 +465,13 @@ def fenced(run: JobRun, record: CommitRecord | None) -> CommitFenced:
             next_step=f"{command('recover', run.store.url, run.layout.job_id)} cleans up after a driver that is dead",
         )
     recover = command("recover", run.store.url, run.layout.job_id)
+    if record.given_up and record.phase is Phase.ROLLING_BACK:
+        return CommitFenced(
+            f"job {run.layout.job_id} waits to be recovered: an undoing of it, or an abort, has failed, and "
+            f"{record.holder} has given it up",
+            where=run.url(run.layout.commit_record(record.sequence)),
+            next_step=f"once what it failed for is mended, {recover} goes on",
+        )
     if record.given_up:
         return CommitFenced(
             f"job {run.layout.job_id} waits to be recovered: its commit has failed in phase {record.phase.value}, and "

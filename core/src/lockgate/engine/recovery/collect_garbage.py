@@ -189,7 +189,8 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         # What its protocol has left outside its directory goes by that alone: this must be known before it is deleted.
         own = await with_own_protocol(job, state.record)
         if state.status in (JobStatus.LEFT_BEHIND, JobStatus.CRASHED):
-            undone = Undone(left=(await recover_job(job, force=True)).left)
+            ended = await recover_job(job, force=True)
+            undone = Undone(left=ended.left, may_stay=ended.may_stay)
         else:
             undone = await end_by_abort(job)
         if await _is_left(job):
@@ -198,6 +199,8 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         return Garbage(path, "failed", str(error))
     if undone.stays:
         return Garbage(path, "deleted", f"{state.status.value}, but {_what_stays(undone)}", needs_somebody=True)
+    if undone.may_stay:
+        return Garbage(path, "deleted", f"{state.status.value}. {undone.may_stay}", needs_somebody=True)
     return Garbage(path, "deleted", state.status.value)
 
 
@@ -208,7 +211,9 @@ def _what_stays(undone: Undone) -> str:
         why = "which another program's job commit has put there: if that was to be this job's, too, its output is there"
     if undone.doubt:
         why = f"and {undone.doubt}, so that it may have committed"
-    return f"{counted(len(undone.stays), 'file')} of it stay, {why}: {', '.join(undone.stays)}"
+    return f"{counted(len(undone.stays), 'file')} of it stay, {why}: {', '.join(undone.stays)}" + (
+        f". {undone.may_stay}" if undone.may_stay else ""
+    )
 
 
 async def _is_over(run: JobRun, state: JobState) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lockgate.engine.inspection.list_jobs import driver_may_be_alive, job_state
-from lockgate.engine.job.answer_failure import Failure, answer_failure, still_held
+from lockgate.engine.job.answer_failure import Failure, answer_failure, give_up, still_held
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.commit_parts import go_on_with_parts
 from lockgate.engine.job.job_abort import abort_job
@@ -83,7 +83,8 @@ class Recovery:
     with this `problem`. `phase` is where the job was before. `missing` are files that an undone job was to replace and
     that could not be restored, since somebody else has deleted them; `left` are paths where it had put a file that
     somebody has changed or replaced since: what is there was left. `given_back` is where all is that the tasks of an
-    undone job have written, where the undoing has not deleted it, and `next_step` what to do with it."""
+    undone job have written, where the undoing has not deleted it, and `next_step` what to do with it. `may_stay` says
+    in whole sentences what of an undone job may be in the destination all the same, and nobody can tell by itself."""
 
     outcome: Literal["nothing", "finished", "undone", "not begun", "at work", "no trace", "failed"]
     phase: Phase | None
@@ -93,6 +94,7 @@ class Recovery:
     left: Sequence[str] = ()
     given_back: str = ""
     next_step: str = ""
+    may_stay: str = ""
 
 
 async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = False) -> Recovery:
@@ -176,7 +178,7 @@ async def _undone(run: JobRun, phase: Phase, undone: Undone) -> Recovery:
     """The answer where a job is undone whose own directory is there yet."""
     where = await run.protocol.gave_back(run)
     if not where:
-        return Recovery("undone", phase, missing=undone.missing, left=undone.stays)
+        return Recovery("undone", phase, missing=undone.missing, left=undone.stays, may_stay=undone.may_stay)
     outside = () if where.startswith(f"{run.store.url}/") else ("-o", f"hive_directory={where}")
     commit, abort = (job_command(name, run.store.url, run.layout, *outside, "--force") for name in ("commit", "abort"))
     next_step = f"{commit} commits it, {abort} deletes it; do not run the query again before one of them"
@@ -357,17 +359,24 @@ async def admit(run: JobRun) -> Summary | None:
 
 async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
     undone = Undone(record.missing, record.left)
+    may_stay = await run.protocol.left_by_dead_attempts(run)
     if record.phase is not Phase.ROLLED_BACK:
         if record.phase in (Phase.MOVING, Phase.PUBLISHING):
             # Of one whose manifest is lost, the lists decide.
             with contextlib.suppress(*LOST):
                 await run.protocol.may_be_undone(run, await recorded_plan(run, record))
-        undone = await roll_back(run, log, reason="undone by recovery")
+        try:
+            undone = await roll_back(run, log, reason="undone by recovery")
+        except LockgateError as error:
+            if not isinstance(error, CommitFenced):
+                await give_up(run, log)
+            raise
     # What an older version of the record, the newest ones being lost, does not know of.
     more = await restore(run, await kept_lists(run, run.layout.job_id))
     if more:
         undone += more
         await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
+    undone += Undone(may_stay=may_stay)
     tell_undone(run, undone)
     recovery = await _undone(run, record.phase, undone)
     await clean_up(run)

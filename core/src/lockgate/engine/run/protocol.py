@@ -13,7 +13,7 @@ In the order of a job's life:
 | ends it | `commit_task` or `abort_task` |
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
 | has committed | `conclude`, `release` |
-| undoes it | `revoke`, `undo`, `discard`, `gave_back` |
+| undoes it | `revoke`, `undo`, `discard`, `left_by_dead_attempts`, `gave_back` |
 | looks for jobs | `jobs_of_others`, `has_jobs_of_others_in`, `tasks_elsewhere`, `outputs_beside` |
 | commits another program's | before that, `take_over` |
 | recovers it | `may_go_on`, `is_waiting`, `is_revoked`, `has_performed`, `has_pending`, `restore` |
@@ -306,6 +306,11 @@ class Protocol(ABC):
     def left_out_stays(self, run: JobRun) -> str:
         """What stays in the destination of tasks that had begun and not committed, once somebody has committed the job
         without them: whole sentences, for who has done so. The default: nothing does, and they say nothing."""
+        return ""
+
+    async def left_by_dead_attempts(self, run: JobRun) -> str:
+        """What may stay in the destination when the job is aborted or undone, and that nobody can tell by itself: whole
+        sentences, for who ends the job. Asked before anything of it is deleted. The default: nothing."""
         return ""
 
     # The job's plan.

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import BinaryIO, ClassVar
 
+from lockgate.engine.manifests.load_manifests import aborted_in, every_attempt
 from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
-from lockgate.engine.run.store import OutputFile
+from lockgate.engine.run.store import OutputFile, list_all
 from lockgate.engine.run.taken_names import how_to_free
 from lockgate.model.commands import command
 from lockgate.model.errors import FileExists
 from lockgate.model.files import FileStatus
+from lockgate.model.layout import alive_attempt, saves_manifest_of, task_of
 from lockgate.model.plan import CommitPlan
 from lockgate.protocols.in_place.protocol import InPlaceProtocol
 
@@ -46,18 +48,32 @@ class DirectProtocol(InPlaceProtocol):
 
     def left_out_stays(self, run: JobRun) -> str:
         """What an attempt has written that died before it had saved its manifest."""
-        listing = command("files", run.store.url)
-        return (
-            "What they wrote may be in the destination, and some of it cut short, and readers see it: they have saved "
-            f"no manifest that names it. {listing} shows the files that are in no job's list; delete by hand what is "
-            "theirs."
-        )
+        return f"What they wrote {_stays(run)}"
+
+    async def left_by_dead_attempts(self, run: JobRun) -> str:
+        """The same, where one has begun, and neither saved its manifest nor been aborted."""
+        for layout in {run.layout, *await every_attempt(run)}:
+            names = {each.path.rpartition("/")[2] for each in await list_all(run.store, layout.manifests)}
+            begun = {each.path.rpartition("/")[2] for each in await list_all(run.store, layout.tasks)}
+            begun |= {attempt for name in names if (attempt := alive_attempt(name))}
+            ended = {saves_manifest_of(name) for name in names} | await aborted_in(run, layout.job_attempt)
+            if any(task_of(attempt) for attempt in begun - ended):
+                return f"What task attempts wrote that died {_stays(run)}"
+        return ""
 
     async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
         """All are in place, and of every attempt it can be told which are its files."""
         plan = await super().meet(run, plan)
         await saved(run)  # what cannot be read must be told before anything moves, since it could not be undone then
         return plan
+
+
+def _stays(run: JobRun) -> str:
+    listing = command("files", run.store.url)
+    return (
+        "may be in the destination, and some of it cut short, and readers see it: they have saved no manifest that "
+        f"names it. {listing} shows the files that are in no job's list; delete by hand what is theirs."
+    )
 
 
 class _DirectFile(OutputFile):

@@ -44,8 +44,7 @@ async def roll_back_dead(run: JobRun) -> None:
                 f"the writer of another job, {layout.job_id}, is dead, and its files cannot be rolled back before this "
                 f"one begins: {error.what}",
                 where=error.where,
-                next_step=f"{mend}; then {recover}, or {command('abort', run.store.url, layout.job_id)} where its "
-                "commit has not begun, ends that job, and this one can be set up",
+                next_step=f"{mend}; then {recover} ends that job, and this one can be set up",
             ) from error
         except CommitFenced as error:  # of writers that begin at once another is at it, or it lives after all
             run.log.info("a dead writer is left to who ends it", other=layout.job_id, error=str(error))

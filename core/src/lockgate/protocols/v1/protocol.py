@@ -154,6 +154,15 @@ class V1Protocol(FileOutputProtocol):
         by_another = await put_by_another(run)
         return await super().discard(run, record) + Undone(by_another=by_another)
 
+    async def left_by_dead_attempts(self, run: JobRun) -> str:
+        """Of a job of Hadoop's of which no task has committed by this algorithm, what some have by the second."""
+        if run.layout.prefix == OURS or (await self.tasks_elsewhere(run)).committed:
+            return ""
+        return (
+            "If that was a job by FileOutputCommitter's second algorithm, the files of its committed tasks are in the "
+            "destination, which nothing here can tell: look for them before the job is run again."
+        )
+
     async def release(self, run: JobRun) -> None:
         """The job's directories below `_temporary`, and nobody else's."""
         await job_directories.delete_of_job(run)

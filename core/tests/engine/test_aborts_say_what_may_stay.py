@@ -1,0 +1,135 @@
+"""Whoever ends a job hears what may be in the destination all the same: nothing else says it once the job is gone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import lockgate
+import pytest
+from lockgate import Job, JobOptions
+from lockgate.cli.main import app
+from lockgate.errors import CommitRefused
+from typer.testing import CliRunner
+
+SILENT = JobOptions(alive_seconds=0.0)
+
+DIES = """
+import os, sys
+from lockgate import Job
+job = Job(sys.argv[1], protocol=sys.argv[2], accept_unsafe=True, job_id="j", durable=False)
+job.setup()
+committed, dies = job.task_attempt(0), job.task_attempt(1)
+for attempt in (committed, dies):
+    attempt.setup()
+    file = attempt.open(f"part-{attempt.tag}")
+    file.write(b"x" * 2_000_000)
+    if attempt is committed:
+        file.close()
+        attempt.commit()
+os._exit(9)
+"""
+
+
+def a_dead_attempt(root: Path, protocol: str) -> None:
+    """A driver dies while the second of its tasks writes."""
+    done = subprocess.run([sys.executable, "-c", DIES, str(root), protocol], check=False, timeout=120)
+    assert done.returncode == 9
+
+
+def data(root: Path) -> list[str]:
+    return [path.name for path in root.rglob("part-*") if "_lockgate" not in str(path) and ".hoodie" not in str(path)]
+
+
+@pytest.mark.parametrize("end", ["abort", "gc"])
+@pytest.mark.parametrize("protocol", ["direct", "v2", "stocator", "markers"])
+def test_what_a_dead_attempt_may_have_left_is_told(tmp_path: Path, protocol: str, end: str) -> None:
+    """Of `direct` a part of a file stayed among the data, and `abort` said that all was deleted."""
+    a_dead_attempt(tmp_path, protocol)
+    if end == "abort":
+        done = CliRunner().invoke(app, ["abort", str(tmp_path), "j", "--force", "--json"])
+        told, status = json.loads(done.stdout)["may_stay"], done.exit_code
+        assert json.loads(done.stdout)["left"] == []
+    else:
+        (found,) = (each for each in lockgate.collect_garbage(tmp_path, options=SILENT) if each.path.endswith("/j"))
+        assert found.action == "deleted"
+        told, status = found.why.removeprefix("abandoned").removeprefix(". "), int(found.needs_somebody)
+    assert len(data(tmp_path)) == (1 if protocol == "direct" else 0)
+    if protocol == "direct":
+        assert told.startswith("What task attempts wrote that died may be in the destination")
+        assert f"lockgate files {tmp_path.as_uri()}" in told
+    else:
+        assert told == ""
+    assert status == bool(told)
+
+
+def test_nothing_is_told_of_an_aborted_attempt_whose_files_are_gone(tmp_path: Path) -> None:
+    job = Job(tmp_path, protocol="direct", accept_unsafe=True, job_id="j", durable=False)
+    job.setup()
+    for number in range(2):
+        attempt = job.task_attempt(number)
+        attempt.setup()
+        with attempt.open(f"part-{attempt.tag}") as file:
+            file.write(b"x")
+        attempt.abort() if number else attempt.commit()
+    done = CliRunner().invoke(app, ["abort", str(tmp_path), "j", "--force", "--json"])
+    assert json.loads(done.stdout)["may_stay"] == ""
+    assert done.exit_code == 0
+    assert data(tmp_path) == []
+
+
+@pytest.mark.parametrize("by_the_second", [False, True], ids=["first", "second"])
+def test_of_a_job_of_hadoops_without_a_committed_task_it_is_told_that_it_may_have_been_by_the_second_algorithm(
+    tmp_path: Path, by_the_second: bool
+) -> None:
+    """Two files of its four tasks were in the destination already, and the operator heard that all was deleted."""
+    attempt = tmp_path / "_temporary/0/_temporary/attempt_202611270000000000000_0001_m_000001_0"
+    attempt.mkdir(parents=True)
+    (attempt / "part-1").write_bytes(b"half")
+    committed = tmp_path if by_the_second else tmp_path / "_temporary/0/task_202611270000000000000_0001_m_000000"
+    committed.mkdir(exist_ok=True)
+    (committed / "part-0").write_bytes(b"x")
+    job_id = "job_202611270000000000000_0001"
+    done = CliRunner().invoke(app, ["abort", str(tmp_path), job_id, "--protocol", "v1", "--force", "--json"])
+    told = json.loads(done.stdout)["may_stay"]
+    assert ("second algorithm" in told) == by_the_second
+    assert done.exit_code == int(by_the_second)
+    assert data(tmp_path) == (["part-0"] if by_the_second else [])
+
+
+@pytest.mark.parametrize("protocol", ["manifest", "v1", "v2", "hive", "direct", "stocator", "markers"])
+def test_complete_a_commit_from_outside_misses_a_task_whose_only_attempt_was_aborted(
+    tmp_path: Path, protocol: str
+) -> None:
+    """By protocols that delete the attempt's directory it committed without that task, and said nothing."""
+    job = Job(tmp_path, protocol=protocol, accept_unsafe=True, job_id="j", durable=False)
+    job.setup()
+    for number in range(2):
+        attempt = job.task_attempt(number)
+        attempt.setup()
+        with attempt.open(f"part-{number}-{attempt.tag}") as file:
+            file.write(b"x")
+        attempt.abort() if number else attempt.commit()
+    job._show_life_no_more()
+    assert lockgate.plan(tmp_path, "j", SILENT).left_out == ["task_000001"]
+    with pytest.raises(CommitRefused, match="1 task of job j has begun and not committed: task_000001"):
+        lockgate.commit(tmp_path, "j", options=SILENT)
+    summary = lockgate.commit(tmp_path, "j", options=SILENT, force=True)
+    assert summary.lockgate is not None and summary.lockgate.left_out == ["task_000001"]
+
+
+def test_an_empty_directory_that_a_job_has_left_is_told_as_what_it_may_be(tmp_path: Path) -> None:
+    """`jobs` showed another committer's job, which no command could end."""
+    job = Job(tmp_path, protocol="v1", durable=False)
+    job.setup()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    attempt.commit()
+    job.abort()
+    (state,) = lockgate.jobs(tmp_path)
+    assert state.job_id == "unknown-0"
+    assert "an empty directory that a job by v1 or v2 has left" in state.problem
+    shutil.rmtree(tmp_path / "_temporary")
