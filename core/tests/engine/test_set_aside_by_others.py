@@ -9,7 +9,7 @@ from typing import Any
 
 import lockgate
 import pytest
-from faulty_store import make_faulty
+from faulty_store import Stop, make_faulty
 from interleaved_store import interleave
 from lockgate import Job, JobOptions
 from lockgate.errors import CommitFailed, DestinationConflict, OutcomeUnknown
@@ -222,7 +222,7 @@ def test_an_aborted_attempt_of_v2_is_not_forgotten_while_another_job_has_set_its
 
 
 @pytest.mark.parametrize("ends", ["abort", "gc", "attempt", "person"])
-@pytest.mark.parametrize("order", ["old-first", "new-first"])
+@pytest.mark.parametrize("order", ["old-first", "new-first", "directories"])
 @pytest.mark.parametrize("protocol", EARLY)
 def test_a_commit_that_died_is_finished_though_what_it_was_to_set_aside_was_deleted_since(
     tmp_path: Path, protocol: str, order: str, ends: str
@@ -233,14 +233,20 @@ def test_a_commit_that_died_is_finished_though_what_it_was_to_set_aside_was_dele
     job.setup()
     attempt = filled(job, 1)
     attempt.commit()
-    other = Job(tmp_path, conflict="replace-partitions", replace_order=order, job_id="other", on_failure="leave")
+    how = {"set_aside": order} if order == "directories" else {"replace_order": order}
+    other = Job(tmp_path, conflict="replace-partitions", job_id="other", on_failure="leave", **how)
     other.setup()
     receipt = written(other, 1)
     faulty = make_faulty(other)
     faulty.fail_at = lambda name, subject: name == "rename_files" and "_lockgate/replaced" in subject[0].target
+
+    async def dies(renames: object) -> list[object]:
+        raise Stop
+
+    faulty.rename_directories = dies  # type: ignore[method-assign]
     with pytest.raises(CommitFailed):
         other.commit([receipt])
-    assert len(seen(tmp_path)) == (3 if order == "old-first" else 6)
+    assert len(seen(tmp_path)) == (6 if order == "new-first" else 3)
     if ends == "attempt":
         attempt.abort()
     elif ends == "person":

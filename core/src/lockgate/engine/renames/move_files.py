@@ -88,7 +88,7 @@ async def move_files(run: JobRun, plan: CommitPlan, aside_nonce: str, *, again: 
         await _make_directories(run, plan)
         await _rename_files(run, plan)
         await set_aside(run, aside_nonce, (each for each in replaced() if each[0] not in early), total, again=again)
-    await look_again(run, plan, aside_nonce)
+    await look_again(run, plan, aside_nonce, again=again)
     if plan.set_aside and Capability.PINNED_SOURCE not in run.store.capabilities:
         await _refuse_if_changed(run, plan, aside_nonce)
     if run.options.validate_output:

@@ -34,7 +34,8 @@ BATCH = 10_000
 
 async def set_aside_whole(run: JobRun, nonce: str, directories: Sequence[str], *, again: bool) -> None:
     """Set directories aside, each by one rename. Nobody but this job renames to where they wait: what is there already
-    has been set aside, though a new directory may have taken its old place since. `again`: somebody may have begun.
+    has been set aside, though a new directory may have taken its old place since. `again`: somebody may have begun, and
+    died; one that is nowhere now was deleted by somebody since, and is as gone as the commit wanted it.
 
     Raises:
         CommitFailed: one surely cannot be renamed, or is not there.
@@ -49,11 +50,11 @@ async def set_aside_whole(run: JobRun, nonce: str, directories: Sequence[str], *
             for number, path in enumerate(directories)
             if number not in done
         ]
-        await _rename_all(run, pending)
+        await _rename_all(run, pending, may_be_gone=again)
         run.count("directories_set_aside", len(pending))
 
 
-async def _rename_all(run: JobRun, pending: list[Rename]) -> None:
+async def _rename_all(run: JobRun, pending: list[Rename], *, may_be_gone: bool) -> None:
     failures: list[CommitFailed | OutcomeUnknown] = []
     for attempt in range(TRIES):
         if attempt:
@@ -73,6 +74,9 @@ async def _rename_all(run: JobRun, pending: list[Rename]) -> None:
         pending, failures = [], []
         for (rename, outcome), source, target in zip(doubtful, sources, targets, strict=True):
             if target is not None and target.is_directory:
+                continue
+            if may_be_gone and source is None and target is None and not _is_over(outcome):
+                run.log.info("somebody has deleted a directory that was to be set aside", source=rename.source)
                 continue
             failure = _not_set_aside(run, rename, outcome, source)
             if target is not None or source is None or _is_over(outcome):
@@ -119,10 +123,11 @@ async def _look(run: JobRun, nonce: str, files: Sequence[SetAside], directories:
     return await Inside.take(run, run.layout.replaced_whole(nonce), files, directories)
 
 
-async def look_again(run: JobRun, plan: CommitPlan, nonce: str) -> None:
+async def look_again(run: JobRun, plan: CommitPlan, nonce: str, *, again: bool) -> None:
     """Make sure that what was set aside with its directories is what was seen when the commit was planned, since it is
     deleted once the job has committed. A file that nobody had seen goes back to where it was written, as if the files
-    had been set aside one by one.
+    had been set aside one by one. `again`: somebody may have begun before, and died, and what others have deleted since
+    is no fault.
 
     Raises:
         FileChanged: a file has been changed or deleted since; the rest waits where it does, and comes back.
@@ -137,7 +142,8 @@ async def look_again(run: JobRun, plan: CommitPlan, nonce: str) -> None:
     changed = (
         aside.path
         for _, aside, inside in look.beside()
-        if aside is not None and (inside is None or not is_as_seen(run, aside, inside.length, inside.identity))
+        if aside is not None
+        and (not again if inside is None else not is_as_seen(run, aside, inside.length, inside.identity))
     )
     if shown := list(islice(changed, 5)):
         raise FileChanged(
