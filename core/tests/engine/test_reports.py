@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from faulty_store import make_faulty
-from lockgate import Job
+from lockgate import Job, Receipt, jobs, recover
 from lockgate.engine.commit_once import commit_once
+from lockgate.engine.record.record_log import RecordLog
 from lockgate.errors import AccessDenied, CleanupFailed, CommitFailed, OptionError
+from lockgate.model.phases import Phase
 from lockgate.model.statistics import Mean
 
 
@@ -168,3 +171,71 @@ def test_reports_are_not_put_where_committers_keep_their_own_files(table, option
     """`jobs` took them for a job, and `gc` deleted them."""
     with pytest.raises(OptionError, match=f"{option} is where committers keep their own files"):
         table.job(**{option: str(table.root / place)})
+
+
+class Killed(BaseException):
+    """What nobody catches, so that the record stays as it is."""
+
+
+@pytest.fixture
+def dies_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[Job, Sequence[Receipt], Phase], None]:
+    """Commits a job whose driver dies before its record says so."""
+    advance = RecordLog.advance
+
+    def die_before(job: Job, receipts: Sequence[Receipt], phase: Phase) -> None:
+        async def die(log: RecordLog, to: Phase, **more: Any) -> Any:
+            if to is phase:
+                raise Killed
+            return await advance(log, to, **more)
+
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(RecordLog, "advance", die)
+            job.commit(receipts)
+
+    return die_before
+
+
+def _three_tasks(root: Path, protocol: str) -> tuple[Job, list[Receipt]]:
+    job = Job(root, protocol=protocol, accept_unsafe=True, on_failure="leave")
+    job.setup()
+    receipts = []
+    for task in range(3):
+        attempt = job.task_attempt(task)
+        attempt.setup()
+        with attempt.open(f"part-{task}-{attempt.tag}") as file:
+            file.write(b"x" * (task + 1))
+        receipts.append(attempt.commit())
+    return job, receipts
+
+
+PROTOCOLS = ["manifest", "v1", "v2", "hive", "direct", "stocator", "markers"]
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["committed", "finished by recovery"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_whoever_has_put_the_files_in_place_they_are_counted_once_as_committed(
+    tmp_path: Path, dies_before: Callable[..., None], protocol: str, dies: bool
+) -> None:
+    """A count that is not there is read as 0: protocols whose job commit moves nothing had none."""
+    job, receipts = _three_tasks(tmp_path, protocol)
+    if dies:
+        dies_before(job, receipts, Phase.PUBLISHING)
+        summary = recover(str(tmp_path), force=True)[job.job_id].summary
+    else:
+        summary = job.commit(receipts)
+    assert summary is not None
+    counters = summary.counters
+    assert (counters["committer_files_committed"], counters["committer_bytes_committed"]) == (3, 6)
+
+
+@pytest.mark.parametrize("phase", [Phase.PUBLISHING, Phase.COMMITTED])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_recovery_tells_the_phase_that_a_job_was_in(
+    tmp_path: Path, dies_before: Callable[..., None], protocol: str, phase: Phase
+) -> None:
+    """The one that `jobs` shows; where `_SUCCESS` was in place it told the one that it had itself written down."""
+    job, receipts = _three_tasks(tmp_path, protocol)
+    dies_before(job, receipts, phase)
+    (shown,) = jobs(str(tmp_path))
+    (recovery,) = recover(str(tmp_path), force=True).values()
+    assert (recovery.outcome, recovery.phase) == ("finished", shown.phase)

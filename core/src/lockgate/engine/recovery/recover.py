@@ -149,13 +149,16 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
 
 
 async def _go_on(run: JobRun, log: RecordLog, record: CommitRecord, *, undo: bool | None, wants_undo: bool) -> Recovery:
-    """Take the job over, and finish it, or undo it."""
+    """Take the job over, and finish it, or undo it. The phase that is told is the one that it was found in."""
+    found_in = record.phase
     record = await catch_up(run, log, await log.take_over(record))
     if undo and not PHASES[record.phase].can_undo:
         raise too_late(run)
     if wants_undo or (undo is None and (await _is_being_undone(run, record) or await _met_others(run, record))):
-        return await log.while_renewing(_undo(run, log, record))
-    return await _finish(run, log, record)
+        recovery = await log.while_renewing(_undo(run, log, record))
+    else:
+        recovery = await _finish(run, log, record)
+    return dataclasses.replace(recovery, phase=found_in)
 
 
 async def _ended_by_another(run: JobRun, phase: Phase) -> Recovery | None:

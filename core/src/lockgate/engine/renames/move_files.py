@@ -198,8 +198,7 @@ async def _rename_files(run: JobRun, plan: CommitPlan) -> None:
         if movers is None or count < 2 or not await _renamed_by_movers(run, movers, plan, count):
             # A file that a mover has renamed is found by its identity, also one that a mover renames only now.
             await _rename_all(run, plan)
-        run.count("committer_files_committed", plan.files)
-        run.count("committer_bytes_committed", plan.bytes)
+        run.count_committed(plan)
 
 
 async def _rename_all(run: JobRun, plan: CommitPlan) -> None:

@@ -17,6 +17,7 @@ from lockgate.engine.run.spool import DiskSpool
 from lockgate.engine.run.store import Store
 from lockgate.model.layout import JobLayout
 from lockgate.model.options import JobOptions
+from lockgate.model.plan import CommitPlan
 from lockgate.model.record import RecordedLocation
 from lockgate.model.spooled import Spool
 from lockgate.model.statistics import Gathered, Statistics
@@ -135,6 +136,12 @@ class JobRun:
     def count(self, name: str, by: int = 1) -> None:
         """Add to a counter of the summary."""
         self.counters[name] = self.counters.get(name, 0) + by
+
+    def count_committed(self, plan: CommitPlan) -> None:
+        """Count the files of a plan that is performed, under Hadoop's names, whoever has put them in place: a count
+        that a summary lacks is read as 0. Once a job commit."""
+        self.count("committer_files_committed", plan.files)
+        self.count("committer_bytes_committed", plan.bytes)
 
     def counted(self) -> dict[str, int]:
         """The counters, and what the store has counted since this run began, throttled answers among it."""

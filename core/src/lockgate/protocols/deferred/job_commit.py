@@ -103,8 +103,7 @@ async def complete(run: JobRun, plan: CommitPlan) -> None:
                     where=where,
                     next_step=command("recover", run.store.url, run.layout.job_id),
                 )
-        run.count("committer_files_committed", plan.files)
-        run.count("committer_bytes_committed", plan.bytes)
+        run.count_committed(plan)
 
 
 async def complete_some(run: JobRun, uploads: Sequence[Upload], progress: Progress) -> list[CompletionOutcome]:

@@ -76,6 +76,7 @@ class EmrfsProtocol(DeferredProtocol):
         """What attempts have completed that are not committed is taken out; all else is in place."""
         await _take_out_saved(run, plan.pins)
         await job_commit.refuse_if_taken_away(run, plan)
+        run.count_committed(plan)
 
     async def may_be_undone(self, run: JobRun, plan: CommitPlan) -> None:
         """It replaces nothing."""

@@ -146,6 +146,7 @@ class InPlaceProtocol(Protocol):
         if left:
             run.log.warning("files of attempts that are not committed, and that somebody has changed, stay", left=left)
         await refuse_if_taken_away(run, plan)
+        run.count_committed(plan)
 
     async def wait_to_publish(self, run: JobRun, summary: Summary, nonce: str) -> FileStatus | None:
         """The summary where recovery finds it."""

@@ -170,6 +170,7 @@ class MarkersProtocol(DeferredProtocol):
             await take_out.take_out_uncommitted(run, plan, await paths_marked(run))
         if again or run.options.validate_output:
             await refuse_if_taken_away(run, plan)
+        run.count_committed(plan)
 
     async def conclude(self, run: JobRun, summary: Summary | None, record: CommitRecord) -> Summary | None:
         """`_SUCCESS`, by a rename where the store has no conditional writes: of its source there is one."""

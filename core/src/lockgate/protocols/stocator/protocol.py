@@ -85,6 +85,7 @@ class StocatorProtocol(InPlaceProtocol):
         """The list of winners. Losers stay until it counts."""
         await write_winners(run, plan)
         await refuse_if_taken_away(run, plan)
+        run.count_committed(plan)
 
     async def conclude(self, run: JobRun, summary: Summary | None, record: CommitRecord) -> Summary | None:
         """`_SUCCESS` comes, and losers go: a failure to delete them is told, and is no failure of the job."""

@@ -88,6 +88,7 @@ class V2Protocol(FileOutputProtocol):
             raise fenced(run, record)
         await take_out_all(run, record, {pin.digest for pin in plan.pins})
         await refuse_if_taken_away(run, plan)
+        run.count_committed(plan)
 
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         """Every file of every task attempt is taken out, each by its identity."""
