@@ -238,7 +238,9 @@ def test_a_replace_by_the_same_names_is_refused_where_it_could_not_be_undone(buc
             job.abort()
     assert "the bucket keeps no versions" in told[""] and "have the bucket keep versions" in told[""]
     assert "versioning is Suspended" in told["Suspended"]
+    assert "have the bucket keep versions" in told["Suspended"]
     assert "may not delete a version" in told["Enabled"]
+    assert "have the bucket" not in told["Enabled"]
     assert table.seen() == OLD
 
 
@@ -247,8 +249,9 @@ def test_a_replace_by_the_same_names_is_refused_where_if_match_is_not_heeded(ver
     """moto's server would replace what a rival has written. What tells so leaves nothing."""
     table = Table(versioned)
     job, receipts = table.task(NEW)
-    with pytest.raises(DestinationConflict, match="does not heed If-Match when an upload is completed"):
+    with pytest.raises(DestinationConflict, match="does not heed If-Match when an upload is completed") as refused:
         job.commit(receipts)
+    assert refused.value.next_step == "nothing was touched: give new files new names, as Spark's writers do"
     job.abort()
     assert table.seen() == OLD
     assert [key for key in versioned.versions(PATH) if "probe" in key] == []

@@ -8,6 +8,7 @@ from typing import Any
 import lockgate
 import pytest
 from lockgate import Job, JobOptions
+from lockgate.engine.record.record_log import RecordLog
 from lockgate.errors import (
     CapabilityMissing,
     CommitFailed,
@@ -19,6 +20,7 @@ from lockgate.errors import (
     ReceiptUnmatched,
 )
 from lockgate.model.files import Unknown
+from lockgate.model.phases import Phase
 from lockgate.protocols.deferred import job_commit
 from lockgate.protocols.emrfs import task_commit
 
@@ -266,3 +268,33 @@ def test_who_may_have_a_name_that_is_taken_is_told_with_what_frees_it(bucket, pr
     job = a_job(bucket, protocol, "q-00000-run3")
     job.commit([done(job, {"part-00000-q-00000": b"3"})])
     assert seen(bucket) == {"part-00000-q-00000": b"3"}
+
+
+def _killed_before_publishing(advance: Any) -> Any:
+    async def die(log: RecordLog, to: Phase, **more: Any) -> Any:
+        if to is Phase.PUBLISHING:
+            raise Killed
+        return await advance(log, to, **more)
+
+    return die
+
+
+class Killed(BaseException):
+    """What nobody catches, so that the record stays as it is."""
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+@pytest.mark.parametrize("dies", [False, True], ids=["committed", "finished by recovery"])
+def test_files_that_emrfs_has_put_in_place_are_counted_once_as_committed(bucket, monkeypatch, dies: bool) -> None:
+    job = a_job(bucket, "emrfs", on_failure="leave")
+    receipts = [done(job, {f"a-{number}": b"x" * (number + 1)}, number) for number in range(3)]
+    if dies:
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(RecordLog, "advance", _killed_before_publishing(RecordLog.advance))
+            job.commit(receipts)
+        options = JobOptions(store=bucket.store)
+        summary = lockgate.recover(bucket.url(PATH), force=True, options=options)[job.job_id].summary
+    else:
+        summary = job.commit(receipts)
+    counters = summary.counters
+    assert (counters["committer_files_committed"], counters["committer_bytes_committed"]) == (3, 6)

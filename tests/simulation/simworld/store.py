@@ -43,6 +43,7 @@ from lockgate.model.uploads import (
     CompletionOutcome,
     GivenUp,
     NotCompleted,
+    NoVersions,
     Upload,
     UploadRefusal,
 )
@@ -852,10 +853,10 @@ class SimulatedStore(Store):
     refuses_another: ClassVar[bool] = True
     """Whether one that is to replace a file replaces no other."""
 
-    async def why_no_versions(self) -> str:
+    async def why_no_versions(self) -> NoVersions | None:
         fault = await self._begin("ask for versions", "")
         await self._end(fault, "ask for versions", "", self._disk.keeps_versions)
-        return "" if self._disk.keeps_versions else "planned: none are kept"
+        return None if self._disk.keeps_versions else NoVersions("planned: none are kept")
 
     async def stat_versions(self, files: Sequence[FileStatus]) -> list[FileStatus | None]:
         fault = await self._begin("stat versions", files, len(files))

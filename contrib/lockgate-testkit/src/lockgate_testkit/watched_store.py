@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from lockgate.engine.run.store import OutputFile, Progress, Store, no_progress
 from lockgate.model.capabilities import Capability
 from lockgate.model.files import Deleted, DirectoryOutcome, FileStatus, Rename, RenameOutcome
-from lockgate.model.uploads import BegunUpload, CompletionOutcome, GivenUp, Upload
+from lockgate.model.uploads import BegunUpload, CompletionOutcome, GivenUp, NoVersions, Upload
 from lockgate.model.urls import StoreUrl
 
 Before = Callable[[int, str], Awaitable[None]]
@@ -218,7 +218,7 @@ class WatchedStore(Store):
             answers += await self._inner.abort_uploads([upload])
         return answers
 
-    async def why_no_versions(self) -> str:
+    async def why_no_versions(self) -> NoVersions | None:
         """The other's answer."""
         await self._look("ask for versions")
         return await self._inner.why_no_versions()

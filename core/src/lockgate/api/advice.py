@@ -22,6 +22,7 @@ from lockgate.model.layout import JobLayout, probe_directory
 from lockgate.model.options import AUTO_PROTOCOL, JobOptions
 from lockgate.model.policies import KEEPING
 from lockgate.model.prediction import at_once
+from lockgate.model.uploads import NO_VERSIONS
 from lockgate.plugins.registry import needs_on
 
 LOOKS = 5
@@ -119,9 +120,9 @@ def _refuse_replaced(options: JobOptions, replaced: int) -> None:
 
 async def _why_no_versions(store: Store) -> str:
     """Why no upload can replace a file of its own name there; empty: it can."""
-    if Capability.REPLACE_BY_VERSION not in store.capabilities:
-        return "this store keeps no versions that could be brought back"
-    return await store.why_no_versions()
+    declared = Capability.REPLACE_BY_VERSION in store.capabilities
+    none = await store.why_no_versions() if declared else NO_VERSIONS
+    return "" if none is None else none.why
 
 
 def latency_at(url: Location, options: JobOptions) -> float:

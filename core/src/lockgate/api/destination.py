@@ -12,7 +12,7 @@ from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
 from lockgate.engine.record.ended_jobs import read_end
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.record.transactions import forget_outcomes, known_outcome
-from lockgate.engine.recovery.orphan_uploads import pending_uploads
+from lockgate.engine.recovery.orphan_uploads import uploads_if_listed
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
@@ -40,7 +40,7 @@ def is_there(url: Location, options: JobOptions | None = None) -> bool:
         async for page in run.store.list_directory(""):
             if page:
                 return True
-        if await pending_uploads(run):
+        if await uploads_if_listed(run):
             return True
         parent, name = run.store.url.split()
         if not name:

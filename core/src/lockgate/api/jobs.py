@@ -27,7 +27,7 @@ from lockgate.engine.record.neighbours import job_layouts
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.collect_garbage import collect_garbage as collect
 from lockgate.engine.recovery.garbage import Garbage
-from lockgate.engine.recovery.orphan_uploads import pending_uploads
+from lockgate.engine.recovery.orphan_uploads import uploads_if_listed
 from lockgate.engine.recovery.recover import Recovery
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -248,7 +248,7 @@ def collect_garbage(url: Location, *, dry_run: bool = False, options: JobOptions
 
     async def work() -> list[Garbage]:
         run = await _run(url, options)
-        if not dry_run and (await list_all(run.store, BOOKKEEPING) or await pending_uploads(run)):
+        if not dry_run and (await list_all(run.store, BOOKKEEPING) or await uploads_if_listed(run)):
             run = await by_the_stores_clock(run)
         return await collect(run, dry_run=dry_run)
 

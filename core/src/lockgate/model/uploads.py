@@ -58,6 +58,8 @@ class UploadRefusal(StrEnum):
     TARGET_CHANGED = "target changed"
     """It was to replace a file, and another is there, or none."""
     UPLOAD_MISSING = "upload missing"
+    NOT_ALLOWED = "not allowed"
+    """The credentials may not: it fails again until somebody gives them the right."""
     FAILED = "failed"
 
 
@@ -100,3 +102,15 @@ class BegunUpload(Struct, frozen=True, gc=False):
     path: str
     token: str
     begun: float = 0.0
+
+
+class NoVersions(Struct, frozen=True, gc=False):
+    """Why a file cannot be replaced by an upload so that it comes back; and what the user can do about that, as the
+    second half of a sentence, empty where nothing helps."""
+
+    why: str
+    remedy: str = ""
+
+
+NO_VERSIONS = NoVersions("this store keeps no versions that could be brought back")
+"""Of a store that does not declare that it keeps any."""

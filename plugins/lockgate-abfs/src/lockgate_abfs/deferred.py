@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from lockgate.engine.run.store import Progress, no_progress
-from lockgate.model.errors import AnswerLost, StoreError, StoreUnavailable
+from lockgate.model.errors import AccessDenied, AnswerLost, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus, Unknown
 from lockgate.model.uploads import (
     BegunUpload,
@@ -135,7 +135,8 @@ class DeferredUploads:
             except StoreError as error:
                 if doubtful:
                     return Unknown(error.what)
-                return NotCompleted(UploadRefusal.FAILED, error.what)
+                denied = isinstance(error, AccessDenied)
+                return NotCompleted(UploadRefusal.NOT_ALLOWED if denied else UploadRefusal.FAILED, error.what)
             if found is not None:
                 return found
             if not says_exists(answer):
@@ -148,7 +149,7 @@ class DeferredUploads:
             return NotCompleted(UploadRefusal.UPLOAD_MISSING)
         if doubtful:
             return Unknown(f"{answer.status} after a try that may have succeeded")
-        return NotCompleted(UploadRefusal.FAILED, f"{answer.status} {code_of(answer)}".rstrip())
+        return _refused(answer)
 
     async def _commit(self, upload: Upload, nonce: str, blocks: Sequence[str]) -> Answer:
         path = check_relative(upload.path)
@@ -167,7 +168,7 @@ class DeferredUploads:
             return found
         if answer.status in (404, 412):
             return NotCompleted(UploadRefusal.UPLOAD_MISSING)
-        return NotCompleted(UploadRefusal.FAILED, f"{answer.status} {code_of(answer)}".rstrip())
+        return _refused(answer)
 
     async def _found(self, upload: Upload, *, emptying: str = "") -> CompletionOutcome | None:
         """What stands at the upload's path says: completed, also by the step that was still to do; another's file; or
@@ -199,3 +200,8 @@ class DeferredUploads:
 
 def _etag(answer: Answer) -> str:
     return bare_etag(answer.headers.get("etag", ""))
+
+
+def _refused(answer: Answer) -> NotCompleted:
+    reason = UploadRefusal.NOT_ALLOWED if answer.status in (401, 403) else UploadRefusal.FAILED
+    return NotCompleted(reason, f"{answer.status} {code_of(answer)}".rstrip())

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 
 from lockgate.engine.run.logs import get_log
 from lockgate.engine.run.store import Progress, Store, no_progress
-from lockgate.model.errors import AnswerLost, StoreError, StoreUnavailable
+from lockgate.model.errors import AccessDenied, AnswerLost, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus, Unknown
 from lockgate.model.layout import is_kept_uploads
 from lockgate.model.uploads import (
@@ -129,14 +129,16 @@ class DeferredUploads:
         except AnswerLost as error:
             return await self._known_or(upload, Unknown(error.what))
         except StoreError as error:
-            return NotCompleted(UploadRefusal.FAILED, error.what)
+            denied = isinstance(error, AccessDenied)
+            return NotCompleted(UploadRefusal.NOT_ALLOWED if denied else UploadRefusal.FAILED, error.what)
         if answer.status == 412:
             return NotCompleted(UploadRefusal.TARGET_EXISTS)
         if answer.status in ENDED:
             return NotCompleted(UploadRefusal.UPLOAD_MISSING)
         if answer.doubtful:
             return Unknown(f"{answer.status} after a try that may have succeeded")
-        return NotCompleted(UploadRefusal.FAILED, f"{answer.status} {message_of(answer)}".rstrip())
+        reason = UploadRefusal.NOT_ALLOWED if answer.status in (401, 403) else UploadRefusal.FAILED
+        return NotCompleted(reason, f"{answer.status} {message_of(answer)}".rstrip())
 
     def _completed(self, upload: Upload, answer: Answer) -> CompletionOutcome:
         found = status_of(upload.path, json_of(answer))

@@ -40,6 +40,7 @@ from lockgate.model.uploads import (
     CompletionOutcome,
     GivenUp,
     NotCompleted,
+    NoVersions,
     Upload,
     UploadRefusal,
 )
@@ -409,7 +410,8 @@ class S3Store(Store):
             return NotCompleted(UploadRefusal.UPLOAD_MISSING)
         if answer.doubtful:
             return Unknown(f"{answer.status} after a try that may have succeeded")
-        return NotCompleted(UploadRefusal.FAILED, f"{answer.status} {code}".rstrip())
+        reason = UploadRefusal.NOT_ALLOWED if answer.status in (401, 403) else UploadRefusal.FAILED
+        return NotCompleted(reason, f"{answer.status} {code}".rstrip())
 
     async def _known(self, upload: Upload) -> Completed | None:
         """What stands at the upload's path, if it is what the upload has become: the same completion is answered by 200
@@ -506,7 +508,7 @@ class S3Store(Store):
 
     # Versions
 
-    async def why_no_versions(self) -> str:
+    async def why_no_versions(self) -> NoVersions | None:
         """Five requests, and, where the service is not AWS's own, once a process a few more."""
         return await why_no_versions(self.client, self._calls)
 

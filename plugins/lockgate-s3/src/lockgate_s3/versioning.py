@@ -13,6 +13,7 @@ import uuid
 
 from lockgate.model.errors import LockgateError
 from lockgate.model.layout import BOOKKEEPING
+from lockgate.model.uploads import NoVersions
 from lockgate.stores.http.client import StoreClient
 from lockgate.stores.http.exchange import Answer
 
@@ -24,8 +25,12 @@ _judges: dict[str, bool] = {}
 """Of which buckets it was found out in this process, by their URLs, whether `If-Match` counts at a completion."""
 
 
-async def why_no_versions(client: StoreClient, calls: Calls) -> str:
-    """Why an object cannot be replaced so that it comes back; empty where it can.
+_GIVE = "give these credentials that right"
+_KEEP = "have the bucket keep versions, which these credentials may delete"
+
+
+async def why_no_versions(client: StoreClient, calls: Calls) -> NoVersions | None:
+    """Why an object cannot be replaced so that it comes back; None where it can.
 
     Raises:
         StoreUnavailable: no answer came.
@@ -33,35 +38,37 @@ async def why_no_versions(client: StoreClient, calls: Calls) -> str:
     call = calls.versioning()
     answer = await client.ask(call)
     if answer.status == 403:
-        return "the credentials may not ask whether the bucket keeps versions (s3:GetBucketVersioning)"
+        return NoVersions(
+            "the credentials may not ask whether the bucket keeps versions (s3:GetBucketVersioning)", _GIVE
+        )
     if answer.status >= 500 and answer.status != 501:
         raise error_of(call, answer)
     root = xml_of(answer)
     state = (root.findtext("Status") or "") if answer.status == 200 else ""
     if state != "Enabled":
-        return f"the bucket's versioning is {state}" if state else "the bucket keeps no versions"
+        return NoVersions(f"the bucket's versioning is {state}" if state else "the bucket keeps no versions", _KEEP)
     if root.findtext("MfaDelete") == "Enabled":
-        return "nobody may delete a version of the bucket without a second factor (MFA Delete)"
+        return NoVersions("nobody may delete a version of the bucket without a second factor (MFA Delete)")
     # Who may not ask for it has a bucket without, mostly; an undoing that it forbids fails, and says so.
     if xml_of(await client.ask(calls.object_lock())).find(".//DefaultRetention") is not None:
-        return "nobody may delete a version of the bucket for a time (Object Lock)"
+        return NoVersions("nobody may delete a version of the bucket for a time (Object Lock)")
     return await _why_not_allowed(client, calls) or await _why_not_judged(client, calls)
 
 
-async def _why_not_allowed(client: StoreClient, calls: Calls) -> str:
+async def _why_not_allowed(client: StoreClient, calls: Calls) -> NoVersions | None:
     """By what does nothing: no object has this name."""
     path = f"{BOOKKEEPING}/probe-{uuid.uuid4().hex}"
     if (await client.ask(calls.delete_version(path, NULL_VERSION))).status == 403:
-        return "the credentials may not delete a version (s3:DeleteObjectVersion)"
+        return NoVersions("the credentials may not delete a version (s3:DeleteObjectVersion)", _GIVE)
     if (await client.ask(calls.list_versions(path))).status == 403:
-        return "the credentials may not list versions (s3:ListBucketVersions)"
-    return ""
+        return NoVersions("the credentials may not list versions (s3:ListBucketVersions)", _GIVE)
+    return None
 
 
-async def _why_not_judged(client: StoreClient, calls: Calls) -> str:
+async def _why_not_judged(client: StoreClient, calls: Calls) -> NoVersions | None:
     if calls.base not in _judges:
         _judges[calls.base] = is_aws(calls.base) or await _judges_etags(client, calls)
-    return "" if _judges[calls.base] else "the service does not heed If-Match when an upload is completed"
+    return None if _judges[calls.base] else NoVersions("the service does not heed If-Match when an upload is completed")
 
 
 async def _judges_etags(client: StoreClient, calls: Calls) -> bool:

@@ -222,11 +222,12 @@ async def _conditional_write(store: Store, at: str) -> tuple[bool, str]:
 
 async def _replace_by_version(store: Store) -> Probe:
     """That a bucket keeps no versions breaks no promise."""
-    why = await store.why_no_versions()
-    detail = (
-        f"no file is replaced by one of its name: {why}" if why else "files may be replaced by files of their names"
-    )
-    return Probe(Capability.REPLACE_BY_VERSION.value, True, None if why else True, detail)
+    none = await store.why_no_versions()
+    if none is not None:
+        return Probe(
+            Capability.REPLACE_BY_VERSION.value, True, None, f"no file is replaced by one of its name: {none.why}"
+        )
+    return Probe(Capability.REPLACE_BY_VERSION.value, True, True, "files may be replaced by files of their names")
 
 
 _ONLY_IF_CLAIMED = frozenset(

@@ -26,7 +26,7 @@ from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.recovery.empty_in_temporary import collect_empty_in_temporary
 from lockgate.engine.recovery.garbage import Garbage
 from lockgate.engine.recovery.late_markers import delete_needless, late_markers
-from lockgate.engine.recovery.orphan_uploads import judge_uploads, pending_uploads, why_kept
+from lockgate.engine.recovery.orphan_uploads import judge_uploads, uploads_if_listed, why_kept
 from lockgate.engine.recovery.recover import is_remainder, recover_job
 from lockgate.engine.recovery.unfinished_files import collect_unfinished
 from lockgate.engine.recovery.winner_lists import needless_lists
@@ -97,7 +97,13 @@ async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
 
 async def _uploads(run: JobRun, *, dry_run: bool) -> list[Garbage]:
     """Uploads that no job will complete, as those of task attempts that died before they could save which they are."""
-    pending, now = await pending_uploads(run), run.runtime.wall()
+    pending, now = await uploads_if_listed(run), run.runtime.wall()
+    if pending is None:
+        why = (
+            "uploads that wait may not be listed with these credentials: what is sent and nobody will complete stays, "
+            "and is paid for, until somebody who may list it runs gc, or a rule of the bucket gives it up"
+        )
+        return [Garbage("", "kept", why)]
     oldest_kept = now - run.options.upload_alive_seconds
     waiting = [each for each in pending if each.begun <= oldest_kept]
     orphans = [each.upload for each in await judge_uploads(run, waiting) if not each.keep]

@@ -17,7 +17,7 @@ from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import LockgateError, StoreError
+from lockgate.model.errors import AccessDenied, LockgateError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import BOOKKEEPING, JOBS
 from lockgate.model.uploads import BegunUpload, Upload
@@ -44,6 +44,15 @@ async def pending_uploads(run: JobRun) -> list[BegunUpload]:
         return []
     found = [each async for page in run.store.list_uploads() for each in page]
     return sorted(found, key=lambda each: (each.begun, each.path))
+
+
+async def uploads_if_listed(run: JobRun) -> list[BegunUpload] | None:
+    """As `pending_uploads`; None where these credentials may not list uploads."""
+    try:
+        return await pending_uploads(run)
+    except AccessDenied as error:
+        run.log.info("uploads may not be listed", error=str(error))
+        return None
 
 
 async def judge_uploads(run: JobRun, uploads: Sequence[BegunUpload]) -> list[PendingUpload]:

@@ -16,7 +16,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.errors import StoreError
 from lockgate.model.files import Deleted, DirectoryOutcome, FileStatus, Rename, RenameOutcome
 from lockgate.model.names import ANY_NAME, NameRules
-from lockgate.model.uploads import BegunUpload, CompletionOutcome, GivenUp, Upload
+from lockgate.model.uploads import NO_VERSIONS, BegunUpload, CompletionOutcome, GivenUp, NoVersions, Upload
 from lockgate.model.urls import StoreUrl
 
 Progress = Callable[[int], None]
@@ -401,14 +401,15 @@ class Store(ABC):
 
     # Only where REPLACE_BY_VERSION is declared.
 
-    async def why_no_versions(self) -> str:
+    async def why_no_versions(self) -> NoVersions | None:
         """Why a file under this root cannot be replaced so that it comes back, such as that nobody has told the bucket
-        to keep versions: told to whose job is refused for it. Empty where it can. The default cannot.
+        to keep versions, and what would mend that: told to whose job is refused for it. None where it can. The default
+        cannot.
 
         Raises:
             StoreUnavailable: no answer came.
         """
-        return "this store keeps no versions that could be brought back"
+        return NO_VERSIONS
 
     async def stat_versions(self, files: Sequence[FileStatus]) -> list[FileStatus | None]:
         """The status of each file's version, or, where that is empty, of the one that readers see, with its version,

@@ -45,6 +45,9 @@ RETRY_SECONDS = 0.1
 REPLACED_AT_ONCE = 10_000
 """So many of the files that are replaced are deleted by one call."""
 
+MAY_NOT_COMPLETE = "check the credentials, and that their policy allows them to write this file"
+"""What to do where a completion was refused for want of a right: until then it is refused again."""
+
 ANNOUNCE_TRIES = 16
 """How often `_SUCCESS` is written at most, while other jobs write theirs."""
 
@@ -90,14 +93,12 @@ async def complete(run: JobRun, plan: CommitPlan) -> None:
                         UploadRefusal.TARGET_CHANGED: "somebody has changed, or deleted, the one that it replaces",
                         UploadRefusal.UPLOAD_MISSING: "somebody has given its upload up",
                     }.get(outcome.reason, outcome.detail)
-                    taken = outcome.reason is UploadRefusal.TARGET_EXISTS
-                    raise CommitFailed(
-                        f"a file could not be committed: {why}",
-                        where=where,
-                        next_step="give new files new names, as Spark's writers do: none is written over"
-                        if taken
-                        else "run the job again",
-                    )
+                    next_step = {
+                        UploadRefusal.TARGET_EXISTS: "give new files new names, as Spark's writers do: none is written "
+                        "over",
+                        UploadRefusal.NOT_ALLOWED: f"{MAY_NOT_COMPLETE}; then run the job again",
+                    }.get(outcome.reason, "run the job again")
+                    raise CommitFailed(f"a file could not be committed: {why}", where=where, next_step=next_step)
                 raise OutcomeUnknown(
                     f"cannot tell whether a file was committed: {outcome}",
                     where=where,

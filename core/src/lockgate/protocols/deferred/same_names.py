@@ -21,7 +21,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.plan import CommitPlan
 from lockgate.model.replaced import KeptList, SetAside
 from lockgate.model.spooled import Spooled, windows
-from lockgate.model.uploads import Upload
+from lockgate.model.uploads import NO_VERSIONS, Upload
 from lockgate.protocols.deferred.refused_files import by_halves
 
 LOOKED_AT_ONCE = 1_000
@@ -36,14 +36,9 @@ async def keep_versions(run: JobRun, plan: CommitPlan, same: set[str]) -> Commit
         DestinationConflict: they could not be brought back, since no versions are kept.
     """
     declared = Capability.REPLACE_BY_VERSION in run.store.capabilities
-    why = await run.store.why_no_versions() if declared else "this store keeps no versions that could be brought back"
-    if why:
-        raise refusal(
-            run,
-            same,
-            why,
-            or_else="; or have the bucket keep versions, which these credentials may delete" if declared else "",
-        )
+    none = await run.store.why_no_versions() if declared else NO_VERSIONS
+    if none is not None:
+        raise refusal(run, same, none.why, or_else=f"; or {none.remedy}" if none.remedy else "")
     asides = Spooled[SetAside](plan.spools, SetAside)
     for window in windows(plan.set_aside, LOOKED_AT_ONCE):
         paths = [aside.path for aside in window if aside.path in same]

@@ -312,12 +312,20 @@ async def _abort_named(run: JobRun) -> None:
     """Give up what task attempts had begun that died before they could save anything: uploads whose names hold the
     job's id, as those of Spark's batch writes do. Only an id that nobody else has, as one that was made for the job,
     tells whose they are: `job1` is in the names of `job10`, and a word in anybody's. Others are left to the bucket's
-    rules."""
+    rules, as all are where uploads may not be listed: no reader sees any, so that is no failure of the job."""
     if Capability.LISTED_UPLOADS not in run.store.capabilities or run.store.giving_up_is_seen:
         return
     if not _MADE.fullmatch(run.layout.job_id):
         return
     named: list[BegunUpload] = []
-    async for page in run.store.list_uploads():
-        named += [each for each in page if run.layout.job_id in each.path.rpartition("/")[2]]
+    try:
+        async for page in run.store.list_uploads():
+            named += [each for each in page if run.layout.job_id in each.path.rpartition("/")[2]]
+    except AccessDenied as error:
+        run.log.warning(
+            "uploads may not be listed: what task attempts that died have sent is not looked for. Nobody sees it, and "
+            "it is paid for until somebody who may list uploads gives it up, or a rule of the bucket does",
+            job=run.layout.job_id,
+            error=error.what,
+        )
     await run.store.abort_uploads(named)

@@ -128,14 +128,15 @@ async def _complete(run: JobRun, manifest: TaskManifest) -> None:
                     where=run.url(entry.target),
                     next_step="abort this task attempt, which takes its files out; or abort the job",
                 )
-            raise CommitFailed(
-                f"a file could not be put in place: {outcome}",
-                where=run.url(entry.target),
-                next_step=how_to_free(
+            next_step = "let the task be tried again; nothing of this attempt is committed"
+            if outcome.reason in (UploadRefusal.TARGET_EXISTS, UploadRefusal.TARGET_CHANGED):
+                next_step = how_to_free(
                     run, "give new files new names: emrfs writes over none; then let the task be tried again"
                 )
-                if outcome.reason in (UploadRefusal.TARGET_EXISTS, UploadRefusal.TARGET_CHANGED)
-                else "let the task be tried again; nothing of this attempt is committed",
+            elif outcome.reason is UploadRefusal.NOT_ALLOWED:
+                next_step = f"{job_commit.MAY_NOT_COMPLETE}; then {next_step}"
+            raise CommitFailed(
+                f"a file could not be put in place: {outcome}", where=run.url(entry.target), next_step=next_step
             )
 
 
