@@ -125,8 +125,11 @@ def test_it_asks_for_accept_unsafe(tmp_path: Path, protocol: str) -> None:
     ids=str,
 )
 def test_what_could_not_be_brought_back_is_refused_by_name(tmp_path: Path, protocol: str, options: dict) -> None:
-    with pytest.raises(OptionError, match=f"cannot be kept by the protocol {protocol}"):
+    with pytest.raises(OptionError, match=f"cannot be kept by the protocol {protocol}") as refused:
         a_job(tmp_path, protocol, **options)
+    # Of a Spark write the save mode says it: `conflict=append` beside the mode overwrite is refused in its turn.
+    overwrites = options.get("conflict", "").startswith("replace")
+    assert ("by its save mode, append or errorifexists, not overwrite" in refused.value.next_step) is overwrites
     assert list(tmp_path.iterdir()) == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import sys
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -231,6 +232,20 @@ def test_azurite_accepts_our_signatures_uploads_and_reads(azurite: Azurite) -> N
         await client.close()
 
     asyncio.run(work())
+
+
+def test_who_has_given_no_credentials_is_told_of_the_key_and_not_only_of_a_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "azure.identity.aio", None)
+    nothing = find_credential(AbfsSettings.resolve({}, {}), "acct")
+    call = Call("status", "HEAD", "https://a.dfs.core.windows.net/c/f", "abfss://c@a/f")
+    with pytest.raises(OptionError, match="no credentials were given") as refused:
+        asyncio.run(nothing.authorize(call))
+    assert "store.account_key" in refused.value.next_step and "lockgate-abfs[identity]" in refused.value.next_step
+    managed = find_credential(AbfsSettings.resolve({"client_id": "me"}, {}), "acct")
+    with pytest.raises(OptionError, match="ManagedIdentityCredential needs azure-identity"):
+        asyncio.run(managed.authorize(call))
 
 
 def test_tokens_are_asked_for_once_and_sent(monkeypatch: pytest.MonkeyPatch) -> None:

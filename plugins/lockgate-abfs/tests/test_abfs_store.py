@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import lockgate
 import pytest
+from azure.storage.blob import ContainerClient
 from lockgate import Job
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import AccessDenied, AnswerLost, CapabilityMissing, FileExists
+from lockgate.model.errors import AccessDenied, AnswerLost, CapabilityMissing, FileExists, StoreError
 from lockgate.model.files import Deleted, FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
 from lockgate.model.layout import JOBS
 from lockgate.model.options import JobOptions
@@ -18,6 +20,7 @@ from lockgate_abfs import account_kind, plugin
 from lockgate_abfs.flat_store import FlatStore
 from lockgate_abfs.store import AbfsStore
 from lockgate_lab.azure import AzureLab
+from lockgate_lab.servers import Azurite
 from store_contract import CHECKS, Check, run_check
 
 URL = "abfss://data@devstoreaccount1.dfs.core.windows.net/tables/all events"
@@ -115,6 +118,19 @@ def test_an_account_without_hierarchical_namespace_takes_the_deferred_protocol(
     with pytest.raises(CapabilityMissing, match="hierarchical namespace"):
         Job(URL, JobOptions(store=store, protocol="manifest"))
     account_kind._known.clear()
+
+
+def test_an_account_that_is_taken_for_one_of_the_other_kind_is_told_by_the_option_that_says_so(
+    azure: AzureLab, azurite: Azurite, flat: ContainerClient
+) -> None:
+    """Both were answered by "once the cause is gone, try again"."""
+    flat_url = f"abfss://{flat.container_name}@devstoreaccount1.dfs.core.windows.net/t"
+    with pytest.raises(StoreError, match="refused: 400") as flat_one:
+        Job(flat_url, JobOptions(store={"connection_string": azurite.connection_string, "hns": "true"})).setup()
+    assert "give store.hns=false" in flat_one.value.next_step
+    with pytest.raises(StoreError, match="DirectoryIsNotEmpty") as hierarchical:
+        lockgate.doctor(URL, JobOptions(store={"connection_string": azure.connection_string, "hns": "false"}))
+    assert "leave store.hns out" in hierarchical.value.next_step
 
 
 def test_a_rename_whose_answer_was_lost_is_proved_by_transaction_id(

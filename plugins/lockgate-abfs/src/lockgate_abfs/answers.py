@@ -20,6 +20,9 @@ from lockgate.stores.http.exchange import Answer, Call
 
 from lockgate_abfs.marks import MARK, metadata_of
 
+DATA_LAKE = "application/json"
+"""What requests of the Data Lake API ask for, and those of the Blob service do not."""
+
 PARENT_MISSING = "RenameDestinationParentPathNotFound"
 CONTAINER_MISSING = frozenset({"FilesystemNotFound", "ContainerNotFound"})
 
@@ -91,7 +94,22 @@ def error_of(call: Call, answer: Answer) -> StoreError:
         return FileMissing(what, where=call.where)
     if says_exists(answer):
         return FileExists(what, where=call.where)
-    return StoreError(what, where=call.where)
+    return StoreError(what, where=call.where, next_step=_of_another_kind(call, answer, code))
+
+
+def _of_another_kind(call: Call, answer: Answer, code: str) -> str:
+    """The next step where the account may be of another kind than it is taken for; empty elsewhere. An account without
+    a hierarchical namespace answers requests of the Data Lake API with 400; one with it lists directories as blobs,
+    which cannot be deleted while something is in them."""
+    if code == "DirectoryIsNotEmpty":
+        return "the account has a hierarchical namespace, which store.hns=false denies: leave store.hns out"
+    if answer.status == 400 and call.headers.get("accept") == DATA_LAKE:
+        return (
+            "if the account has no hierarchical namespace, give store.hns=false: it is taken for one with it where "
+            "store.hns=true says so, or where the account does not tell; else `lockgate doctor DESTINATION` tries out "
+            "what it does"
+        )
+    return ""
 
 
 def _remedy(code: str) -> str:

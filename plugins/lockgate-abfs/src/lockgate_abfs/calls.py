@@ -14,10 +14,11 @@ from xml.sax.saxutils import escape
 from lockgate.model.urls import StoreUrl
 from lockgate.stores.http.exchange import Call, Repeat
 
+from lockgate_abfs.answers import DATA_LAKE
 from lockgate_abfs.location import Location
 
 LIST_PAGE = 5000
-_JSON = {"accept": "application/json"}
+_JSON = {"accept": DATA_LAKE}
 _ABSENT = {"if-none-match": "*"}
 NOTHING: Mapping[str, str] = {}
 

@@ -120,10 +120,15 @@ class Identity(Credential):
         try:
             import azure.identity.aio as identity
         except ImportError:
+            install = (
+                'pip install "lockgate-abfs[identity]"; in a clone of Lockgate "./plugins/lockgate-abfs[identity]"'
+            )
+            if self._arguments:
+                raise OptionError(f"{self._kind} needs azure-identity", next_step=install) from None
             raise OptionError(
-                f"{self._kind} needs azure-identity",
-                next_step='pip install "lockgate-abfs[identity]"; in a clone of Lockgate '
-                '"./plugins/lockgate-abfs[identity]"',
+                f"no credentials were given, and the machine's own, by {self._kind}, need azure-identity",
+                next_step="give store.account_key (or AZURE_STORAGE_ACCOUNT_KEY), store.sas_token or "
+                f"store.connection_string; or, for an identity of Microsoft Entra ID, {install}",
             ) from None
         return getattr(identity, self._kind)(**self._arguments)
 

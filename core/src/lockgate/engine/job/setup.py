@@ -155,6 +155,11 @@ async def _mark(run: JobRun, by_task: bool) -> tuple[bool, LockgateError | None]
     )
 
 
+_SAVE_MODES = {"append": "append", "fail": "errorifexists"}
+"""By which save mode a Spark write has a policy that keeps what is there. One that overwrites has named none, and a
+policy beside that mode would contradict it."""
+
+
 def _refused_policy(run: JobRun) -> OptionError | None:
     """Why the job's policy is none that the protocol declares to keep; None: it is one."""
     options, kept, why = run.options, run.protocol.policies, run.protocol.policies_why
@@ -163,6 +168,10 @@ def _refused_policy(run: JobRun) -> OptionError | None:
     named, instead = f"the conflict policy {options.conflict!r}", f"choose {' or '.join(kept)}"
     if options.conflict in kept:
         named, instead = "delete_target_files", "leave it out"
+    elif options.conflict.startswith("replace") and (
+        modes := [_SAVE_MODES[each] for each in kept if each in _SAVE_MODES]
+    ):
+        instead += f"; a Spark write by its save mode, {' or '.join(modes)}, not overwrite"
     elif not options.conflict.startswith("replace"):
         why = "it says what may be there when the job commits, and by then its files are in place"
     return OptionError(
