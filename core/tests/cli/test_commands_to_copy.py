@@ -25,6 +25,24 @@ def test_a_printed_command_with_blanks_in_names_runs_as_it_is(tables) -> None:
     assert f"{dead}: finished" in done.stdout
 
 
+def test_another_committers_job_is_told_by_whole_commands(tables) -> None:
+    """`lockgate commit` and `abort` "do with --protocol v1", it said, without saying of what."""
+    table = tables("my events")
+    path = table.root / "_temporary/0/task_202401010000_0001_m_000000/p=1/part-0"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x")
+    url = shlex.quote(table.root.as_uri().replace("%20", " "))
+    (job,) = [each["job_id"] for each in run_json("jobs", str(table.root))[1]]
+    _, _, err = run("recover", str(table.root), job)
+    assert f"lockgate commit {url} {job} --protocol v1" in err
+    assert f"lockgate abort {url} {job} --protocol v1" in err
+    for verb in ("plan", "commit"):
+        _, _, err = run(verb, str(table.root), job, "--protocol", "v2")
+        assert "nothing waits to be committed" in err
+        assert "lockgate commit" not in err
+        assert f"lockgate abort {url} {job} --protocol v1" in err
+
+
 def test_no_message_puts_names_into_a_command_unquoted() -> None:
     import lockgate
 

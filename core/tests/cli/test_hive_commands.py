@@ -10,9 +10,11 @@ import pytest
 from command_line import run, run_json
 from hive_left import HIVE
 from local_acts import Died
+from lockgate import Job
 from lockgate.api.jobs import commit
 from lockgate.cli.documents import DOCUMENTS
 from lockgate.engine.record.record_log import RecordLog
+from lockgate.errors import OptionError
 from lockgate.model.files import Rename
 from lockgate.protocols.hive import adopt
 from lockgate.stores.local import LocalStore
@@ -259,3 +261,36 @@ def test_gc_does_not_advise_to_commit_what_hadoops_second_algorithm_has_left(tmp
     assert (kept["path"], kept["action"], "lockgate commit" in kept["why"]) == ("_temporary/0", "kept", False)
     assert f"lockgate abort {tmp_path.as_uri()} {job_id} --protocol v1" in kept["why"]
     assert "add --force" in kept["why"]
+
+
+def test_what_recover_and_gc_suggest_has_the_options_that_the_commit_needs(tmp_path: Path) -> None:
+    """They named `lockgate commit --protocol hive`, which was refused, twice."""
+    elsewhere = tmp_path / "hive out" / "_tmp.-ext-10000"
+    leave(tmp_path, "000005_0", "000005_1")
+    elsewhere.parent.mkdir()
+    (tmp_path / STAGING / "_tmp.-ext-10000").rename(elsewhere)
+    (tmp_path / STAGING).rmdir()
+    destination = str(tmp_path / "table")
+    Path(destination).mkdir()
+    place = ["-o", f"hive_directory={elsewhere}", "-o", "alive_seconds=0"]
+    told = ["--protocol", "hive", *place]
+    (job,) = [each["job_id"] for each in run_json("jobs", destination, "-o", "protocol=hive", *place)[1]]
+    _, found = run_json("recover", destination, job, *told)
+    assert "duplicates=receipts -o duplicate_attempts=000005_1" in found[job]["problem"]
+    (kept,) = run_json("gc", destination, "-o", "protocol=hive", *place)[1]
+    assert shlex.quote(f"hive_directory={elsewhere}") in kept["why"]
+    assert "lockgate plan" in kept["why"]
+    assert "says which -o it needs" in kept["why"]
+    # With what was told, the commands that are printed have it too.
+    _, chosen = run_json("recover", destination, job, *told, "-o", "duplicates=newest")
+    assert "-o duplicates=newest -o " in chosen[job]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("options", "next_step"),
+    [({"hive_buckets": 2}, "leave it out;"), ({"hive_buckets": 2, "duplicates": "newest"}, "leave them out;")],
+)
+def test_options_of_hives_jobs_on_a_job_of_our_own_are_counted(tmp_path: Path, options: dict, next_step: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        Job(tmp_path, protocol="hive", **options).setup()
+    assert refused.value.next_step.startswith(next_step)

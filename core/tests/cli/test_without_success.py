@@ -43,6 +43,15 @@ def test_a_destination_without_success_tells_of_the_job_that_left_none(table, co
         lockgate.verify(table.root)
 
 
+@pytest.mark.parametrize("command", ["show", "verify"])
+def test_a_destination_where_a_first_job_is_at_work_has_nothing_to_see_yet(table, command: str) -> None:
+    """It said to commit with mark_success=true, which is the default, to who waits for his first job."""
+    table.job()
+    status, _, err = run(command, str(table.root))
+    assert status == 2
+    assert "lists the jobs at work: until one commits there is nothing to see here" in " ".join(err.split())
+
+
 def test_jobs_shows_the_last_job_that_left_no_success_as_committed(table) -> None:
     table.write({"a": b"1"}, mark_success=False)
     job = table.write({"b": b"1"}, mark_success=False)

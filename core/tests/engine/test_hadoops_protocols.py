@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -320,6 +323,28 @@ def test_v2_refuses_to_commit_a_job_whose_task_commit_was_interrupted(tmp_path: 
     attempt.abort()
     job.commit([receipt, done(job, {"b": b"3"}, 1, 2)])
     assert seen(tmp_path) == {"a": b"1", "b": b"3"}
+
+
+def test_the_line_that_takes_an_interrupted_task_out_is_told_whole_and_runs_in_another_process(tmp_path: Path) -> None:
+    """It named a method of an object that lives in a program which has died, and an attempt by a name to be parsed."""
+    place = tmp_path / "it's here"
+    job = Job(place, protocol="v2", accept_unsafe=True, job_id="j")
+    job.setup()
+    receipt = done(job, {"a": b"1"}, 0)
+    attempt = begun(job, {"b": b"2"}, 12, 3)
+    store = make_faulty(job)
+    store.fail_at = lambda name, subject: name == "rename_files" and "manifest" in subject[0].source
+    with pytest.raises(Stop):
+        attempt.commit()
+    with pytest.raises(ReceiptUnmatched) as refused:
+        Job(place, protocol="v2", accept_unsafe=True, job_id="j", nonce=job._marker).commit([receipt])
+    assert ".task_attempt(12, 3).abort()" in refused.value.next_step
+    with pytest.raises(CommitFailed, match="interrupted") as rival:
+        begun(job, {"b": b"3"}, 12, 4).commit()
+    (line,) = {re.search(r"Job\(.*?\)\.task_attempt\([0-9, ]+\)\.abort\(\)", each.value.next_step)[0]
+               for each in (refused, rival)}  # fmt: skip
+    subprocess.run([sys.executable, "-c", f"from lockgate import Job; {line}"], check=True, timeout=60)
+    assert seen(place) == {"a": b"1"}
 
 
 def test_v2_commits_one_attempt_of_a_task(tmp_path: Path) -> None:

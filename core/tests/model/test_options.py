@@ -159,6 +159,19 @@ def test_lengths_of_time_are_taken_wherever_seconds_are(text: str, seconds: floa
         assert getattr(JobOptions.resolve(spark_conf=conf), spec.name) == seconds
 
 
+def test_a_default_as_the_table_shows_it_can_be_given() -> None:
+    """`50 ms` was shown, and refused."""
+    for row, spec in zip(option_table(), dataclasses.fields(JobOptions), strict=True):
+        if row.default != "unset" and spec.metadata["unit"] in ("s", "ms", "bytes"):
+            shown = row.default.removeprefix("`").removesuffix("`")
+            assert getattr(JobOptions(**{spec.name: shown}), spec.name) == spec.default, spec.name
+    for text, milliseconds in [("50ms", 50), ("50", 50), ("1.5s", 1500), (" 2 s ", 2000)]:
+        assert JobOptions(markers_batch_interval_ms=text).markers_batch_interval_ms == milliseconds
+    for text in ("0.5ms", "5x", "", "0", "61s"):
+        with pytest.raises(OptionError, match="markers_batch_interval_ms cannot be"):
+            JobOptions(markers_batch_interval_ms=text)
+
+
 @pytest.mark.parametrize("text", ["5x", "m", "", "-5m", "5 5m", "1e3", "inf", "nan", "5mm", "s5"])
 def test_what_is_no_length_of_time_is_refused_and_told_what_is(text: str) -> None:
     for make in (lambda: JobOptions(alive_seconds=text), lambda: JobOptions.resolve({"alive_seconds": text})):

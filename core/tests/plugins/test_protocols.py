@@ -366,3 +366,13 @@ def test_a_policy_that_a_protocol_does_not_declare_to_keep_is_refused_for_it(tab
         table.job(protocol="appends", conflict="append").abort()
     finally:
         registry.unregister(plugin)
+
+
+def test_a_protocol_of_a_package_that_is_missing_names_it() -> None:
+    """`magic` was told to be unknown, and to be offered by some plugin."""
+    with pytest.raises(OptionError, match="there is no protocol 'magic' here") as refused:
+        PluginRegistry(allow=["local"]).protocol("magic")
+    assert 'pip install "lockgate[s3]"' in refused.value.next_step
+    with pytest.raises(OptionError) as unknown:
+        PluginRegistry(allow=["local"]).protocol("manifst")
+    assert "did you mean manifest?" in unknown.value.next_step

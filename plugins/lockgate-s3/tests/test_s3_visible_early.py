@@ -298,3 +298,20 @@ def test_files_that_emrfs_has_put_in_place_are_counted_once_as_committed(bucket,
         summary = job.commit(receipts)
     counters = summary.counters
     assert (counters["committer_files_committed"], counters["committer_bytes_committed"]) == (3, 6)
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+@pytest.mark.parametrize("protocol", ["deferred", "emrfs"])
+def test_of_a_task_that_is_left_out_its_waiting_upload_is_told(bucket, protocol: str) -> None:
+    """It was told that what it wrote is not there: an upload of it waited, and was paid for."""
+    job = a_job(bucket, protocol, "j")
+    done(job, {"a": b"1"})
+    begun(job, {"b": b"2"}, 1)
+    options = JobOptions(store=bucket.store)
+    planned = lockgate.plan(bucket.url(PATH), "j", options=options)
+    summary = lockgate.commit(bucket.url(PATH), "j", force=True, options=options)
+    assert (summary.lockgate.left_out, seen(bucket)) == (["task_000001"], {"a": b"1"})
+    assert [each.path for each in lockgate.uploads(bucket.url(PATH), options)] == ["b"]
+    for told in (planned.left_out_stays, summary.lockgate.left_out_stays):
+        assert told.startswith("What they wrote is not here. Uploads of theirs may wait")
+        assert f"lockgate uploads list '{bucket.url(PATH)}' shows them" in told

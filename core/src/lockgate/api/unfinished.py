@@ -120,5 +120,6 @@ async def no_summary(run: JobRun, states: Sequence[JobState]) -> LockgateError:
     return JobNotFound(
         "there is no `_SUCCESS`: no job was committed here, or only with mark_success=false",
         where=run.url(SUCCESS),
-        next_step=f"{command('jobs', run.store.url)} lists the jobs at work; {keep}",
+        next_step=f"{command('jobs', run.store.url)} lists the jobs at work: until one commits there is nothing to see "
+        f"here; where some have committed, {keep}",
     )

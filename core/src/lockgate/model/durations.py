@@ -32,3 +32,18 @@ def seconds_of(text: str) -> float:
     if match is None or factor is None:
         raise ValueError("not a length of time")
     return float(match[1]) * factor
+
+
+def milliseconds_of(text: str) -> int:
+    """The whole milliseconds that a text says; a number alone is milliseconds.
+
+    Raises:
+        ValueError: it is no length of time, or none of whole milliseconds.
+    """
+    try:
+        return int(text.strip())
+    except ValueError:
+        found = round(seconds_of(text) * 1000, 6)
+    if found != int(found):
+        raise ValueError("not whole milliseconds")
+    return int(found)

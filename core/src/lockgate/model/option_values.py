@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lockgate.model.durations import seconds_of
+from lockgate.model.durations import milliseconds_of, seconds_of
 from lockgate.model.errors import OptionError, PathError
 from lockgate.model.redaction import names_a_secret, redact
 from lockgate.model.urls import check_relative, parse_url
@@ -43,7 +43,7 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-_SIZE = re.compile(r"(-?[0-9]+)\s*([kmgt]i?b?|b)?", re.IGNORECASE)
+_SIZE = re.compile(r"(-?[0-9]+)\s*([kmgt]i?b?|b(?:ytes)?)?", re.IGNORECASE)
 
 
 def integer_of(text: str) -> int:
@@ -66,6 +66,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "int": integer_of,
     "float": float,
     "seconds": seconds_of,
+    "milliseconds": milliseconds_of,
     "tuple[str, ...]": _names,
 }
 
@@ -76,9 +77,10 @@ def parser_of(spec: dataclasses.Field[Any]) -> Callable[[str], Any]:
 
 
 def _kind(spec: dataclasses.Field[Any]) -> str:
-    """What a value is parsed and checked as: the field's type, `str` for a choice, `seconds` for a length of time."""
-    if spec.metadata["unit"] == "s":
-        return "seconds"
+    """What a value is parsed and checked as: the field's type, `str` for a choice, `seconds` or `milliseconds` for a
+    length of time."""
+    if spec.metadata["unit"] in ("s", "ms"):
+        return "seconds" if spec.metadata["unit"] == "s" else "milliseconds"
     return "str" if str(spec.type).startswith("Literal[") else str(spec.type)
 
 
@@ -89,6 +91,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
     "float": (int, float),
     "seconds": (int, float),
+    "milliseconds": (int,),
     "tuple[str, ...]": (tuple, list),
     "Mapping[str, str]": (Mapping,),
 }
@@ -207,6 +210,7 @@ def wanted_of(spec: dataclasses.Field[Any]) -> str:
         "int": "a whole number",
         "float": "a number",
         "seconds": "seconds, or a length of time such as 90s, 5m or 2h,",
+        "milliseconds": "whole milliseconds, or a length of time such as 50ms or 1s,",
         "tuple[str, ...]": "names with commas between them",
         "Mapping[str, str]": "a mapping",
     }

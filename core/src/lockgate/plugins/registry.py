@@ -68,6 +68,9 @@ DISTRIBUTIONS = {
 }
 """Which distribution serves a scheme that no installed plugin claims. Only what can be installed is named here."""
 
+_OF_PROTOCOLS = {"magic": "lockgate-s3"}
+"""Which distribution offers a protocol that the core does not."""
+
 _EXTRAS = {
     "lockgate-abfs": "lockgate[abfs]",
     "lockgate-gcs": "lockgate[gcs]",
@@ -201,10 +204,13 @@ class PluginRegistry:
         """
         protocols = self.protocols()
         if name not in protocols:
+            package = _OF_PROTOCOLS.get(name.lower())
+            if package is None or any(each.distribution == package for each in self.loaded):
+                next_step = f"{_suggestion(name, ['auto', *sorted(protocols)])}; or install the plugin that offers it"
+            else:
+                next_step = _how_to_install(package)
             raise OptionError(
-                f"there is no protocol {name!r} here",
-                where=where or f"protocol={name}",
-                next_step=f"{_suggestion(name, ['auto', *sorted(protocols)])}; or install the plugin that offers it",
+                f"there is no protocol {name!r} here", where=where or f"protocol={name}", next_step=next_step
             )
         return protocols[name]
 
@@ -260,11 +266,7 @@ class PluginRegistry:
             "Lockgate has no store of its own for it: install another's plugin, or write one (docs/writing-a-plugin.md)"
         )
         if distribution:
-            place = "contrib" if distribution == "lockgate-sftp" else "plugins"
-            next_step = (
-                f'pip install "{_EXTRAS.get(distribution, distribution)}"; or, in a clone of Lockgate, '
-                f"pip install ./{place}/{distribution}; then start the program, or the Spark session, anew"
-            )
+            next_step = _how_to_install(distribution)
         if self._chosen and scheme == "file":
             next_step = "its plugin, local, comes with lockgate: leave it out of plugins_block"
         elif self._chosen:
@@ -541,6 +543,14 @@ def _no_resolution(options: JobOptions) -> OptionError:
 
 _SAVE_MODES = {"overwrite": "replace", "errorifexists": "fail", "error": "fail"}
 """What people mean who give a save mode of Spark's."""
+
+
+def _how_to_install(distribution: str) -> str:
+    place = "contrib" if distribution == "lockgate-sftp" else "plugins"
+    return (
+        f'pip install "{_EXTRAS.get(distribution, distribution)}"; or, in a clone of Lockgate, '
+        f"pip install ./{place}/{distribution}; then start the program, or the Spark session, anew"
+    )
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:

@@ -16,10 +16,6 @@ from lockgate.model.errors import JobNotFound, LockgateError, OptionError, Usage
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.phases import Phase
 
-_BY_V1 = (
-    "its own driver ends it; if it is over, and its tasks committed by the first algorithm of Hadoop's "
-    "FileOutputCommitter, `lockgate commit` and `abort` do with --protocol v1"
-)
 _BY_HAND = (
     "its own driver ends it; no protocol does on this store. If it is over, run it again by its own program, and then "
     "delete what is in this directory, which nothing else will"
@@ -35,7 +31,20 @@ def _how_it_ends(run: JobRun, job_id: str) -> str:
     if is_unknown(job_id):
         return _EMPTY
     v1 = run.hooks.protocols().get("v1")
-    return _BY_V1 if v1 is not None and v1.needs <= run.store.capabilities else _BY_HAND
+    if v1 is None or not v1.needs <= run.store.capabilities:
+        return _BY_HAND
+    committing, aborting = (command(name, run.store.url, job_id, "--protocol", "v1") for name in ("commit", "abort"))
+    if run.options.protocol == "v2":
+        return (
+            "of a job by the second algorithm of Hadoop's FileOutputCommitter nothing waits to be committed: the files "
+            "of its committed tasks are in the destination, nothing tells which those are, and its own driver adds "
+            f"`_SUCCESS` alone. If it is over, look for them before it is run again; {aborting} deletes what its other "
+            "tasks have left"
+        )
+    return (
+        "its own driver ends it; if it is over, and its tasks committed by the first algorithm of Hadoop's "
+        f"FileOutputCommitter, {committing} commits what they wrote; {aborting} deletes it"
+    )
 
 
 async def job_at(run: JobRun, job_id: str) -> JobRun:

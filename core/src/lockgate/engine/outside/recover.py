@@ -13,11 +13,20 @@ from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.recover import Recovery, recover_job, too_late
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.own_commands import asks_for_options, found_command
 from lockgate.engine.run.store import list_all
-from lockgate.model.commands import command, job_command
+from lockgate.model.commands import command
 from lockgate.model.counted import counted
-from lockgate.model.errors import JobNotFound, LockgateError, ManifestInvalid, OptionError, ReceiptUnmatched, StoreError
-from lockgate.model.layout import JOBS, JobLayout
+from lockgate.model.errors import (
+    CommitRefused,
+    JobNotFound,
+    LockgateError,
+    ManifestInvalid,
+    OptionError,
+    ReceiptUnmatched,
+    StoreError,
+)
+from lockgate.model.layout import JOBS, OURS, JobLayout
 from lockgate.model.phases import Phase
 
 
@@ -101,20 +110,22 @@ async def _not_begun(run: JobRun, state: JobState, why_not: str = "") -> Recover
     if why_not:
         would = "would be again" if state.phase else "cannot"
         return Recovery("not begun", state.phase, problem=f"{began}, and {would}: {why_not}")
-    committing = job_command("commit", run.store.url, state.layout)
-    aborting = job_command("abort", run.store.url, state.layout)
+    committing = found_command(run, "commit", state.layout)
+    aborting = found_command(run, "abort", state.layout)
+    asks = asks_for_options(run, state.layout)
     tasks = f"{counted(state.tasks_committed, 'task has', 'tasks have')} committed"
     if state.status is JobStatus.RUNNING:
-        planning = job_command("plan", run.store.url, state.layout)
+        planning = found_command(run, "plan", state.layout)
         ending = f"{aborting} --force"
         if state.tasks_committed:
-            ending = f"{committing} --force ({planning} shows which tasks that would leave out), or {ending}"
+            needs = ", and which -o it needs, if any" if asks else ""
+            ending = f"{committing} --force ({planning} shows which tasks that would leave out{needs}), or {ending}"
         driver = f"; its driver is {state.driver}" if state.driver else ""
         next_step = f"it may be at work{driver}; if it is surely over, with its tasks: {ending}"
     elif state.tasks_committed:
         next_step = (
-            f"{committing} commits what they wrote, and nothing of tasks that never began (a Spark driver that dies "
-            f"leaves such tasks, and nobody can tell how many); {aborting} deletes it"
+            f"{committing}{asks} commits what they wrote, and nothing of tasks that never began (a Spark driver that "
+            f"dies leaves such tasks, and nobody can tell how many); {aborting} deletes it"
         )
     else:
         next_step = f"{aborting} deletes it"
@@ -131,7 +142,11 @@ async def _why_not_planned(run: JobRun, state: JobState) -> str:
         return str(error)
     except StoreError:
         raise
-    except LockgateError:  # what else a commit meets is not of the job's own making
+    except LockgateError as error:
+        # Of another program's output this says which option tells what of it counts.
+        if state.layout.prefix != OURS and type(error) is CommitRefused:
+            return str(error)
+        # What else a commit meets is not of the job's own making.
         return ""
     return ""
 

@@ -9,8 +9,8 @@ from lockgate.engine.manifests.load_manifests import aborted_in, every_attempt
 from lockgate.engine.outside.found_job import committed_already, shows_committed
 from lockgate.engine.record.signs_of_life import begun_attempts, refuse_if_at_work
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.own_commands import found_command
 from lockgate.engine.run.store import list_all
-from lockgate.model.commands import job_command
 from lockgate.model.counted import counted
 from lockgate.model.errors import CommitRefused
 from lockgate.model.file_output import task_of_attempt
@@ -57,7 +57,7 @@ async def committed_tasks_of(run: JobRun) -> set[str]:
     raise CommitRefused(
         f"no task of job {run.layout.job_id} has committed",
         where=run.url(run.layout.manifests if run.layout.prefix == OURS else ""),
-        next_step=f"{job_command('abort', run.store.url, run.layout, '--force')} deletes the job, if it is surely over"
+        next_step=f"{found_command(run, 'abort', run.layout, '--force')} deletes the job, if it is surely over"
         + (empty if run.layout.prefix == OURS else _BY_THE_SECOND if run.layout.found_protocol == "v1" else ""),
     )
 
@@ -78,7 +78,7 @@ async def unfinished_tasks(run: JobRun, committed: set[str]) -> list[str]:
 
 def unfinished_error(run: JobRun) -> CommitRefused:
     """The refusal of a commit that would leave out tasks which have begun, `run.left_out`."""
-    aborting = job_command("abort", run.store.url, run.layout)
+    aborting = found_command(run, "abort", run.layout)
     job, named = f"of job {run.layout.job_id}", ", ".join(run.left_out[:5])
     tasks = counted(len(run.left_out), f"task {job} has", f"tasks {job} have")
     stays = run.protocol.left_out_stays(run)

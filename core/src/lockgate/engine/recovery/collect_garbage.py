@@ -31,9 +31,10 @@ from lockgate.engine.recovery.recover import is_remainder, recover_job
 from lockgate.engine.recovery.unfinished_files import collect_unfinished
 from lockgate.engine.recovery.winner_lists import needless_lists
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.own_commands import asks_for_options, found_command
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.commands import command, job_command
+from lockgate.model.commands import command
 from lockgate.model.counted import counted
 from lockgate.model.errors import CommitFenced, LockgateError, OptionError, StoreError
 from lockgate.model.files import FileStatus
@@ -148,7 +149,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         return Garbage(state.directory, "kept", "another committer's: its own driver ends it")
     keep = {
         JobStatus.RUNNING: "its tasks may be at work; if it is surely over: "
-        + job_command("abort", run.store.url, state.layout, "--force"),
+        + found_command(run, "abort", state.layout, "--force"),
         JobStatus.COMMITTING: "its driver may be alive",
         JobStatus.CRASHED: f"it died in job commit: {command('recover', run.store.url, state.job_id)}",
         JobStatus.RECORD_LOST: f"its commit record is lost: {command('recover', run.store.url, state.job_id)} with "
@@ -156,7 +157,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         JobStatus.UNREADABLE: state.problem,
     }.get(state.status)
     if state.status is JobStatus.REFUSED and why_at_work(run, await read_marker_of(run, state.layout), state.last_seen):
-        aborting = job_command("abort", run.store.url, state.layout, "--force")
+        aborting = found_command(run, "abort", state.layout, "--force")
         keep = f"its driver may commit it again; if it is surely dead: {aborting}"
     try:
         if state.status is JobStatus.CRASHED and await _is_over(run, state):
@@ -252,9 +253,9 @@ async def _is_anothers(run: JobRun, state: JobState) -> bool:
 
 def _what_to_do_with_anothers(run: JobRun, state: JobState) -> str:
     """`commit` is refused where no task has committed, as after those of Hadoop's second algorithm."""
-    committing, aborting = (job_command(each, run.store.url, state.layout) for each in ("commit", "abort"))
+    committing, aborting = (found_command(run, each, state.layout) for each in ("commit", "abort"))
     if state.tasks_committed:
-        ending = f"{committing}, or {aborting}, which deletes it"
+        ending = f"{committing}{asks_for_options(run, state.layout)}, or {aborting}, which deletes it"
     else:
         ending = f"and of which no task's output waits to be committed: {aborting} deletes what is there"
     return f"another program's, of which nothing was moved: {ending}; while it may be at work, add --force"

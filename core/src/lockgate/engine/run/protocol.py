@@ -304,8 +304,9 @@ class Protocol(ABC):
         return []
 
     def left_out_stays(self, run: JobRun) -> str:
-        """What stays in the destination of tasks that had begun and not committed, once somebody has committed the job
-        without them: whole sentences, for who has done so. The default: nothing does, and they say nothing."""
+        """What stays of tasks that had begun and not committed, once somebody has committed the job without them: in
+        the destination, or waiting at the store. Whole sentences, for who has done so. The default: nothing does, and
+        they say nothing."""
         return ""
 
     async def left_by_dead_attempts(self, run: JobRun) -> str:

@@ -11,6 +11,7 @@ from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.engine.run.protocol import Attributes, Protocol
 from lockgate.engine.run.store import OutputFile
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
@@ -118,6 +119,17 @@ class DeferredProtocol(Protocol):
     async def committed_tasks(self, run: JobRun) -> list[Receipt]:
         """By the manifests of earlier attempts at the job."""
         return await committed_tasks.committed_tasks(run, deferred=True)
+
+    def left_out_stays(self, run: JobRun) -> str:
+        """Uploads that nobody completes, where the store does not show whose each is."""
+        store = run.store
+        if Capability.LISTED_UPLOADS not in store.capabilities or store.keeps_uploads:
+            return ""
+        return (
+            "What they wrote is not here. Uploads of theirs may wait, which no reader sees, and which are paid for on "
+            f"some stores: {command('uploads', 'list', store.url)} shows them, and {command('gc', store.url)} gives "
+            "them up once they are old."
+        )
 
     async def load_plan(self, run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
         """From the pinned manifests."""

@@ -27,6 +27,7 @@ from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
+from lockgate.engine.run.own_commands import how_to_abort
 from lockgate.engine.run.store import no_progress
 from lockgate.engine.run.taken_names import how_to_free
 from lockgate.model.commands import command
@@ -251,11 +252,13 @@ async def refuse_interrupted(run: JobRun, plan: CommitPlan) -> None:
     owners = [None if content is None else owner_of(content) for content in contents]
     begun = [each for each, owner in zip(doubtful, owners, strict=True) if owner != each]
     if begun:
+        lines = how_to_abort(run, begun[:5])
         raise ReceiptUnmatched(
             f"the commit of {', '.join(begun[:5])} was interrupted, or is under way: its files may be in place",
             where=run.url(run.layout.manifests),
-            next_step="where the job's program lives, TaskAttempt.abort() of those takes their files out; then commit "
-            f"again; or, if the job is surely over, {command('abort', run.store.url, run.layout.job_id, '--force')}",
+            next_step=f"if none of them is at work, take their files out, {lines}; then let these "
+            "tasks be tried again, or commit without them; or, if the job is surely over, "
+            f"{command('abort', run.store.url, run.layout.job_id, '--force')}",
         )
 
 
@@ -267,5 +270,6 @@ def _interrupted(run: JobRun, intent: str) -> CommitFailed:
     return CommitFailed(
         "the commit of an attempt at this task was interrupted, or is under way: files of it may be in place",
         where=run.url(intent),
-        next_step="abort that attempt, which takes them out; or abort the job and run it again",
+        next_step="if that attempt is dead, abort it, which takes them out, "
+        f"{how_to_abort(run, [intent])}; or abort the job and run it again",
     )

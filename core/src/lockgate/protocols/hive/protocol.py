@@ -94,11 +94,12 @@ class HiveProtocol(ManifestProtocol):
         default = JobOptions()
         given = [name for name in sorted(self.own_options) if getattr(run.options, name) != getattr(default, name)]
         if given:
+            they, say = ("them", "they say") if len(given) > 1 else ("it", "it says")
             raise OptionError(
-                f"{' and '.join(given)} would have no effect on a job of Lockgate's own: "
-                f"{'they say' if len(given) > 1 else 'it says'} how what Hive has left is committed",
+                f"{' and '.join(given)} would have no effect on a job of Lockgate's own: {say} how what Hive has left "
+                "is committed",
                 where=run.url(""),
-                next_step="leave them out; or commit a job of Hive's with lockgate commit --protocol hive",
+                next_step=f"leave {they} out; or commit a job of Hive's with lockgate commit --protocol hive",
             )
         await super().set_up_job(run)
 

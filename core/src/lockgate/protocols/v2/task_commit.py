@@ -24,6 +24,7 @@ from lockgate.engine.renames.rename_files import rename_all
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
+from lockgate.engine.run.own_commands import how_to_abort
 from lockgate.engine.run.store import no_progress
 from lockgate.engine.run.taken_names import how_to_free
 from lockgate.model.capabilities import Capability
@@ -223,7 +224,8 @@ def _interrupted(run: JobRun, intent: str) -> CommitFailed:
     return CommitFailed(
         "the commit of an attempt of this task was interrupted, or is under way: files of it may be in place",
         where=run.url(intent),
-        next_step="abort that attempt, which takes them out; or abort the job and run it again",
+        next_step="if that attempt is dead, abort it, which takes them out, "
+        f"{how_to_abort(run, [intent])}; or abort the job and run it again",
     )
 
 
