@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pty
 import re
@@ -12,9 +13,12 @@ import sys
 import pytest
 from command_line import crashed, not_json, run, run_json
 from lockgate import Job
+from lockgate.api.telling import telling_why_it_takes_long
 from lockgate.cli.main import app
 from lockgate.cli.terminal import Answer, print_answer
+from lockgate.engine.run.logs import get_log
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
+from lockgate.plugins.registry import PluginRegistry, needs_on
 from typer.testing import CliRunner
 
 COMMANDS = [
@@ -254,3 +258,31 @@ def test_a_path_is_told_as_it_is_and_not_with_emoji_in_it(tmp_path) -> None:
     for command in ("advise", "doctor"):
         lines = as_on_terminal(command, str(tmp_path / "t:b:x"), columns=300)
         assert any("t:b:x" in line for line in lines), lines
+
+
+def test_plugins_tells_of_a_protocol_all_that_a_refusal_says_it_needs() -> None:
+    """It left out atomic-rename, which `advise` and every refusal name; and what a protocol needs one of."""
+    registry = PluginRegistry()
+    told = {each["name"]: each for each in run_json("plugins")[1]["protocols"]}
+    rows = [line.split("\t") for line in run("plugins", "--details")[1].splitlines()]
+    start = rows.index(["# What the protocols need of a store"])
+    details = {row[0]: row[1] for row in rows[start + 2 : start + 2 + len(told)]}
+    for name, protocol in registry.protocols().items():
+        named = {*told[name]["needs"], *(each for some in told[name]["needs_one_of"] for each in some)}
+        assert named >= needs_on(protocol, ())
+        assert all(each in details[name] for each in named)
+    assert "atomic-rename" in told["manifest"]["needs"]
+    assert ["conditional-write"] in told["direct"]["needs_one_of"]
+
+
+def test_who_waits_is_told_in_words_and_not_in_the_form_of_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    log = get_log("lockgate.stores")
+    with telling_why_it_takes_long(even_if_heard=True):
+        log.warning('it is "asked" again', where="s3://b/a b", seconds_left=3)
+        log.warning("once")
+        logging.getLogger("lockgate.stores").warning("another's line")
+    assert capsys.readouterr().err.splitlines() == [
+        'lockgate: it is "asked" again: where="s3://b/a b" seconds_left=3',
+        "lockgate: once",
+        "lockgate: another's line",
+    ]

@@ -234,6 +234,21 @@ def test_azurite_accepts_our_signatures_uploads_and_reads(azurite: Azurite) -> N
     asyncio.run(work())
 
 
+def test_a_bad_value_of_a_stores_option_says_where_it_was_given() -> None:
+    """As those of all other options do, and without the value, which may be a secret."""
+    url = "abfss://data@acct.dfs.core.windows.net/t"
+    by_environment = JobOptions.resolve(environment={"LOCKGATE_STORE_ACCOUNT_KEY": "*"})
+    by_write = by_environment.replace(store={"account_key": "**"})
+    by_argument = JobOptions.resolve({"store.hns": "perhaps"})
+    told = []
+    for options in (by_environment, by_write, by_argument):
+        with pytest.raises(OptionError) as refused:
+            registry_for((), ()).open_store(url, options)
+        told.append(refused.value.where)
+    variable = "store.account_key was given as an environment variable, LOCKGATE_STORE_ACCOUNT_KEY"
+    assert told == [variable, "", "store.hns was given as an argument"]
+
+
 def test_who_has_given_no_credentials_is_told_of_the_key_and_not_only_of_a_package(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import lockgate
 import pytest
 from lockgate import Job, JobOptions, Receipt
+from lockgate.cli.main import app
 from lockgate.errors import AccessDenied, CleanupFailed, CommitFailed, LockgateError
 from lockgate_lab.dialects import S3
 from lockgate_lab.fault_proxy import FaultProxyLab
+from typer.testing import CliRunner
 
 PATH = "tables/all events"
 
@@ -99,6 +101,18 @@ def test_a_job_that_may_not_list_uploads_is_aborted(
     job.abort()
     assert bucket.files(PATH).keys() == set()
     assert bucket.uploads() == []
+
+
+def test_who_waits_for_a_command_hears_that_uploads_may_not_be_listed(
+    through: Any, proxy: FaultProxyLab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deny(proxy, "ListMultipartUploads")
+    job = a_job(through)
+    task(job)
+    store = [word for name, value in through.store.items() for word in ("-o", f"store.{name}={value}")]
+    ended = CliRunner().invoke(app, ["abort", through.url(PATH), job.job_id, "--force", *store])
+    assert ended.exit_code == 0
+    assert "lockgate: uploads may not be listed" in capsys.readouterr().err + ended.stderr
 
 
 NEEDED = {

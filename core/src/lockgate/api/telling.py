@@ -4,6 +4,7 @@ all that is a warning, in a process of Spark's, whose logging no application con
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,20 @@ class _Told(logging.Handler):
     """Prints warnings on standard error, as it is at that moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(f"lockgate: {record.getMessage()}", file=sys.stderr, flush=True)
+        print(f"lockgate: {_in_words(record.getMessage())}", file=sys.stderr, flush=True)
+
+
+_EVENT = re.compile(r'event=(?:"((?:[^"\\]|\\.)*)"|(\S+))\s*(.*)', re.DOTALL)
+
+
+def _in_words(line: str) -> str:
+    """A line of the log for who reads it as it comes: what happened first, as a sentence, then the rest as the log has
+    it."""
+    match = _EVENT.fullmatch(line)
+    if match is None:
+        return line
+    what = (match[1] or match[2] or "").replace('\\"', '"')
+    return f"{what}: {match[3]}" if match[3] else what
 
 
 @contextmanager

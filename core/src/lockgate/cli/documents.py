@@ -94,7 +94,9 @@ DOCUMENTS: Mapping[str, Document] = {
             "plugins[].capabilities[]": "what its store can do",
             "plugins[].failure": "why it could not be loaded; empty otherwise",
             "protocols[].name": "the protocol",
-            "protocols[].needs[]": "capabilities that it needs of a store",
+            "protocols[].needs[]": "capabilities that it needs of a store; `atomic-rename`: or one that says how it is "
+            "weaker",
+            "protocols[].needs_one_of[][]": "and sets of which the store has to have one",
             **{f"protocols[].attributes.{name}": meaning for name, meaning in ATTRIBUTE_MEANING.items()},
             "protocols[].unsafe": "what it may lose, where it asks for accept_unsafe=true; empty otherwise",
             "policies[]": "the conflict policies",

@@ -135,7 +135,9 @@ class OptionNames:
         given: dict[str, str] = {}
         store: dict[str, str] = {}
         for source, found in reversed(layers):
-            store |= found.pop("store", {})
+            of_store = found.pop("store", {})
+            store |= of_store
+            given |= {f"{STORE_PREFIX}{name}": _given(f"{STORE_PREFIX}{name}", source) for name in of_store}
             merged |= {name: self._parse(name, value, source) for name, value in found.items()}
             given |= {name: _given(name, source) for name in found}
         return merged | {"store": store}, given
@@ -231,7 +233,7 @@ class OptionNames:
 
 def _given(name: str, source: str) -> str:
     """Where an option was given, as errors say it."""
-    named = f", {ENVIRONMENT_PREFIX}{name.upper()}" if source == "an environment variable" else ""
+    named = f", {ENVIRONMENT_PREFIX}{name.upper().replace('.', '_')}" if source == "an environment variable" else ""
     return f"given as {source}{named}"
 
 

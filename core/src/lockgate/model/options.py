@@ -439,7 +439,12 @@ class JobOptions:
             OptionError: a value is of the wrong type or outside its range.
         """
         changed = dataclasses.replace(self, **changes)
-        given = {name: where for name, where in self._given.items() if name not in changes}
+        store = changes.get("store", self.store)
+        given = {
+            name: where
+            for name, where in self._given.items()
+            if name not in changes and (not (of := name.partition(".")[2]) or store.get(of) == self.store.get(of))
+        }
         object.__setattr__(changed, "_given", given)
         return changed
 
@@ -475,6 +480,12 @@ class JobOptions:
         value = getattr(self, name)
         shown = ",".join(value) if isinstance(value, tuple) else value
         return f"{name}={shown}\n{self._given.get(name, '')}".rstrip()
+
+    def where_of_store(self, text: str) -> str:
+        """Where the options of the store that a text names were given, as far as that is known: a line each, without
+        their values, which may be secrets."""
+        named = sorted(name for name in self._given if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", text))
+        return "\n".join(f"{name} was {self._given[name]}" for name in named if "." in name)
 
 
 NAMES = OptionNames(dataclasses.fields(JobOptions))

@@ -297,7 +297,14 @@ class PluginRegistry:
         parsed = parse_url(url) if isinstance(url, str) else url
         owner = self.owner_of(parsed.scheme)
         self._refuse_unknown_options(self._stores[owner], options)
-        store = self._ask("lockgate_open_store", url=parsed, options=options)
+        try:
+            store = self._ask("lockgate_open_store", url=parsed, options=options)
+        except OptionError as error:
+            given = options.where_of_store(error.what)
+            if not given or given in error.where:
+                raise
+            where = f"{error.where}\n{given}".lstrip()
+            raise type(error)(error.what, where=where, next_step=error.next_step) from error
         if store is None:
             raise PluginError(
                 f"the plugin {owner!r} claims {parsed.scheme}:// and does not open it",

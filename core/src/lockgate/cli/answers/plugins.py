@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING, Protocol
 from lockgate.model.capabilities import MEANING, WEAKENING, Capability
 from lockgate.plugins.hookspecs import StoreKind
-from lockgate.plugins.registry import PluginRegistry
+from lockgate.plugins.registry import PluginRegistry, needs_on
 
 
 def plugins_answer(registry: PluginRegistry, *, details: bool = False) -> Answer:
@@ -39,7 +40,8 @@ def plugins_answer(registry: PluginRegistry, *, details: bool = False) -> Answer
             "protocols": [
                 {
                     "name": p.name,
-                    "needs": sorted(p.needs),
+                    "needs": sorted(_needs(p)),
+                    "needs_one_of": [sorted(each) for each in p.needs_one_of],
                     "attributes": dataclasses.asdict(p.attributes),
                     "unsafe": p.unsafe,
                 }
@@ -61,7 +63,11 @@ def _plugins_legend(registry: PluginRegistry, *, details: bool) -> list[str]:
     """What the sign means, if it is there, and where the words are told."""
     declared = {each for plugin in registry.loaded if plugin.store for each in plugin.store.capabilities}
     weak = ["(!): weaker than usual."] if declared & WEAKENING else []
-    return [*weak, *([] if details else ["What each word means: lockgate plugins --details"])]
+    at_a_url = (
+        "What a store can do depends, of some, on what is at the URL: lockgate doctor URL tries it out; "
+        "lockgate advise URL says which protocols fit there."
+    )
+    return [*weak, at_a_url, *([] if details else ["What each word means: lockgate plugins --details"])]
 
 
 def _plugin_lists(stores: Mapping[str, StoreKind], protocols: Sequence[Protocol]) -> list[Rows]:
@@ -87,7 +93,7 @@ def _plugin_details(stores: Mapping[str, StoreKind], protocols: Sequence[Protoco
         for each in sorted({each for kind in stores.values() for each in kind.capabilities})
     ]
     what = [(p.name, f"{p.description}{f'; UNSAFE: {p.unsafe}' if p.unsafe else ''}") for p in protocols]
-    needs = [(p.name, ", ".join(sorted(p.needs))) for p in protocols]
+    needs = [(p.name, _needs_in_words(p)) for p in protocols]
     attributes = [
         (name, ", ".join(p.name for p in protocols if not getattr(p.attributes, name)) or "none", meaning)
         for name, meaning in ATTRIBUTE_MEANING.items()
@@ -98,6 +104,18 @@ def _plugin_details(stores: Mapping[str, StoreKind], protocols: Sequence[Protoco
         Rows("What the protocols need of a store", ("protocol", "needs"), needs, prose=True),
         Rows("What the protocols promise", ("attribute", "promised by all but", "meaning"), attributes, prose=True),
     ]
+
+
+def _needs(protocol: Protocol) -> AbstractSet[Capability]:
+    return needs_on(protocol, {each for some in protocol.needs_one_of for each in some})
+
+
+def _needs_in_words(protocol: Protocol) -> str:
+    """As `lockgate advise` and a refusal tell it of one store."""
+    weaker = f" (or, weaker, {' or '.join(sorted(WEAKENING))})"
+    needs = [each + (weaker if each is Capability.ATOMIC_RENAME else "") for each in sorted(_needs(protocol))]
+    one_of = " or ".join(" with ".join(sorted(each)) for each in protocol.needs_one_of)
+    return ", ".join(needs) + (f"; and {one_of}" if one_of else "")
 
 
 def _weak(capability: Capability) -> str:

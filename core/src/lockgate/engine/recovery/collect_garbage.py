@@ -93,7 +93,8 @@ async def _asides(run: JobRun, *, dry_run: bool) -> list[Garbage]:
         await run.store.delete_files([status.path for status in found if not status.is_directory])
         await run.store.delete_directories([status.path for status in found if status.is_directory])
     action: Literal["deleted", "would delete"] = "would delete" if dry_run else "deleted"
-    return [Garbage(status.path, action, "left over from a process that was killed") for status in found]
+    why = "left over from a process that was killed, or could not delete it"
+    return [Garbage(status.path, action, why) for status in found]
 
 
 async def _uploads(run: JobRun, *, dry_run: bool) -> list[Garbage]:

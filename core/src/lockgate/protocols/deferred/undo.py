@@ -17,6 +17,7 @@ from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import kept_lists
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.logs import get_log
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
@@ -34,6 +35,9 @@ from lockgate.protocols.deferred.refused_files import by_halves
 from lockgate.protocols.deferred.same_names import Beneath, covered, gone_beneath, take_back
 from lockgate.protocols.deferred.task_commit import is_manifest
 from lockgate.protocols.deferred.uploads import marked_in, upload_of
+
+log = get_log("lockgate.stores")
+"""What is told by it is heard by whoever waits, also where no application has set up a log."""
 
 _MADE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """A job id that was made, and not given."""
@@ -322,7 +326,7 @@ async def _abort_named(run: JobRun) -> None:
         async for page in run.store.list_uploads():
             named += [each for each in page if run.layout.job_id in each.path.rpartition("/")[2]]
     except AccessDenied as error:
-        run.log.warning(
+        log.warning(
             "uploads may not be listed: what task attempts that died have sent is not looked for. Nobody sees it, and "
             "it is paid for until somebody who may list uploads gives it up, or a rule of the bucket does",
             job=run.layout.job_id,
