@@ -43,6 +43,12 @@ def going_wrong(told: str, wrong: dict[str, str]) -> Step:
     return step
 
 
+def failing_always(batches: Iterator[Any]) -> Iterator[Any]:
+    """Every attempt fails at its first row."""
+    raise ValueError("bad row")
+    yield from batches
+
+
 def _wait_for_rival(begun: Path) -> None:
     """Until the other attempt has begun, and a little longer: either may then be the first to end."""
     deadline = time.monotonic() + 200

@@ -8,9 +8,10 @@ are the receipts: the driver commits exactly the attempts that Spark accepted.
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
@@ -22,6 +23,7 @@ from lockgate.api.progress_line import drawing_on
 from lockgate.api.telling import telling_warnings, telling_why_it_takes_long
 from lockgate.engine.record.recorded_options import options_for_marker
 from lockgate.engine.run.logs import get_log
+from lockgate.model.commands import command
 from lockgate.model.errors import (
     CapabilityMissing,
     CleanupFailed,
@@ -30,8 +32,11 @@ from lockgate.model.errors import (
     OptionError,
     PluginError,
     StoreError,
+    StoreUnavailable,
 )
 from lockgate.model.options import JobOptions
+from lockgate.model.record import digest_of
+from lockgate.model.redaction import names_a_secret
 from lockgate.model.urls import parse_url
 from lockgate.spark.asked_movers import movers_for
 from lockgate.spark.check_schema import check_schema
@@ -39,7 +44,8 @@ from lockgate.spark.driver_process import driver_process
 from lockgate.spark.driver_terminal import driver_terminal
 from lockgate.spark.error_answer import answering, told_by
 from lockgate.spark.left_out import rows_of, tell_left_out
-from lockgate.spark.session_conf import task_properties
+from lockgate.spark.session_conf import SETTINGS_OF_THE_SESSION, task_properties
+from lockgate.spark.start_settings import started_with
 from lockgate.spark.write_options import WriteOptions
 from lockgate.spark.write_task import CommitMessage, SetUp, begin_task, is_the_jobs, receipts_of, write_task
 
@@ -56,9 +62,10 @@ class BatchWriter(DataSourceArrowWriter):
         self._options = options
         self._schema = schema
         self._job_id = options.job_id or str(uuid.uuid4())
-        self._nonce = uuid.uuid4().hex
+        # The word of a `write` tells its job from every other's: so `write` can end it, too.
+        self._nonce = options.answer or uuid.uuid4().hex
         check_schema(schema, options)
-        self._set_up = self._set_up_if_possible()
+        self._set_up_by = self._set_up_if_possible()
 
     @telling_why_it_takes_long()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -94,45 +101,88 @@ class BatchWriter(DataSourceArrowWriter):
         """Delete what the tasks left. Spark also calls this after a commit that failed, which has by then rolled
         back, or left a record for `lockgate recover`: that is not touched."""
         told = [message for message in messages if isinstance(message, CommitMessage)]
-        conf = told[0].spark_conf if told else {}
         try:
+            # Where no task has told the session's settings, those that the application was started with have to do.
+            conf = told[0].spark_conf if told else self._conf_at_start()
             self._job(conf).abort(set_up_by_tasks=self._set_up_for(conf) != "done" or not told)
         except CommitFenced as error:
             log.info("the job is not aborted: its commit has begun", job=self._job_id, error=str(error))
         except (CapabilityMissing, OptionError) as error:
             log.info("there is no job to abort: its options are refused", job=self._job_id, error=str(error))
         except LockgateError as error:
-            log.warning("the job could not be aborted", job=self._job_id, error=str(error))
+            log.warning(
+                "the job could not be aborted",
+                job=self._job_id,
+                error=str(error),
+                next_step=f"{command('jobs', self._options.path)} shows what it has left, and "
+                f"{command('abort', self._options.path, self._job_id, '--force')} ends it. {SETTINGS_OF_THE_SESSION}",
+            )
+
+    def _conf_at_start(self) -> dict[str, str]:
+        return self._options.conf_of_its_stores(started_with(), os.environ)
 
     def _set_up_for(self, conf: dict[str, str]) -> SetUp:
-        if not self._set_up:
+        if not self._set_up_by:
             return "missing"
-        with_conf, without = (self._options.job_options(each, os.environ) for each in (conf, {}))
+        of_stores = self._options.conf_of_its_stores(conf, os.environ)
+        if self._set_up_by == self._digest(of_stores):
+            by = of_stores
+        elif self._set_up_by == self._digest({}):
+            by = {}
+        else:
+            return "elsewhere"
+        with_conf, without = (self._options.job_options(each, os.environ) for each in (conf, by))
         if with_conf.store != without.store:  # another endpoint is another store
             return "elsewhere"
         return "done" if _of_the_job(with_conf) == _of_the_job(without) else "again"
+
+    def _digest(self, conf: Mapping[str, str]) -> str:
+        """What tells settings from others, and gives none of them away: this object travels, and Spark may keep what it
+        holds on a disk."""
+        return digest_of(f"{self._nonce}\n{json.dumps(sorted(conf.items()))}".encode())
 
     def _job(self, conf: dict[str, str], options: JobOptions | None = None) -> Job:
         options = options or self._options.job_options(conf, os.environ)
         return Job(self._options.path, options, job_id=self._job_id, nonce=self._nonce, driver_process=driver_process())
 
     @telling_warnings()
-    def _set_up_if_possible(self) -> bool:
+    def _set_up_if_possible(self) -> str:
         """Set the job up in the driver, so that a destination that refuses is known at once. Where only the session's
-        conf, which the driver's process does not see, holds what the store needs, the first task does it."""
+        conf, which the driver's process does not see, holds what the store needs, the first task does it. The answer:
+        the digest of the settings by which it is set up; empty where it is not."""
         options = self._options.job_options({}, os.environ)
         registry_of(options).check_choices(options)
         check_scheme(self._options.path, options)
-        # Where the session says how the store is reached, this process asks one that may be nobody's.
-        alone = options if options.store else options.replace(patience_seconds=min(options.patience_seconds, PATIENCE))
+        conf: dict[str, str] = {}
         try:
-            self._job({}, alone).setup()
+            conf = self._conf_at_start()
+            found = self._options.job_options(conf, os.environ)
+            # Where the session says how the store is reached, this process asks one that may be nobody's.
+            patience = found.patience_seconds if says_where(options) else min(found.patience_seconds, PATIENCE)
+            self._job(conf, found.replace(patience_seconds=patience)).setup()
         except (StoreError, OptionError, PluginError, CapabilityMissing) as error:
-            if options.store:
+            if _is_certain(error, options, conf):
                 raise
             log.info("the job is set up by its first task", job=self._job_id, error=str(error))
-            return False
-        return True
+            return ""
+        return self._digest(conf)
+
+
+def says_where(options: JobOptions) -> bool:
+    """Whether options name the service that a store is at. Of a write, nothing that its session says changes it."""
+    return any("endpoint" in name or name == "connection_string" for name in options.store)
+
+
+def _is_certain(error: LockgateError, options: JobOptions, conf: Mapping[str, str]) -> bool:
+    """Whether an error of the job's setup in the driver would be every task's, whatever its session says: by the
+    options of the write and of the environment, before which the session's settings do not come. `conf` is what was
+    known of those. (Credentials are never mixed of two kinds of names.)"""
+    if isinstance(error, OptionError):
+        return bool(options.store) and not conf
+    if isinstance(error, StoreUnavailable):
+        return says_where(options)
+    says_who = any(names_a_secret(name) and "encryption" not in name for name in options.store)
+    return isinstance(error, StoreError) and says_where(options) and says_who
 
 
 def _of_the_job(options: JobOptions) -> tuple[dict[str, str], bool]:

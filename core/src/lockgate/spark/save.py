@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from lockgate.api.destination import ended_summary, holds_files, last_summary, transaction_summary
+from lockgate.api.job import Job
 from lockgate.api.jobs import jobs
 from lockgate.api.location import Location, absolute
 from lockgate.api.telling import telling_why_it_takes_long
@@ -151,8 +152,12 @@ def write(
         if summary is not None:
             log.warning("the job is committed; Spark failed after it", job=parsed.job_id, error=str(error))
             return summary
+        # Spark's own call of the abort knows the session's settings by tasks that have committed alone.
+        is_left = _is_at_work(url, parsed.job_id, job_options)
+        if is_left and _has_ended(df, error):
+            is_left = not _end(url, parsed.job_id, given[ANSWER_OPTION], job_options)
         if told is None:
-            if _is_at_work(url, parsed.job_id, job_options):
+            if is_left:
                 error.add_note(
                     f"job {parsed.job_id} has not ended: {command('jobs', url)} shows how it stands, and what to do; "
                     "do not write again before it has"
@@ -251,6 +256,29 @@ def _of_the_environment(given: Mapping[str, str], settings: Mapping[str, str], o
         - {"store"}
     )
     return _as_texts({name: getattr(options, name) for name in named})
+
+
+def _has_ended(df: DataFrame, error: Exception) -> bool:
+    """Whether Spark's run of the write is over, as an error that Spark has raised in the JVM says: one on the way to
+    it, as to a server of Spark Connect, says nothing."""
+    if _is_connect(df):
+        return False
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    return isinstance(error, (CapturedException, Py4JJavaError))
+
+
+def _end(url: str, job_id: str, nonce: str, options: JobOptions) -> bool:
+    """Abort the job that has failed, as Spark's call of the abort would, and say whether it is over. Not one of this id
+    that is another's, nor one whose commit has begun. Raises nothing."""
+    try:
+        hasty = options.replace(patience_seconds=min(options.patience_seconds, SUMMARY_PATIENCE_SECONDS))
+        Job(url, hasty, job_id=job_id, nonce=nonce).abort(set_up_by_tasks=True)
+    except Exception as error:
+        log.info("the job that failed could not be aborted", job=job_id, error=str(error))
+        return False
+    return not _is_at_work(url, job_id, options)
 
 
 def _is_at_work(url: str, job_id: str, options: JobOptions) -> bool:

@@ -10,7 +10,8 @@ those options: it does so for sources that are a `SessionConfigSupport`, and its
 environment is that of the JVM, with `PYTHONPATH` and a few fixed names (`PythonPlannerRunner`); the settings that newer
 ones are sent beside it are the profiler's alone. There is no `SparkContext` and no way to the JVM, and no code of ours
 runs in a program that calls `df.write.format("lockgate")`. What is on the JVM's command line is what the application
-was started with: a session may say otherwise since, and a write that is allowed would be refused.
+was started with (`start_settings`): a session may say otherwise since, and a write that is allowed would be refused. So
+only how a store is reached is taken from there, and only to try.
 """
 
 from __future__ import annotations
@@ -18,9 +19,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lockgate.model.option_names import HADOOP_PREFIXES, SPARK_PREFIX
+from lockgate.model.options import names_given
 from lockgate.plugins.registry import is_named
 from lockgate.spark.driver_terminal import CONSOLE_PROGRESS_SETTING
 from lockgate.spark.save_policy import OVERWRITE_MODE_SETTING
+
+SETTINGS_OF_THE_SESSION = (
+    "What the session's settings say of the store, the command line has to be told: -o store.fs.NAME=VALUE for "
+    "spark.hadoop.fs.NAME, -o store.NAME=VALUE, or the environment's variables"
+)
+"""What somebody has to know who ends a job from outside that reached its store by its session."""
 
 HADOOP_PREFIX = "spark.hadoop."
 """How a setting of a session begins that is for Hadoop."""
@@ -45,6 +53,17 @@ def conf_of_stores(properties: Mapping[str, str], names: Iterable[str]) -> dict[
         name: value
         for name, value in properties.items()
         if name.startswith(HADOOP_PREFIX) and is_named(name.removeprefix(HADOOP_PREFIX).lower(), taken)
+    }
+
+
+def of_stores_alone(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those of a session's settings that can say how a store is reached: `spark.lockgate.store.…`, and what is for
+    Hadoop and is none of its committers' options."""
+    return {
+        name: value
+        for name, value in properties.items()
+        if (name.startswith(HADOOP_PREFIX) and not name.removeprefix(HADOOP_PREFIX).startswith(HADOOP_PREFIXES))
+        or (name.lower().startswith(SPARK_PREFIX) and names_given([name]) == {"store"})
     }
 
 

@@ -30,6 +30,7 @@ from lockgate.api.jobs import abort as end_from_outside
 from lockgate.api.jobs import nonces
 from lockgate.api.telling import telling_warnings, telling_why_it_takes_long
 from lockgate.engine.run.logs import get_log
+from lockgate.model.commands import command
 from lockgate.model.errors import (
     CapabilityMissing,
     CleanupFailed,
@@ -51,7 +52,8 @@ from lockgate.spark.check_schema import check_schema
 from lockgate.spark.driver_process import driver_mark, driver_process
 from lockgate.spark.left_out import is_forgotten, rows_of
 from lockgate.spark.pyspark_versions import StreamArrowWriter
-from lockgate.spark.session_conf import task_properties
+from lockgate.spark.session_conf import SETTINGS_OF_THE_SESSION, task_properties
+from lockgate.spark.start_settings import started_with
 from lockgate.spark.write_options import WriteOptions
 from lockgate.spark.write_task import CommitMessage, begin_task, receipts_of, write_task
 
@@ -196,7 +198,13 @@ class StreamWriter(StreamArrowWriter):
             else:
                 jobs = self._found(batchId)
         except LockgateError as error:
-            log.warning("the batch could not be aborted: its job was not found", batch=batchId, error=str(error))
+            next_step = f"{command('jobs', self._options.path)} shows what it has left. {SETTINGS_OF_THE_SESSION}"
+            log.warning(
+                "the batch could not be aborted: its job was not found",
+                batch=batchId,
+                error=str(error),
+                next_step=next_step,
+            )
             return
         for job in jobs:
             try:
@@ -237,7 +245,8 @@ class StreamWriter(StreamArrowWriter):
         Raises:
             LockgateError: the store does not answer, or the options are refused.
         """
-        options = self._options.job_options({}, os.environ)
+        conf = self._options.conf_of_its_stores(started_with(), os.environ)
+        options = self._options.job_options(conf, os.environ)
         if not self._stream:
             log.warning(
                 "the batch is not aborted: no task's message has come, and nothing else tells its job from other "

@@ -24,7 +24,7 @@ from lockgate.spark.error_answer import ANSWER_OPTION
 from lockgate.spark.formats.file_format import FileFormat, FormatOptions
 from lockgate.spark.formats.registry import FORMATS, format_named
 from lockgate.spark.save_policy import SaveMode, policy_of
-from lockgate.spark.session_conf import conf_of_stores, lockgate_conf, store_options_in
+from lockgate.spark.session_conf import conf_of_stores, lockgate_conf, of_stores_alone, store_options_in
 
 WRITER_OPTIONS = {
     "path": "the destination; `save(url)` sets it",
@@ -185,6 +185,14 @@ class WriteOptions:
         urls = (self.path, options.summary_report_directory, options.diagnostics_manifest_directory)
         schemes = {parse_url(absolute(url)).scheme for url in urls if url}
         return conf | conf_of_stores(properties, registry_of(options).session_options(schemes))
+
+    def conf_of_its_stores(self, properties: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+        """Of that what says how its stores are reached, and nothing of what its job does.
+
+        Raises:
+            OptionError: as `job_options`.
+        """
+        return self.conf_of(of_stores_alone(properties), environment)
 
     def job_options(self, spark_conf: Mapping[str, str], environment: Mapping[str, str]) -> JobOptions:
         """The job's options, with the conflict policy that the save mode means. Of the session's settings (`conf_of`)

@@ -120,17 +120,17 @@ def write_task(
     context = TaskContext.get()
     assert context is not None, "a Spark task has a context"
     properties = task_properties()
-    options = options.with_session(properties)
-    first = next(batches, None)
-    schema_given = _arrow_schema(schema, first, options, properties.get("spark.sql.session.timeZone", "UTC"))
-    by = set(named_columns(schema.fieldNames(), options.partition_by))
-    rest = [name for name in schema.fieldNames() if name not in by]
-    spark_schema = StructType([schema[name] for name in rest]).json()
-    stem = f"part-{context.partitionId():05d}-{file_tag or job.job_id}"
-    if job.needs_tags:
-        stem = f"{stem}-{attempt.tag}"
     write: TaskWrite | None = None
     try:
+        options = options.with_session(properties)
+        first = next(batches, None)  # the first rows may fail, as any may
+        schema_given = _arrow_schema(schema, first, options, properties.get("spark.sql.session.timeZone", "UTC"))
+        by = set(named_columns(schema.fieldNames(), options.partition_by))
+        rest = [name for name in schema.fieldNames() if name not in by]
+        spark_schema = StructType([schema[name] for name in rest]).json()
+        stem = f"part-{context.partitionId():05d}-{file_tag or job.job_id}"
+        if job.needs_tags:
+            stem = f"{stem}-{attempt.tag}"
         format_options = replace(options.format_options(spark_schema), spark_version=pyspark.__version__)
         write = TaskWrite(attempt, options, schema_given, format_options, stem)
         if first is not None:
