@@ -55,6 +55,7 @@ from lockgate.model.names import NameRules
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan, Survey
+from lockgate.model.prediction import Costs, Requests
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.replaced import KeptList, SetAside
@@ -86,6 +87,7 @@ __all__ = [
     "CommitPlan",
     "CommitRecord",
     "CommitRefused",
+    "Costs",
     "Deleted",
     "DestinationConflict",
     "DirectoryNotEmpty",
@@ -123,6 +125,7 @@ __all__ = [
     "Rename",
     "RenameOutcome",
     "Renamed",
+    "Requests",
     "SetAside",
     "Store",
     "StoreError",

@@ -8,13 +8,13 @@ import statistics
 from lockgate.api.destination import looking_run, refuse_file, refuse_reserved
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.job_runs import job_run, registry_of
-from lockgate.api.job_timeline import has_marker_server
 from lockgate.api.jobs import DOCTOR_PATIENCE, probed
 from lockgate.api.location import Location, absolute
 from lockgate.engine.inspection.advise import Advice, JobSize, Pace
 from lockgate.engine.inspection.advise import advise as advise_on
 from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.marker_server import has_marker_server
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import UsageError

@@ -12,20 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from lockgate.api.io_loop import IO_LOOP
 from lockgate.engine.run.job_run import JobRun
-from lockgate.engine.run.marker_server import MarkerServer
-from lockgate.engine.run.protocol import Protocol
+from lockgate.engine.run.marker_server import WITHOUT, MarkerServer, has_marker_server
 from lockgate.model.errors import PluginError
 
 if TYPE_CHECKING:
     from lockgate.api.timeline_service import TimelineService
-
-WITHOUT = frozenset({"hdfs", "webhdfs"})
-"""Stores on which markers are direct whatever is asked for, as Hudi's are (`WriteMarkersFactory`)."""
-
-
-def has_marker_server(run: JobRun, protocol: Protocol) -> bool:
-    """Whether a server announces the files of a job by this protocol, as the run's options and its store have it."""
-    return protocol.asks_for_marker_server(run) and run.store.name not in WITHOUT
 
 
 class JobTimeline:

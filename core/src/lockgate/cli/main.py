@@ -47,7 +47,7 @@ from lockgate.model.hive_output import PROTOCOL as HIVE
 from lockgate.model.layout import SUCCESS
 from lockgate.model.option_values import integer_of
 from lockgate.model.options import JobOptions, names_given
-from lockgate.model.prediction import at_once, predict_operations, predict_seconds, told_at_once
+from lockgate.model.prediction import at_once, predict_seconds, told_at_once
 from lockgate.model.redaction import HIDDEN, names_a_secret, redact
 from lockgate.model.summary import Summary
 
@@ -290,14 +290,13 @@ def _planned(
     check_pace(latency, rate)
     made = api.plan(url, job_id, options, told=told)
     store = looking_run(url, options).store
-    operations = predict_operations(made, options, store.capabilities)
     in_flight = at_once(options.requests_in_flight, store.calls_at_once)
     each = latency_at(url, options) if latency is None else latency / 1000
-    seconds = predict_seconds(operations, latency=each, rate=rate, in_flight=in_flight)
+    seconds = predict_seconds(made.operations, latency=each, rate=rate, in_flight=in_flight)
     measured = " (measured)" if latency is None else ""
     limit = f", {rate:g} operations a second" if rate else ""
     basis = f"at {each * 1000:.3g} ms an operation{measured}, {told_at_once(in_flight)}{limit}"
-    return plan_answer(made, operations, seconds, basis)
+    return plan_answer(made, made.operations, seconds, basis)
 
 
 @app.command()

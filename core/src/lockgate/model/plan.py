@@ -22,6 +22,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.hashes import PathHashes, may_hold
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry, TaskManifest
+from lockgate.model.prediction import Operations
 from lockgate.model.receipt import Pin
 from lockgate.model.replaced import SetAside, WholeDirectories
 from lockgate.model.spooled import Spool, Spooled, Spools, windows
@@ -63,7 +64,7 @@ class CommitPlan:
     to be chosen among several which it is, and why. `adopted_directories`: so many directories that tasks have left are
     renamed into the job's own before any file is moved. `left_out` are the tasks that have begun and not committed,
     where somebody from outside asks for the plan, `left_out_stays` says what of them stays in the destination, and
-    `outputs_beside` what else may be output of the job, in words.
+    `outputs_beside` what else may be output of the job, in words; `operations` are then what committing it takes.
     """
 
     entries: Spool
@@ -90,6 +91,7 @@ class CommitPlan:
     left_out: Sequence[str] = ()
     left_out_stays: str = ""
     outputs_beside: Sequence[str] = ()
+    operations: Sequence[Operations] = ()
 
     def __repr__(self) -> str:
         return (
@@ -107,6 +109,16 @@ class CommitPlan:
                 batch = []
         if batch:
             yield batch
+
+    @property
+    def completes_uploads(self) -> bool:
+        """Whether its files appear by uploads that are completed, and not by renames."""
+        return any(entry.upload for entry in next(iter(self.batches(1)), ()))
+
+    @property
+    def task_directories(self) -> int:
+        """Of each task the directories that it writes to, in all; the destination itself left out."""
+        return sum(len({parent_of(entry.target) for entry in _decode(chunk)} - {""}) for chunk in self.entries)
 
     def by_manifest(self) -> Iterator[tuple[Pin, int]]:
         """The pin of each manifest, with how many entries it has, in order."""

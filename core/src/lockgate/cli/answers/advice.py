@@ -33,7 +33,8 @@ def advice_answer(advice: Advice) -> Answer:
         f"For {counted(advice.size.files, 'file')}{in_all} of {counted(advice.size.tasks, 'task')} in "
         f"{advice.size.directories:,} {'directory' if advice.size.directories == 1 else 'directories'}, "
         f"at {pace.latency * 1000:.3g} ms an operation{measured}, "
-        f"{told_at_once(pace.in_flight)}{limit}; times and operations are lower bounds. "
+        f"{told_at_once(pace.in_flight)}{limit}; an operation is a request to the store; times and operations are "
+        "lower bounds. "
         f"The conflict policy: {advice.conflict}"
         f"{f', which replaces {advice.size.replaced:,} files' if advice.size.replaced else ''}."
     )

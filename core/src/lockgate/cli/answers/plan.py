@@ -13,7 +13,7 @@ from lockgate.model.counted import counted
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
-from lockgate.model.prediction import Operations, completes_uploads
+from lockgate.model.prediction import Operations
 from lockgate.model.replaced import SetAside
 
 LEFT_OUT = "has begun, and not committed"
@@ -62,7 +62,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         ("files in place", "In place")
         if plan.in_place
         else ("uploads to complete", "Uploads to complete")
-        if completes_uploads(plan)
+        if plan.completes_uploads
         else ("files to rename", "Renames")
     )
     facts: dict[str, object] = {

@@ -2,7 +2,7 @@
 
 Nothing here knows a protocol by its name: what it needs, what it promises, and what it may lose are what it says of
 itself; where its files become visible follows from that. The costs are those of `lockgate plan`, of a job that is only
-thought of, with what its tasks' commits take beside them.
+thought of, with what its task attempts and their commits take beside them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from lockgate.engine.inspection.predicted import attempts, job_commit, task_commits
 from lockgate.engine.run.protocol import Protocol
 from lockgate.model.capabilities import MEANING, Capability
 from lockgate.model.counted import counted
 from lockgate.model.options import JobOptions
-from lockgate.model.prediction import (
-    Operations,
-    Work,
-    operations_in_place,
-    operations_of_renames,
-    operations_of_uploads,
-    predict_seconds,
-)
+from lockgate.model.prediction import Operations, Work, predict_seconds
 
 Verdict = Literal["safe", "unsafe", "others' jobs", "refused"]
 
@@ -41,9 +35,6 @@ ABOUT_EQUAL = 1.1
 MUCH_QUICKER = 2.0
 """How much quicker another has to be for the one that `auto` stands for not to be taken: it is the one that asks for no
 names of its own, and that Spark's own writers have."""
-
-LISTED = 1000
-"""Files in one page of a listing."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +70,7 @@ class Choice:
     lacks: tuple[str, ...]
     """The names of the attributes that it promises, and that it does not."""
     write_operations: tuple[Operations, ...] = ()
-    """What task attempts ask of the store before they write their files, to announce them."""
+    """What task attempts ask of the store when they are set up, and while they write, beside the files themselves."""
     task_operations: tuple[Operations, ...] = ()
     """Of all task commits together."""
     job_operations: tuple[Operations, ...] = ()
@@ -97,7 +88,7 @@ class Choice:
 
     @property
     def operations(self) -> int:
-        """All that the job's commit takes, its tasks' commits and the announcing of its files included."""
+        """All that the job takes, its own setup and the files' own writing left out."""
         return sum(row.count for row in (*self.write_operations, *self.task_operations, *self.job_operations))
 
 
@@ -227,8 +218,7 @@ def _choice(
         why = "the store lacks " + ", ".join(
             f"{need} ({'claimed, and does not hold' if need in broken else MEANING[need]})" for need in missing
         )
-    announced, markers = _announcing(protocol, size, options, served)
-    at_tasks, at_job, copied = _operations(protocol, needs, capabilities, size, options, markers)
+    announced, at_tasks, at_job, copied = _operations(protocol, needs, capabilities, size, options, served)
     return Choice(
         protocol.name,
         verdict,
@@ -244,72 +234,45 @@ def _choice(
     )
 
 
-def _announcing(protocol: Protocol, size: JobSize, options: JobOptions, served: bool) -> tuple[list[Operations], int]:
-    """What announces the files of a job, and how many files of markers are there at its end. By direct markers a write
-    a file. A server takes the markers of one file of each task in one batch at best: a task opens its files one after
-    another. For a batch it reads the job's marker, and writes one file of many."""
-    if not protocol.announces_files:
-        return [], 0
-    if not served:
-        return [Operations("make markers", size.files)], size.files
-    batches = math.ceil(size.files / size.tasks)
-    return [Operations("write markers in batches", 2 * batches, in_series=True)], min(
-        batches, options.markers_batch_threads
-    )
-
-
 def _operations(
     protocol: Protocol,
     needs: Collection[Capability],
     capabilities: frozenset[Capability],
     size: JobSize,
     options: JobOptions,
-    markers: int,
-) -> tuple[list[Operations], list[Operations], int]:
-    """Of all task commits, and of the job commit; and the bytes that are copied. Files become visible by renames, by
-    uploads that are completed, or as they are written, and at the job commit or before it: what a protocol needs and
-    promises says which."""
+    served: bool,
+) -> tuple[list[Operations], list[Operations], list[Operations], int]:
+    """Of all task attempts before they commit, of all task commits, and of the job commit; and the bytes that are
+    copied. Files become visible by renames, by uploads that are completed, or as they are written, and at the job
+    commit or before it: what a protocol needs and promises says which."""
     defers = Capability.DEFERRED_UPLOAD in needs
     renames = Capability.RENAME_WITHOUT_REPLACE in needs and not defers
     early = not protocol.attributes.committed_invisible
     direct = not protocol.attributes.uncommitted_invisible
-    real = Capability.REAL_DIRECTORIES in capabilities
-    at_tasks = [Operations("save manifests", 2 * size.tasks, in_series=True)]
-    if protocol.looks_at_task_commit:
-        at_tasks.append(Operations("look at files", protocol.looks_at_task_commit * size.files))
     adopts = protocol.works_in_temporary and Capability.ATOMIC_DIRECTORY_RENAME in needs
-    if adopts:
-        at_tasks.append(Operations("rename directories of tasks", size.tasks, in_series=True))
-    if early and not direct:
-        if real and not defers:
-            of_a_task = min(size.directories, math.ceil(size.files / size.tasks))
-            at_tasks.append(Operations("make directories", of_a_task * size.tasks))
-        at_tasks.append(Operations("complete uploads" if defers else "rename files", size.files))
     work = Work(
+        how="in place" if early else "renames" if renames else "uploads",
         tasks=size.tasks,
         files=size.files,
         directories=size.directories,
         missing_directories=size.directories,
+        task_directories=size.tasks * min(size.directories, math.ceil(size.files / size.tasks)),
         replaced=size.replaced,
         adopted_directories=size.tasks if adopts else 0,
         looks_in_place=protocol.looks_in_place,
-        markers=markers,
     )
-    if early:
-        at_job = operations_in_place(work, options, capabilities)
-        if "delete_losers" in protocol.own_options and options.delete_losers:
-            pages = math.ceil(size.files / LISTED)
-            at_job.append(Operations("list the destination", max(pages, size.directories) if real else pages))
-    elif renames:
-        at_job = operations_of_renames(work, options, capabilities)
-    else:
-        at_job = operations_of_uploads(work, options, capabilities)
+    by_tasks: Literal["renames", "uploads", ""] = "" if direct or not early else "uploads" if defers else "renames"
     copies = renames and not direct and Capability.RENAME_BY_COPY in capabilities
-    return at_tasks, at_job, size.bytes if copies else 0
+    return (
+        attempts(protocol, work, options, capabilities, served=served),
+        task_commits(protocol, work, options, capabilities, at_once=by_tasks),
+        job_commit(protocol, work, options, capabilities, served=served),
+        size.bytes if copies else 0,
+    )
 
 
 def _seconds(operations: Sequence[Operations], pace: Pace) -> float:
-    return predict_seconds(list(operations), latency=pace.latency, rate=pace.rate, in_flight=pace.in_flight)
+    return predict_seconds(operations, latency=pace.latency, rate=pace.rate, in_flight=pace.in_flight)
 
 
 def _seconds_of_one_task(operations: Sequence[Operations], tasks: int, pace: Pace) -> float:

@@ -13,7 +13,6 @@ from lockgate.model.errors import DestinationConflict
 from lockgate.model.layout import OURS
 from lockgate.model.plan import CommitPlan
 from lockgate.model.policies import KEEPING
-from lockgate.model.prediction import completes_uploads
 
 SHOWN = 5
 
@@ -28,7 +27,7 @@ async def refuse_taken_names(run: JobRun, plan: CommitPlan) -> None:
     keeps = run.options.conflict in KEEPING
     if not run.by_what_is_found or not keeps or not run.protocol.attributes.committed_invisible:
         return
-    if run.layout.prefix != OURS and completes_uploads(plan):
+    if run.layout.prefix != OURS and plan.completes_uploads:
         return  # their own driver may have completed some, and what stands there is what the job has written
     replaces = run.options.delete_target_files  # but no directory
     taken = 0

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Collection
 
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, job_state
+from lockgate.engine.inspection.predicted import operations_of_plan
 from lockgate.engine.job.job_commit import plan_job
 from lockgate.engine.outside.found_job import committed_already, has_committed, job_at
 from lockgate.engine.outside.owners_options import as_set_up
@@ -18,6 +19,7 @@ from lockgate.engine.outside.tasks_of_a_job import (
 )
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.marker_server import has_marker_server
 from lockgate.model.commands import command
 from lockgate.model.errors import CommitFenced, FileMissing
 from lockgate.model.layout import OURS
@@ -83,7 +85,9 @@ async def plan_found(run: JobRun, job_id: str, *, told: Collection[str]) -> Comm
     plan = await plan_job(dataclasses.replace(job, by_what_is_found=True), None)
     stays = job.protocol.left_out_stays(job) if left_out else ""
     beside = await job.protocol.outputs_beside(job)
-    return dataclasses.replace(plan, left_out=left_out, left_out_stays=stays, outputs_beside=beside)
+    served = has_marker_server(job, job.protocol)
+    takes = operations_of_plan(plan, job.protocol, job.options, job.store.capabilities, served=served)
+    return dataclasses.replace(plan, left_out=left_out, left_out_stays=stays, outputs_beside=beside, operations=takes)
 
 
 def _past_planning(run: JobRun, state: JobState) -> CommitFenced:

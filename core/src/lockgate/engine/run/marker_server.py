@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 from lockgate.model.hudi_markers import Marker
+
+if TYPE_CHECKING:
+    from lockgate.engine.run.job_run import JobRun
+    from lockgate.engine.run.protocol import Protocol
+
+WITHOUT = frozenset({"hdfs", "webhdfs"})
+"""Stores on which markers are direct whatever is asked for, as Hudi's are (`WriteMarkersFactory`)."""
+
+
+def has_marker_server(run: JobRun, protocol: Protocol) -> bool:
+    """Whether a server announces the files of a job by this protocol, as the run's options and its store have it."""
+    return protocol.asks_for_marker_server(run) and run.store.name not in WITHOUT
 
 
 class MarkerServer(ABC):

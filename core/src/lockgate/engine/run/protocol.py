@@ -31,6 +31,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.layout import JobLayout, TaskAttempt
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
+from lockgate.model.prediction import Costs
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.replaced import KeptList
@@ -153,6 +154,9 @@ class Protocol(ABC):
 
     names_tell: ClassVar[bool] = False
     """Whether a file in the destination is known to be the job's by its name, and not by a manifest alone."""
+
+    costs: ClassVar[Costs] = Costs()
+    """What it asks of any store beside what is done to each file, for predictions: a lower bound."""
 
     looks_in_place: ClassVar[int] = 2
     """How often its job commit looks at each file that is in place already, for predictions of what that costs."""

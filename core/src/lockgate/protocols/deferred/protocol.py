@@ -16,6 +16,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
+from lockgate.model.prediction import Costs, Requests
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.replaced import KeptList
@@ -43,6 +44,19 @@ class DeferredProtocol(Protocol):
     commits_by_success: ClassVar[bool] = False
     saves_uploads: ClassVar[bool] = True
     own_options: ClassVar[frozenset[str]] = frozenset({"staging_directory"})
+    costs: ClassVar[Costs] = Costs(
+        attempts=(Requests("set up task attempts", task=1), Requests("set up task attempts", "write", task=1)),
+        task_commits=(
+            Requests("look for the job", task=1),
+            Requests("save manifests", "write", task=2, in_series=True),
+        ),
+        job_commit=(
+            Requests("look at the destination, and for other jobs", job=21),
+            Requests("read manifests", task=1),
+        ),
+        summary=7,
+        cleanup=2,
+    )
     attributes: ClassVar[Attributes] = Attributes(
         task_commit_atomic=True,
         task_commit_repeatable=True,

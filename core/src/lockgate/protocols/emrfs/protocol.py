@@ -14,6 +14,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
+from lockgate.model.prediction import Costs, Requests
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
@@ -36,6 +37,18 @@ class EmrfsProtocol(DeferredProtocol):
     unsafe: ClassVar[str] = (
         "readers see a task's files as soon as it commits, and some of them while it does; a task commit that is "
         "interrupted leaves some until somebody aborts that attempt, or the job"
+    )
+    costs: ClassVar[Costs] = dataclasses.replace(
+        DeferredProtocol.costs,
+        task_commits=(
+            Requests("look for the job", task=6),
+            Requests("save manifests", "write", task=2, in_series=True),
+        ),
+        job_commit=(
+            Requests("look at the destination, and for other jobs", job=26),
+            Requests("read manifests", task=1),
+            Requests("look for jobs that replace", directory=2),
+        ),
     )
     attributes: ClassVar[Attributes] = Attributes(
         task_commit_atomic=False,

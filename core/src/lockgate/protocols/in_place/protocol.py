@@ -25,6 +25,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
+from lockgate.model.prediction import Costs, Requests
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.replaced import KeptList
@@ -45,6 +46,24 @@ class InPlaceProtocol(Protocol):
         {Capability.CREATE_IF_ABSENT, Capability.ATOMIC_WRITE, Capability.CONSISTENT_LISTING}
     )
     needs_one_of: ClassVar[tuple[frozenset[Capability], ...]] = TAKES_OUT
+    costs: ClassVar[Costs] = Costs(
+        attempts=(
+            Requests("set up task attempts", task=1),
+            Requests("set up task attempts", "write", task=1),
+            Requests("make directories", "directory", task_directory=1),
+        ),
+        task_commits=(
+            Requests("look for the job", task=4),
+            Requests("save manifests", "write", task=2, in_series=True),
+        ),
+        job_commit=(
+            Requests("look at the destination, and for other jobs", job=27),
+            Requests("read manifests", task=5),
+            Requests("look for jobs that replace", directory=2),
+        ),
+        summary=7,
+        cleanup=2,
+    )
     policies: ClassVar[tuple[str, ...]] = POLICIES
     policies_why: ClassVar[str] = WHY
     commits_by_success: ClassVar[bool] = False

@@ -18,6 +18,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
+from lockgate.model.prediction import Costs, Requests
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.replaced import KeptList
@@ -47,6 +48,19 @@ class ManifestProtocol(Protocol):
         }
     )
     alternative = "use a store with atomic renames, or a protocol that needs none: lockgate plugins lists both"
+    costs = Costs(
+        attempts=(Requests("set up task attempts", "write", task=1), Requests("make directories", "directory", task=1)),
+        task_commits=(
+            Requests("save manifests", "write", task=1, in_series=True),
+            Requests("save manifests", task=1, in_series=True),
+        ),
+        job_commit=(
+            Requests("look at the destination, and for other jobs", job=21),
+            Requests("read manifests", task=1),
+            Requests("look at what is staged", "doubt", task=1),
+        ),
+        cleanup=2,
+    )
     attributes = Attributes(
         task_commit_atomic=True,
         task_commit_repeatable=True,

@@ -20,6 +20,7 @@ from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
+from lockgate.model.prediction import Costs, Requests
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary
@@ -65,6 +66,24 @@ class MarkersProtocol(DeferredProtocol):
             "markers_server",
             "early_conflicts",
         }
+    )
+    costs: ClassVar[Costs] = Costs(
+        attempts=(
+            Requests("set up task attempts", task=1),
+            Requests("set up task attempts", "write", task=1),
+            Requests("make directories", "directory", task=1, task_directory=6),
+        ),
+        task_commits=(
+            Requests("look for the job", task=4),
+            Requests("save manifests", "write", task=2, in_series=True),
+        ),
+        job_commit=(
+            Requests("look at the destination, and for other jobs", job=30),
+            Requests("read manifests", task=2),
+            Requests("look for jobs that replace", directory=2),
+        ),
+        summary=7,
+        cleanup=18,
     )
     attributes: ClassVar[Attributes] = Attributes(
         task_commit_atomic=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Sequence
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError, ManifestInvalid
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
+from lockgate.model.prediction import Costs, Requests
 from lockgate.model.receipt import Pin
 from lockgate.model.record import CommitRecord
 from lockgate.model.stocator_names import named, parse_name, tag_of_job
@@ -43,6 +45,14 @@ class StocatorProtocol(InPlaceProtocol):
     )
     names_tell: ClassVar[bool] = True
     own_options: ClassVar[frozenset[str]] = frozenset({"delete_losers"})
+    costs: ClassVar[Costs] = dataclasses.replace(
+        InPlaceProtocol.costs,
+        job_commit=(
+            Requests("look at the destination, and for other jobs", job=31),
+            Requests("read manifests", task=1),
+            Requests("look for jobs that replace", directory=2),
+        ),
+    )
     attributes: ClassVar[Attributes] = Attributes(
         task_commit_atomic=True,
         task_commit_repeatable=True,

@@ -17,6 +17,7 @@ from lockgate.model.file_output import job_part
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import OURS, JobLayout, TaskAttempt, found_directory, found_layout, parse_attempt_directory
 from lockgate.model.plan import CommitPlan
+from lockgate.model.prediction import Costs, Requests
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
@@ -47,6 +48,25 @@ class V1Protocol(FileOutputProtocol):
     }
     alternative = "leave protocol out: manifest and deferred need no directory that is renamed as one act"
     works_in_temporary: ClassVar[bool] = True
+    costs: ClassVar[Costs] = Costs(
+        attempts=(
+            Requests("set up task attempts", task=1),
+            Requests("make directories", "directory", task=1, task_directory=3),
+        ),
+        task_commits=(
+            Requests("look for the job", task=5),
+            Requests("look at what is staged", "doubt", task_directory=1),
+            Requests("save manifests", "write", task=1, in_series=True),
+            Requests("rename directories of tasks", task=1, in_series=True),
+        ),
+        job_commit=(
+            Requests("look at the destination, and for other jobs", job=27),
+            Requests("read manifests", task=1),
+            Requests("look at directories of tasks", task=4),
+            Requests("look at what is staged", "doubt", task=2, task_directory=3),
+        ),
+        cleanup=5,
+    )
 
     # A job and its task attempts.
 

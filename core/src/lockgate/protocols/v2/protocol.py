@@ -16,6 +16,7 @@ from lockgate.model.errors import ReceiptUnmatched
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import ABORTED_SUFFIX, TaskAttempt, saves_manifest_of
 from lockgate.model.plan import CommitPlan
+from lockgate.model.prediction import Costs, Requests
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
@@ -39,6 +40,26 @@ class V2Protocol(FileOutputProtocol):
     unsafe: ClassVar[str] = (
         "readers see a task's files as soon as it commits, and some of them while it does; a task attempt that is cut "
         "off may add files after its job has committed"
+    )
+    costs: ClassVar[Costs] = Costs(
+        attempts=(
+            Requests("set up task attempts", task=2),
+            Requests("make directories", "directory", task_directory=3),
+        ),
+        task_commits=(
+            Requests("look for the job", task=6),
+            Requests("look at files", "doubt", file=1),
+            Requests("save manifests", "write", task=1, in_series=True),
+            Requests("save manifests", task=1, in_series=True),
+            Requests("make directories", "directory", task_directory=2),
+            Requests("delete directories of task attempts", task=1),
+        ),
+        job_commit=(
+            Requests("look at the destination, and for other jobs", job=32),
+            Requests("read manifests", task=3),
+            Requests("look for jobs that replace", directory=2),
+        ),
+        cleanup=4,
     )
     attributes: ClassVar[Attributes] = Attributes(
         task_commit_atomic=False,
