@@ -250,7 +250,8 @@ DOCUMENTS: Mapping[str, Document] = {
             "protocols[].refuses[]": "conflict policies and options that it refuses",
             "protocols[].refuses_same_names": "why it replaces no file by one of its name; empty where it does",
             "protocols[].spark_overwrite": "whether it takes one of the policies that Spark's mode `overwrite` means",
-            "protocols[].write_operations.KIND": "requests of attempts before their commits, at least, without the files'",
+            "protocols[].write_operations.KIND": "requests of attempts before their commits, at least, beside the "
+            "files' own",
             "protocols[].task_operations.KIND": "requests of all task commits, at least",
             "protocols[].job_operations.KIND": "requests of the job commit, at least: what `plan` predicts of that job",
             "protocols[].task_seconds": "how long a task commit takes at least; null where it is refused",
