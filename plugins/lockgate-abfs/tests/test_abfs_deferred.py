@@ -14,7 +14,7 @@ from azure.storage.blob import BlobBlock, ContainerClient
 from job_scenarios import recover_after
 from lockgate import JobOptions, LockgateError
 from lockgate.engine.run.store import Store
-from lockgate.model.errors import PathError, StoreError
+from lockgate.model.errors import CommitFailed, PathError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.uploads import BegunUpload, Completed, CompletionOutcome, NotCompleted, Upload, UploadRefusal
 from lockgate_abfs.blocks import BLOCK_BYTES_MAX, BLOCKS_MAX, block_bytes_at, block_id, file_bytes_max, refuse_too_many
@@ -156,6 +156,20 @@ def test_what_is_given_up_is_a_directory_for_readers_while_it_goes(
     give_up(store, each)
     assert not blob.exists()
     assert listed(store) == []
+
+
+def test_who_may_not_complete_an_upload_is_sent_to_the_rights_first(
+    deferred_table: RemoteTable, azure: AzureLab
+) -> None:
+    """It said "run the job again", which fails again."""
+    job = deferred_table.job()
+    receipt = deferred_table.task(job, {"f": b"x"})
+    azure.control.fault(
+        "error-before", "PutBlockList", times=1, status=403
+    )  # giving up, which comes next, needs it too
+    with pytest.raises(CommitFailed, match="403") as failed:
+        job.commit([receipt])
+    assert failed.value.next_step.startswith("check the credentials, and that their policy allows")
 
 
 def test_who_dies_between_the_two_requests_is_finished_by_whoever_repeats_it(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from job_scenarios import no_secret_is_shown, recover_after
 from lockgate import recover
+from lockgate.model.errors import CommitFailed
 from lockgate.model.layout import is_kept_uploads
 from lockgate_lab.dialects import GCS
 from lockgate_lab.fault_kinds import FaultRates, FaultSizes
@@ -42,6 +43,16 @@ def test_a_job_commit_that_stopped_half_way_is_recovered(
 
     recover_after(table, stop, lambda: gcs.control.call("DELETE", "faults"), undo=undo)
     assert pending() == []
+
+
+def test_who_may_not_complete_an_upload_is_sent_to_the_rights_first(table: RemoteTable, gcs: GcsLab) -> None:
+    """It said "run the job again", which fails again."""
+    job = table.job()
+    receipt = table.task(job, {"f": b"x"})
+    gcs.control.fault("error-before", "uploads.write", times=10_000, status=403)
+    with pytest.raises(CommitFailed, match="403") as failed:
+        job.commit([receipt])
+    assert failed.value.next_step.startswith("check the credentials, and that their policy allows")
 
 
 @pytest.mark.parametrize("undo", [False, True], ids=["finished", "undone"])
