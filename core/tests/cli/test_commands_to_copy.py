@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from command_line import crashed, run, run_json
 from lockgate import Job
+from lockgate.engine.record.record_log import fenced, read_record
 
 
 def test_a_printed_command_with_blanks_in_names_runs_as_it_is(tables) -> None:
@@ -63,3 +65,13 @@ def test_jobs_shows_which_attempt_at_a_job_it_is(table) -> None:
     _, out, _ = run("jobs", str(table.root))
     assert {(row.split("\t")[0], row.split("\t")[7]) for row in out.splitlines()} >= {("nightly", "1"), ("other", "")}
     assert {job["job_attempt"] for job in run_json("jobs", str(table.root))[1]} >= {0, 1}
+
+
+def test_what_ends_a_job_that_somebody_holds_is_a_whole_command(table) -> None:
+    """ "add --undo --force", it said, and not to what."""
+    held = crashed(table)
+    run = Job(table.root, job_id=held)._run()
+    record = asyncio.run(read_record(run))
+    assert record is not None
+    told = fenced(run, record).next_step
+    assert f"lockgate recover {table.root.as_uri()} {held} --undo --force" in told

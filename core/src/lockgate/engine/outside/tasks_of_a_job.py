@@ -103,7 +103,7 @@ async def look_beside(run: JobRun, *, force: bool) -> None:
             f"beside the output of job {run.layout.job_id} there is {found}, which may be the whole of it",
             where="\n".join(beside),
             next_step="the other program's log says which is whole; if this one is, or each is an output of its own, "
-            "add --force",
+            "add --force to the command",
         )
     if beside:
         run.log.warning("other output is left where it is, which may be the whole of this", beside=beside)

@@ -482,5 +482,6 @@ def fenced(run: JobRun, record: CommitRecord | None) -> CommitFenced:
     return CommitFenced(
         f"job {run.layout.job_id} is held by {record.holder}, in phase {record.phase.value}",
         where=run.url(run.layout.commit_record(record.sequence)),
-        next_step=f"if that driver is dead: {recover}; if it lives, and its commit has failed, add --undo --force",
+        next_step=f"if that driver is dead: {recover}; if it lives, and its commit has failed: "
+        f"{recover} --undo --force",
     )

@@ -125,5 +125,5 @@ async def refuse_if_at_work(run: JobRun, last_seen: float, tasks_seen: float, *,
         raise CommitFenced(
             f"job {run.layout.job_id} may be at work: {why}",
             where=run.url(run.layout.attempt_directory if run.layout.prefix == OURS else ""),
-            next_step=f"{harm}: if it is surely over, add --force",
+            next_step=f"{harm}: if it is surely over, add --force to the command",
         )

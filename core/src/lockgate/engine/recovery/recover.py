@@ -193,7 +193,7 @@ def _may_be_at_work(run: JobRun, record: CommitRecord, renewed: float) -> Commit
         f"job {run.layout.job_id} may be at work: {record.holder} renewed it "
         f"{max(0.0, run.runtime.wall() - renewed):.0f} s ago (phase {record.phase.value})",
         where=run.url(run.layout.attempt_directory),
-        next_step="if that driver is surely dead, add --force",
+        next_step="if that driver is surely dead, add --force to the command",
     )
 
 
