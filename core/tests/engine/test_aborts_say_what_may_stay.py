@@ -10,9 +10,10 @@ from pathlib import Path
 
 import lockgate
 import pytest
+from killed_at_a_request import Died, at_request
 from lockgate import Job, JobOptions
 from lockgate.cli.main import app
-from lockgate.errors import CommitRefused
+from lockgate.errors import CommitRefused, LockgateError
 from typer.testing import CliRunner
 
 SILENT = JobOptions(alive_seconds=0.0)
@@ -133,3 +134,95 @@ def test_an_empty_directory_that_a_job_has_left_is_told_as_what_it_may_be(tmp_pa
     assert state.job_id == "unknown-0"
     assert "an empty directory that a job by v1 or v2 has left" in state.problem
     shutil.rmtree(tmp_path / "_temporary")
+
+
+@pytest.mark.parametrize("by", ["abort", "recover", "gc"])
+def test_what_a_dead_attempt_may_have_left_is_told_after_an_abort_that_was_killed_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """It was found by what the abort deletes first, so whoever went on said that nothing stays."""
+    a_dead_attempt(tmp_path / "made", "direct")
+    for number in range(1, 1_000):
+        root = tmp_path / str(number)
+        shutil.copytree(tmp_path / "made", root, symlinks=True)
+        with monkeypatch.context() as patched:
+            at_request(patched, number, dies)
+            try:
+                lockgate.abort(root, "j", force=True)
+                break
+            except Died:
+                pass
+        told = end(root, by)
+        if (root / "_lockgate/jobs/j").exists():
+            told += end(root, "abort")
+        # Once only the last version of the record is left to delete, nobody but the dead one knows of the job.
+        assert "What task attempts wrote that died" in told or "there is no job j" in told, (number, told)
+    assert number >= 20
+
+
+def end(root: Path, by: str) -> str:
+    """What somebody is told who goes on."""
+    if by == "gc":
+        return str(lockgate.collect_garbage(root, options=SILENT))
+    done = CliRunner().invoke(app, [by, str(root), "j", "--force"])
+    told = " ".join((done.stdout + done.stderr).split())
+    return told if "lockgate recover" not in told or by == "recover" else told + end(root, "recover")
+
+
+def test_a_killed_abort_of_a_job_of_hadoops_first_algorithm_is_not_told_as_one_of_the_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directories of its committed tasks, by which it is known for one of the first, were gone by then."""
+    job_id = "job_202611270000000000000_0001"
+    for number in range(1, 1_000):
+        root = tmp_path / str(number)
+        task = root / "_temporary/0/task_202611270000000000000_0001_m_000000"
+        task.mkdir(parents=True)
+        (task / "part-0").write_bytes(b"x")
+        with monkeypatch.context() as patched:
+            at_request(patched, number, dies)
+            try:
+                lockgate.abort(root, job_id, JobOptions(protocol="v1"), force=True)
+                break
+            except Died:
+                pass
+        done = CliRunner().invoke(app, ["abort", str(root), job_id, "--protocol", "v1", "--force"])
+        if done.exit_code == 1:
+            done = CliRunner().invoke(app, ["recover", str(root), job_id, "--undo", "--force"])
+        assert "second algorithm" not in done.stdout + done.stderr, number
+        assert data(root) == []
+    assert number > 10
+
+
+def dies() -> None:
+    raise Died
+
+
+@pytest.mark.parametrize("protocol", ["v2", "direct", "stocator", "markers"])
+def test_a_job_of_the_same_transaction_that_ends_a_refused_one_says_what_stays(tmp_path: Path, protocol: str) -> None:
+    """It committed, and the file of the other stayed beside its own: nobody ever said so."""
+    first = Job(tmp_path, protocol=protocol, accept_unsafe=True, job_id="a", txn_id="t", durable=False)
+    first.setup()
+    attempt = first.task_attempt(0)
+    attempt.setup()
+    for name in ("part-0", "part-1"):
+        with attempt.open(f"{name}-{attempt.tag}") as file:
+            file.write(b"x")
+    receipt = attempt.commit()
+    gone, changed = sorted(tmp_path.glob("part-*"))
+    gone.unlink()
+    with pytest.raises(LockgateError):
+        first.commit([receipt])
+    changed.unlink()
+    changed.write_bytes(b"written back")
+    second = Job(tmp_path, protocol=protocol, accept_unsafe=True, job_id="b", txn_id="t", durable=False)
+    second.setup()
+    attempt = second.task_attempt(0)
+    attempt.setup()
+    with attempt.open(f"part-{attempt.tag}") as file:
+        file.write(b"y")
+    receipt = attempt.commit()
+    with pytest.raises(CommitRefused, match="was undone") as refused:
+        second.commit([receipt])
+    assert changed.name in str(refused.value)
+    assert second.commit([receipt]).success

@@ -4,11 +4,11 @@ at every request: what it does to files is done here by hand, as `FileOutputComm
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import lockgate
 import pytest
+from killed_at_a_request import Died, at_request
 from lockgate import JobOptions, recover
 from lockgate.errors import LockgateError
 from lockgate.stores.local import LocalStore
@@ -17,11 +17,6 @@ JOB = "job_202611241721_0003"
 TASKS = ({"p=1/a": b"1", "b": b"2"}, {"p=1/c": b"3", "p=2/d": b"4"})
 ALL = TASKS[0] | TASKS[1]
 OLD = {"p=1/old": b"old"}
-REQUESTS = ("stat_files", "read_files", "make_directories", "write_file", "create_file", "rename_directories")
-
-
-class Died(BaseException):
-    """As a process that is killed."""
 
 
 def leave(root: Path) -> None:
@@ -51,26 +46,6 @@ def hadoop_commits(root: Path) -> bool:
 def hadoop_aborts(root: Path) -> bool:
     shutil.rmtree(root / "_temporary", ignore_errors=True)
     return False
-
-
-def at_request(monkeypatch: pytest.MonkeyPatch, number: int, act: Callable[[], None]) -> list[int]:
-    """Do something before the `number`-th request from now on; what comes back grows by one for each."""
-    made: list[int] = []
-
-    def wrapped(name: str):
-        asked = getattr(LocalStore, name)
-
-        async def ask(store, *arguments, **named):
-            made.append(len(made) + 1)
-            if made[-1] == number:
-                act()
-            return await asked(store, *arguments, **named)
-
-        return ask
-
-    for name in REQUESTS:
-        monkeypatch.setattr(LocalStore, name, wrapped(name))
-    return made
 
 
 def seen(root: Path) -> dict[str, bytes]:
@@ -129,3 +104,100 @@ def test_undoable_what_hadoop_has_committed_since_the_driver_of_a_commit_died_st
         recover(str(tmp_path), undo=True, force=True)
         assert seen(tmp_path) == ALL | OLD
     assert not (tmp_path / "_lockgate/found-v1").exists()
+
+
+def dies_at(monkeypatch: pytest.MonkeyPatch, root: Path, number: int) -> bool:
+    """Commit the job here, by a driver that dies before its `number`-th request; whether it has."""
+
+    def dies() -> None:
+        raise Died
+
+    with monkeypatch.context() as patched:
+        at_request(patched, number, dies)
+        try:
+            lockgate.commit(root, JOB, options=V1, force=True)
+        except Died:
+            return True
+        return False
+
+
+def hadoop_moves(root: Path, files: int) -> list[str]:
+    """As `FileOutputCommitter.mergePaths` does, which leaves the emptied directories until its end: so many files of
+    each task, those that are there yet."""
+    moved: list[str] = []
+    for task in sorted((root / "_temporary/0").glob("task_*")):
+        for path in sorted(each for each in task.rglob("*") if each.is_file())[:files]:
+            target = root / path.relative_to(task)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(target)
+            moved.append(target.relative_to(root).as_posix())
+    return moved
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_what_hadoops_driver_moves_out_of_directories_that_an_undoing_then_adopts_stays_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
+) -> None:
+    """The commit died before it had adopted all directories, Hadoop's driver lived and had begun to merge, and the
+    undoing took its files for those that the job had moved: the table was empty, and Hadoop wrote its `_SUCCESS`."""
+    met = 0
+    for number in range(1, 1_000):
+        root = tmp_path / str(number)
+        root.mkdir()
+        leave(root)
+        if not dies_at(monkeypatch, root, number):
+            break
+        before = set(seen(root))
+        moved = hadoop_moves(root, files)
+        try:
+            recovery = recover(root, JOB, undo=True, force=True, options=V1)[JOB]
+        except LockgateError:  # it had committed
+            continue
+        if recovery.outcome == "undone":
+            # What had come by the job's own renames goes; what Hadoop has moved stays.
+            assert set(seen(root)) == {"p=1/old", *moved}, (number, before)
+            assert set(moved) <= set(recovery.left), number
+            met += bool(moved)
+        else:
+            assert set(moved) <= set(seen(root))
+    assert met
+
+
+@pytest.mark.parametrize("which", [0, -2])
+@pytest.mark.parametrize("undo", [None, True, False])
+def test_resumable_a_commit_of_a_job_of_hadoops_of_whose_record_an_older_version_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undo: bool | None, which: int
+) -> None:
+    """A job of Hadoop's has no marker: without the version before, its record was taken for what a driver leaves that
+    wakes up late, and its rows that had not moved yet were deleted, with the exit status 0."""
+    met = 0
+    for number in range(1, 1_000):
+        root = tmp_path / str(number)
+        root.mkdir()
+        leave(root)
+        if not dies_at(monkeypatch, root, number):
+            break
+        records = sorted((root / "_lockgate").glob("found-v1/*/commit*.json"), key=lambda path: path.stat().st_mtime_ns)
+        newest = records[-1].read_text() if records else ""
+        if len(records) < 2 or not any(f'"{phase}"' in newest for phase in ("moving", "publishing")):
+            continue
+        records[which].unlink()
+        (state,) = (each for each in lockgate.jobs(root, V1) if each.job_id == JOB)
+        assert state.status.value in ("crashed", "committing"), number
+        assert [each.action for each in lockgate.collect_garbage(root, options=SILENT) if JOB in each.path] != [
+            "deleted"
+        ]
+        try:
+            recovery = recover(root, JOB, undo=undo, force=True, options=V1)[JOB]
+        except LockgateError:
+            assert undo is True  # it is committed
+            continue
+        assert recovery.outcome in ("finished", "undone"), number
+        rows = set(seen(root))
+        assert rows == {"p=1/old", *(ALL if recovery.outcome == "finished" else ())}, number
+        met += 1
+    assert met
+
+
+V1 = JobOptions(protocol="v1", alive_seconds=0.0)
+SILENT = JobOptions(alive_seconds=0.0)

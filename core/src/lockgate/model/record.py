@@ -88,7 +88,8 @@ class CommitRecord(Struct, frozen=True):
     """One version of the record. `updated` is in seconds since 1970; `marker` is the nonce of the marker of the job
     attempt that commits, empty where another program set the job up; `set_aside_nonce` and `set_aside_digest` name
     the list of replaced files and its SHA-256, both empty where nothing is replaced; `missing` and `left` are what a
-    rollback could not make as it was, kept for whoever ends the job after one who found it and died; `given_up`: its
+    rollback could not make as it was, kept for whoever ends the job after one who found it and died, and `may_stay`, in
+    words, what it may have left that nobody can tell by itself, found before anything was deleted; `given_up`: its
     holder does nothing more, though it may live; `locations` are where parts of this job are, named before any of them
     is claimed; `part_of`: the URL of the destination of the job that this one is a part of, which decides its end;
     `left_out` are the tasks that had begun and not committed when somebody from outside began to commit without them;
@@ -118,6 +119,7 @@ class CommitRecord(Struct, frozen=True):
     reason: str = ""
     missing: Sequence[str] = ()
     left: Sequence[str] = ()
+    may_stay: str = ""
     marker: str = ""
     given_up: bool = False
     locations: Sequence[RecordedLocation] = ()

@@ -28,7 +28,7 @@ class Undone:
         return [*self.left, *self.by_another]
 
     def __bool__(self) -> bool:
-        return bool(self.missing or self.left or self.by_another)
+        return bool(self.missing or self.left or self.by_another or self.may_stay)
 
     def __add__(self, other: Undone) -> Undone:
         return Undone(

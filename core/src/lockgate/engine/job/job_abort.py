@@ -63,7 +63,6 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             # Somebody else than its own driver.
             await refuse_part(run, record)
         run = await with_own_protocol(run, record, set_up_by_tasks=set_up_by_tasks)
-        may_stay = await run.protocol.left_by_dead_attempts(run)
         if set_up_by_tasks:
             await note_abort(run)
         if (record is None or record.phase is Phase.REFUSED) and await lists_in_force(run):
@@ -80,7 +79,10 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             try:
                 # It is in no other job's way any more: one that waits for it to yield would take it for one that has
                 # gone on, and of several that meet none would.
-                claimed = await log.claim(Phase.ROLLING_BACK, record, reason="aborted", ground=Ground())
+                may_stay = await run.protocol.left_by_dead_attempts(run)
+                claimed = await log.claim(
+                    Phase.ROLLING_BACK, record, reason="aborted", ground=Ground(), may_stay=may_stay
+                )
             except JobNotFound:
                 await _refuse_if_run_again(run)
                 await _delete_in_temporary(run)
@@ -99,7 +101,7 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             raise fenced(run, record)
         else:
             # Whoever has undone it may have died before anybody was told of what stays.
-            undone = Undone(record.missing, record.left, may_stay=may_stay)
+            undone = Undone(record.missing, record.left, may_stay=record.may_stay)
             tell_undone(run, undone)
         await clean_up(run)
     await report_abort(run, "job_stage_abort")

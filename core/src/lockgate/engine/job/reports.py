@@ -113,7 +113,7 @@ async def _make(store: Store, path: str) -> None:
 def tell_undone(run: JobRun, undone: Undone) -> None:
     """Tell those who only listen what an undoing could not make as it was: gc, or a job of the same transaction id, may
     be the one who undoes."""
-    if undone:
+    if undone.missing or undone.stays:
         run.emit("not-all-restored", missing=list(undone.missing), left=undone.stays)
         run.log.warning(
             "the destination was restored" + str(undone),

@@ -52,12 +52,13 @@ async def roll_back(run: JobRun, log: RecordLog, *, reason: str = "") -> Undone:
         await refuse_undoing_beside(run, record.ground.directories)
     plan, lists = await _plan_or_lists(run, record) if moved else (None, [])
     if log.phase is not Phase.ROLLING_BACK:
-        record = await log.advance(Phase.ROLLING_BACK, reason=reason[:2000])
+        may_stay = await run.protocol.left_by_dead_attempts(run)
+        record = await log.advance(Phase.ROLLING_BACK, reason=reason[:2000], may_stay=may_stay)
     if plan is not None:
         undone = await run.protocol.undo(run, plan, record)
     else:
         undone = await run.protocol.discard(run, record) + await run.protocol.restore(run, lists)
-    undone += await undo_parts(run, record)
+    undone += await undo_parts(run, record) + Undone(may_stay=record.may_stay)
     await refuse_if_set_aside_by_others(run, taken_out=True)
     await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
     return undone

@@ -208,7 +208,7 @@ async def is_at_work(run: JobRun, layout: JobLayout, theirs: CommitRecord) -> bo
     not known to be over."""
     if not (_has_gone_on(theirs) or theirs.phase is Phase.CLAIMED):
         return False
-    if not await has_predecessor(run, theirs, layout) and not is_set_up(await readable_marker(run, layout), theirs):
+    if not await has_predecessor(run, theirs, layout) and not await _stands(run, layout, theirs):
         return False  # what a driver has created that woke up when its job was over: nobody goes by it
     if theirs.phase is Phase.COMMITTED:
         return not await _has_concluded(run, layout, theirs)
@@ -216,6 +216,19 @@ async def is_at_work(run: JobRun, layout: JobLayout, theirs: CommitRecord) -> bo
         # One with a transaction id announces nothing before it knows that nobody has committed that.
         return True
     return not await has_ended(dataclasses.replace(run, layout=layout))
+
+
+async def _stands(run: JobRun, layout: JobLayout, theirs: CommitRecord) -> bool:
+    return is_set_up(await readable_marker(run, layout), theirs) or await is_anothers_at_work(run, layout, theirs)
+
+
+async def is_anothers_at_work(run: JobRun, layout: JobLayout, record: CommitRecord) -> bool:
+    """Whether the record of a job that another program has set up, which has no marker, is of one that is not over,
+    though no version before it is there: somebody has deleted that. What a driver creates that wakes up when such a job
+    is over finds no manifests any more."""
+    if record.marker or record.phase not in HAS_GONE_ON:
+        return False
+    return bool(await list_all(run.store, layout.manifests))
 
 
 def _has_gone_on(theirs: CommitRecord) -> bool:

@@ -16,7 +16,7 @@ from lockgate.engine.inspection.list_jobs import driver_may_be_alive, job_state
 from lockgate.engine.job.answer_failure import Failure, answer_failure, give_up, still_held
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.commit_parts import go_on_with_parts
-from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.job.job_abort import end_by_abort
 from lockgate.engine.job.job_commit import (
     commit_from_claim,
     conclude,
@@ -38,6 +38,7 @@ from lockgate.engine.record.ended_jobs import (
 )
 from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
 from lockgate.engine.record.marker import is_set_up, read_marker
+from lockgate.engine.record.neighbours import HAS_GONE_ON, is_anothers_at_work
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import (
     RecordLog,
@@ -173,7 +174,7 @@ async def _ended_by_another(run: JobRun, phase: Phase) -> Recovery | None:
     if summary is not None or committed:
         return Recovery("finished", phase, summary)
     if found is not None and found.phase is Phase.ROLLED_BACK:
-        return await _undone(run, phase, Undone(found.missing, found.left))
+        return await _undone(run, phase, Undone(found.missing, found.left, may_stay=found.may_stay))
     return None
 
 
@@ -347,22 +348,20 @@ async def admit(run: JobRun) -> Summary | None:
             if newest > record.job_attempt:
                 other = dataclasses.replace(other, layout=layout.at_attempt(newest))
                 await refuse_if_at_work(other, 0.0, 0.0, harm="what its tasks have written would be deleted")
-            await abort_job(other)
-            return Undone()
+            return await end_by_abort(other)
         try:
             recovery = await recover_job(other, force=True)
         except CommitFailed as error:
             # This very job repeats its write, so it need not wait for somebody who mends what keeps it from its end.
             run.log.warning("a job of this transaction cannot be finished", other=layout.job_id, error=str(error))
             recovery = await recover_job(other, undo=True, force=True)
-        return Undone(recovery.missing, recovery.left)
+        return Undone(recovery.missing, recovery.left, may_stay=recovery.may_stay)
 
     return await claim_transaction(run, end)
 
 
 async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
-    undone = Undone(record.missing, record.left)
-    may_stay = await run.protocol.left_by_dead_attempts(run)
+    undone = Undone(record.missing, record.left, may_stay=record.may_stay)
     if record.phase is not Phase.ROLLED_BACK:
         if record.phase in (Phase.MOVING, Phase.PUBLISHING):
             # Of one whose manifest is lost, the lists decide.
@@ -379,7 +378,6 @@ async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
     if more:
         undone += more
         await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
-    undone += Undone(may_stay=may_stay)
     tell_undone(run, undone)
     recovery = await _undone(run, record.phase, undone)
     await clean_up(run)
@@ -439,13 +437,15 @@ async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
             # A late driver's, that has woken where its job was undone and set up again, has manifests that are gone.
             return not await has_predecessor(run, record) and not await _has_manifests(run, record)
         return not await _can_go_on(run, record)
-    return not await has_predecessor(run, record)
+    if await has_predecessor(run, record):
+        return False
+    return not await is_anothers_at_work(run, run.layout.at_attempt(record.job_attempt), record)
 
 
 async def _can_go_on(run: JobRun, record: CommitRecord) -> bool:
     """Whether the job's marker alone is gone, as where a program that tidies up takes the oldest file first: the record
     says that files are on their way, the version before it is there, and so are the manifests that say which."""
-    if record.phase not in (Phase.MOVING, Phase.PUBLISHING, Phase.ROLLING_BACK):
+    if record.phase not in HAS_GONE_ON:
         return False
     return await has_predecessor(run, record) and await _has_manifests(run, record)
 
@@ -474,11 +474,11 @@ async def _end_remainder(run: JobRun, record: CommitRecord, *, undo: bool | None
 def _ended_already(run: JobRun, record: CommitRecord, *, committed: bool) -> Recovery:
     """Who has undone the job may have died before anybody was told of what could not be made as it was. The phase
     `committed` is told only of a job that is."""
-    undone = Undone(record.missing, record.left)
+    undone = Undone(record.missing, record.left, may_stay=record.may_stay)
     tell_undone(run, undone)
     if not undone:
         return Recovery("nothing", record.phase if committed or record.phase is not Phase.COMMITTED else None)
-    return Recovery("undone", record.phase, missing=undone.missing, left=undone.stays)
+    return Recovery("undone", record.phase, missing=undone.missing, left=undone.stays, may_stay=undone.may_stay)
 
 
 def _may_be_alive(run: JobRun, record: CommitRecord, renewed: float) -> bool:

@@ -8,7 +8,9 @@ destination where they are new, which nobody can take back one by one.) Repeated
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+
+import msgspec
 
 from lockgate.engine.renames.roll_back import is_ours
 from lockgate.engine.run.concurrency import together
@@ -25,8 +27,12 @@ from lockgate.model.receipt import Pin
 from lockgate.protocols.file_output.attempts import output_in, places_of
 
 TRIES = 3
+WAITED = "_waited"
 LOOKED = "_looked"
-"""Beside the proofs of which files were not moved: it was looked for all."""
+"""Beside the proofs of which files were not moved: the directories that an undoing has adopted; and the numbers of the
+files that another program has moved, once it was looked for all."""
+
+KNOWN_BYTES_MAX = 1 << 30
 
 
 async def waiting(run: JobRun, pins: Sequence[Pin]) -> dict[str, str]:
@@ -96,28 +102,58 @@ def where_it_is(entry: Entry, ends: dict[str, str]) -> Entry:
     return entry if source is None else Entry(f"{source}/{path}", path, entry.length, entry.identity)
 
 
-async def keep_what_was_never_adopted(run: JobRun, plan: CommitPlan) -> None:
-    """Say of the files of tasks whose directories are nowhere, and were never adopted, that this job has not moved
-    them, as `undo_moves` says it of files that it finds staged. The job's own program has committed after all: what
-    stands at their targets is theirs, and the same by every identity. Asked once, before anything is deleted that shows
-    what was adopted: after that it cannot be told.
+async def note_what_waits(run: JobRun, pins: Sequence[Pin]) -> None:
+    """Write down, once and before an undoing adopts them, which directories were not adopted: of what is in these this
+    job has moved nothing, whoever has."""
+    note = f"{run.layout.unmoved}/{WAITED}"
+    (before,) = await run.store.stat_files([note])
+    if before is None:
+        ends = sorted(await waiting(run, pins))
+        await run.store.make_directories([run.layout.unmoved], within=run.layout.job_directory)
+        await run.store.write_file(note, msgspec.json.encode(ends))
+
+
+async def keep_what_was_never_adopted(run: JobRun, plan: CommitPlan) -> list[str]:
+    """Say of files that this job has not moved, as `undo_moves` says it of files that it finds staged: those of tasks
+    whose directories are nowhere, and were never adopted, and those that were gone from the directories that only the
+    undoing has adopted. Another program's commit has moved them, such as that of the job's own program: what stands at
+    their targets is the same by every identity. Asked once, before anything is deleted that shows what was adopted:
+    after that it cannot be told. The answer: those of them that stand at their targets.
     """
     layout = run.layout
     looked = f"{layout.unmoved}/{LOOKED}"
-    (before,) = await run.store.stat_files([looked])
-    if before is not None:
-        return
+    (known,) = await run.store.read_files([looked], bytes_max=KNOWN_BYTES_MAX)
+    if known is not None:
+        return await _in_place(run, plan, set(msgspec.json.decode(known, type=list[int])))
+    (noted,) = await run.store.read_files([f"{layout.unmoved}/{WAITED}"], bytes_max=KNOWN_BYTES_MAX)
+    late = set(msgspec.json.decode(noted or b"[]", type=list[str]))
     ends = [layout.at_attempt(pin.job_attempt).task_directory(pin.task_attempt_id) for pin in plan.pins]
     sources = await run.store.stat_files([places_of(run, pin.job_attempt).task(pin.task_id) for pin in plan.pins])
     adopted = await run.store.stat_files(ends)  # after the sources: from there they come
     never = {end for end, source, there in zip(ends, sources, adopted, strict=True) if source is None and there is None}
-    await run.store.make_directories([layout.unmoved], within=layout.job_directory)
+    numbers: list[int] = []
     start = 0
     for batch in plan.batches(1_000):
+        asked = [(n, e) for n, e in enumerate(batch, start) if e.source[: -len(e.target) - 1] in late]
+        found = await run.store.stat_files([entry.source for _, entry in asked])
         theirs = [n for n, entry in enumerate(batch, start) if entry.source[: -len(entry.target) - 1] in never]
+        theirs += [n for (n, _), status in zip(asked, found, strict=True) if status is None]
         await together(run.store.write_file(layout.unmoved_file(number), b"") for number in theirs)
+        numbers += theirs
         start += len(batch)
-    await run.store.write_file(looked, b"")
+    await run.store.write_file(looked, msgspec.json.encode(numbers))
+    return await _in_place(run, plan, set(numbers))
+
+
+async def _in_place(run: JobRun, plan: CommitPlan, numbers: Set[int]) -> list[str]:
+    found: list[str] = []
+    start = 0
+    for batch in plan.batches(1_000):
+        some = [entry for number, entry in enumerate(batch, start) if number in numbers]
+        there = await run.store.stat_files([entry.target for entry in some])
+        found += [e.target for e, status in zip(some, there, strict=True) if is_ours(run, e, status)]
+        start += len(batch)
+    return found
 
 
 async def refuse_if_changed(run: JobRun, plan: CommitPlan) -> None:

@@ -30,6 +30,7 @@ from lockgate.protocols.v1.adopt import (
     adopt,
     any_adopted,
     keep_what_was_never_adopted,
+    note_what_waits,
     refuse_if_changed,
     waiting,
     where_it_is,
@@ -162,10 +163,10 @@ class V1Protocol(FileOutputProtocol):
     async def undo(self, run: JobRun, plan: CommitPlan, record: CommitRecord) -> Undone:
         """What is not adopted yet is, so that it is known for not moved, and what never was stays, where another
         program has put it; then it is `manifest`'s."""
+        await note_what_waits(run, plan.pins)
         await adopt(run, plan.pins)
-        if run.layout.prefix != OURS:
-            await keep_what_was_never_adopted(run, plan)
-        return await super().undo(run, plan, record)
+        theirs = await keep_what_was_never_adopted(run, plan)
+        return await super().undo(run, plan, record) + Undone(by_another=theirs)
 
     async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
         """The directories below `_temporary` too. What another program's job commit has put in place stays. It is
