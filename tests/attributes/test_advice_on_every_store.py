@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import lockgate
@@ -75,3 +76,25 @@ def test_a_store_that_cannot_take_files_out_is_named_by_what_it_lacks(
     for protocol in ("direct", "stocator"):
         with pytest.raises(CapabilityMissing, match="lacks conditional-write"):
             Job(tmp_path, protocol=protocol, accept_unsafe=True)
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_what_is_advised_in_the_place_of_a_refused_protocol_is_one_that_the_store_can_carry(
+    kind: str, tmp_path: Path
+) -> None:
+    """On HDFS the refusal of `emrfs` named `deferred`, which is refused there, too; and on Azure with a hierarchical
+    namespace that of `magic` said that the job is written by deferred uploads, where `manifest` writes it."""
+    named = re.compile(r"\b(manifest|deferred)\b")
+    with destination_on(kind, tmp_path) as (url, told):
+        usual = {"protocol": "auto", **told}
+        assert not is_refused(url, JobOptions.resolve(usual))
+        for name in registry_for((), ()).protocols():
+            try:
+                Job(url, JobOptions.resolve({**told, "protocol": name})).setup()
+            except UsageError as error:
+                step = error.next_step
+                assert "protocol" in step, (name, step)
+                for other in named.findall(step):
+                    assert not is_refused(url, JobOptions.resolve({**told, "protocol": other})), (name, step)
+                assert "choose protocol=manifest on a store" not in step
+                assert "deferred uploads" not in step

@@ -375,15 +375,22 @@ class PluginRegistry:
             needs_on(protocol, store.capabilities),
             purpose=f"the {protocol.name} protocol",
             store=str(store.url),
-            alternative=store.alternative or protocol.alternative,
+            alternative=store.alternative or self._alternative(store, protocol),
         )
         if protocol.unsafe and not options.accept_unsafe:
             raise CapabilityMissing(
                 f"the {protocol.name} protocol is unsafe: {protocol.unsafe}",
                 where=str(store.url),
-                next_step=f"{protocol.alternative}; or accept it: accept_unsafe=true",
+                next_step=f"{self._alternative(store, protocol)}; or accept it: accept_unsafe=true",
             )
         return store
+
+    def _alternative(self, store: Store, protocol: Protocol) -> str:
+        """What to do where a protocol is refused: the one that `auto` stands for there, if the store can carry that."""
+        usual = self.protocol(self.settled(store, JobOptions(protocol=AUTO_PROTOCOL)).protocol)
+        if usual.name == protocol.name or not needs_on(usual, store.capabilities) <= store.capabilities:
+            return protocol.alternative
+        return f"leave protocol out, and the job is written by {usual.name}"
 
     def _ask(self, hook: str, **arguments: Any) -> Any:
         """The first plugin's answer to a hook.

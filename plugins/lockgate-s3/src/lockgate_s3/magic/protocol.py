@@ -179,5 +179,5 @@ def _not_ours(run: JobRun) -> UsageError:
     return UsageError(
         "the protocol magic commits jobs whose tasks S3A's magic committer has written; it writes none",
         where=str(run.store.url),
-        next_step="leave protocol out, and the job is written by deferred uploads",
+        next_step="leave protocol out, and the job is written by one that this store can carry",
     )
