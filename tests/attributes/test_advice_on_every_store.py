@@ -98,3 +98,16 @@ def test_what_is_advised_in_the_place_of_a_refused_protocol_is_one_that_the_stor
                     assert not is_refused(url, JobOptions.resolve({**told, "protocol": other})), (name, step)
                 assert "choose protocol=manifest on a store" not in step
                 assert "deferred uploads" not in step
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_what_only_commits_jobs_of_s3a_is_advised_of_on_s3_alone(kind: str, tmp_path: Path) -> None:
+    """It was told with costs on Azure and Cloud Storage, where S3A never writes; and with those of tasks, which are
+    S3A's own."""
+    with destination_on(kind, tmp_path) as (url, told):
+        advice = lockgate.advise(url, latency=1.0, options=JobOptions.resolve({**told, "protocol": "auto"}))
+    (magic,) = [each for each in advice.choices if each.protocol == "magic"]
+    assert magic.verdict == ("others' jobs" if kind == "s3" else "refused")
+    assert bool(magic.job_operations) == (kind == "s3")
+    assert not magic.write_operations
+    assert not magic.task_operations

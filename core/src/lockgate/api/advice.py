@@ -103,6 +103,7 @@ def advise(
             options=chosen,
             policies=registry.policies(),
             no_versions=await _why_no_versions(store),
+            absent=[each.name for each in protocols if not each.meets_jobs_on(store)],
             served=[each.name for each in protocols if has_marker_server(run, each)],
         )
 

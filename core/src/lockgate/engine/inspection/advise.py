@@ -26,7 +26,7 @@ VERDICT_MEANING: Mapping[Verdict, str] = {
     "safe": "the store has what it needs, and it promises that nothing is lost",
     "unsafe": "it asks for accept_unsafe=true, since it may lose what is said; never advised",
     "others' jobs": "it begins none, and commits what tasks of another program have committed",
-    "refused": "the store lacks what it needs, or it cannot keep the conflict policy",
+    "refused": "the store lacks what it needs or never has jobs that it commits, or it cannot keep the conflict policy",
 }
 
 ABOUT_EQUAL = 1.1
@@ -35,6 +35,9 @@ ABOUT_EQUAL = 1.1
 MUCH_QUICKER = 2.0
 """How much quicker another has to be for the one that `auto` stands for not to be taken: it is the one that asks for no
 names of its own, and that Spark's own writers have."""
+
+
+NEVER_THERE = "it commits jobs of a program that never writes to such a store"
 
 
 @dataclass(frozen=True)
@@ -126,11 +129,13 @@ def advise(
     policies: Collection[str],
     no_versions: str,
     served: Collection[str] = (),
+    absent: Collection[str] = (),
 ) -> Advice:
     """Advise on a store that has these capabilities, for the policy of the options. `needs`: what each protocol needs
     there, by its name; `broken`: what was claimed, and tried, and does not hold; `usual`: the protocol that `auto`
     stands for there; `policies`: those that are offered; `no_versions`: why no file can be replaced there by an upload
-    of the same name, empty if it can; `served`: those protocols of which a server in the driver announces the files."""
+    of the same name, empty if it can; `served`: those protocols of which a server in the driver announces the files;
+    `absent`: those that only commit jobs of a program which never writes to such a store."""
     kept = [
         _with_refusals(
             _choice(each, needs[each.name], capabilities, broken, size, pace, options, each.name in served),
@@ -138,6 +143,10 @@ def advise(
             policies,
         )
         for each in protocols
+    ]
+    kept = [
+        _without_costs(each, NEVER_THERE) if each.protocol in absent and each.verdict == "others' jobs" else each
+        for each in kept
     ]
     choices = [_for_policy(each, needs[each.protocol], options, no_versions) for each in kept]
     safe = [each for each in choices if each.verdict == "safe"]
@@ -185,7 +194,11 @@ def _for_policy(choice: Choice, needs: Collection[Capability], options: JobOptio
         if replaces
         else "it says what may be there when the job commits, and by then its files are in place"
     )
-    why = f"it cannot keep {' and '.join(refused)}: {because}"
+    return _without_costs(choice, f"it cannot keep {' and '.join(refused)}: {because}")
+
+
+def _without_costs(choice: Choice, why: str) -> Choice:
+    """The same, refused."""
     return dataclasses.replace(
         choice,
         verdict="refused",
@@ -219,6 +232,8 @@ def _choice(
             f"{need} ({'claimed, and does not hold' if need in broken else MEANING[need]})" for need in missing
         )
     announced, at_tasks, at_job, copied = _operations(protocol, needs, capabilities, size, options, served)
+    if protocol.commits_others_only:
+        announced, at_tasks = [], []  # its tasks are another program's
     return Choice(
         protocol.name,
         verdict,

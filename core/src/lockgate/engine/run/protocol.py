@@ -40,7 +40,7 @@ from lockgate.model.undone import Undone
 
 if TYPE_CHECKING:
     from lockgate.engine.run.job_run import JobRun
-    from lockgate.engine.run.store import OutputFile
+    from lockgate.engine.run.store import OutputFile, Store
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,11 @@ class Protocol(ABC):
     """Whether its task attempts work where those of Hadoop's `FileOutputCommitter` do, below `_temporary/{attempt}`."""
     commits_others_only: ClassVar[bool] = False
     """Whether it only commits what tasks of another program have committed, and `set_up_job` refuses."""
+
+    def meets_jobs_on(self, store: Store) -> bool:
+        """Of one that `commits_others_only`: whether the other program writes to stores of this kind at all. The
+        default: yes."""
+        return True
 
     # A job and its task attempts.
 

@@ -8,13 +8,14 @@ from typing import ClassVar
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
-from lockgate.engine.run.store import OutputFile
+from lockgate.engine.run.store import OutputFile, Store
 from lockgate.model.errors import FileChanged, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import MAGIC, MAGIC_PROTOCOL, JobLayout, TaskAttempt, magic_job, magic_layout
 from lockgate.model.layout import parse_attempt_directory as parse_attempt
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
+from lockgate.model.prediction import Costs
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
@@ -34,6 +35,7 @@ class MagicProtocol(DeferredProtocol):
     alternative: ClassVar[str] = "leave protocol out: a job of S3A's is known by its directory"
     commits_others_only: ClassVar[bool] = True
     own_options: ClassVar[frozenset[str]] = frozenset()
+    costs: ClassVar[Costs] = Costs()
     attributes: ClassVar[Attributes] = Attributes(
         task_commit_atomic=True,
         task_commit_repeatable=True,
@@ -42,6 +44,10 @@ class MagicProtocol(DeferredProtocol):
         recoverable=False,  # what was completed cannot be proved to be the job's, so it is not taken out
         holds_through_partition=False,  # a late attempt of S3A's writes over the file of the one that was committed
     )
+
+    def meets_jobs_on(self, store: Store) -> bool:
+        """S3A writes to S3 alone."""
+        return isinstance(store, S3Store)
 
     # Lockgate writes none of its tasks.
 
