@@ -79,7 +79,7 @@ def commands() -> str:
         given = "".join(f" {_placeholder(each)}" for each in arguments)
         rows = [f"| `{_placeholder(each)}` | {each.help} |" for each in arguments]
         rows += [
-            f"| `{', '.join(each.opts)}{_value_of(each)}` | {each.help} |"
+            f"| `{', '.join(each.opts)}{_value_of(each)}` | {each.help}{_default_of(each)} |"
             for each in command.params
             if each.param_type_name == "option"
         ]
@@ -100,6 +100,13 @@ def documents() -> str:
         table = ["| key | meaning |", "| --- | --- |", *(f"| `{key}` | {means} |" for key, means in keys.items())]
         parts.append(f"## {title}\n\n{document.what}" + ("\n\n" + "\n".join(table) if keys else ""))
     return "\n\n".join(parts)
+
+
+def _default_of(parameter: Any) -> str:
+    """What an option with a value is where it is not given, if it is anything."""
+    if parameter.is_flag or parameter.default in (None, "", ()) or not parameter.show_default:
+        return ""
+    return f" Default: {str(parameter.default).removesuffix('.0')}."
 
 
 def _commands_of(group: Any) -> Iterator[tuple[str, Any]]:

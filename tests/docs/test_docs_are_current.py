@@ -19,6 +19,13 @@ def test_generated_parts_are_current() -> None:
     assert done.returncode == 0, f"{done.stdout}{done.stderr}: run docs/generate.py"
 
 
+def test_the_commands_page_says_what_advise_takes_where_no_size_is_given() -> None:
+    """`advise --files 5` predicts a job of a hundred tasks, which only `--help` said."""
+    page = (ROOT / "docs/cli.md").read_text()
+    for option, default in (("files", 1000), ("tasks", 100), ("directories", 1), ("replaced", 0)):
+        assert re.search(rf"^\| `--{option} .*Default: {default}[.] \|$", page, re.MULTILINE), option
+
+
 @pytest.mark.parametrize("hook", HOOKS)
 def test_every_hook_is_documented_with_its_arguments(hook) -> None:
     page = (ROOT / "docs/writing-a-plugin.md").read_text()

@@ -278,7 +278,8 @@ def jobs(
 
 
 Latency = Annotated[
-    float | None, typer.Option(help="Milliseconds one store operation takes; measured there if not given.", min=0.0)
+    float | None,
+    typer.Option(help="Milliseconds one store operation, a request, takes; measured there if not given.", min=0.0),
 ]
 Rate = Annotated[float, typer.Option(help="Operations a second that the store allows; 0: no limit.", min=0.0)]
 
@@ -544,8 +545,10 @@ def advise(
     total: Annotated[
         str, typer.Option("--bytes", help="Bytes in all of them, such as 5000000 or 10g.", metavar="SIZE")
     ] = "0",
-    tasks: Annotated[int, typer.Option(help="Tasks that write them.", min=1)] = 100,
-    directories: Annotated[int, typer.Option(help="Directories that they are in.", min=0)] = 1,
+    tasks: Annotated[int, typer.Option(help="Tasks that write them, each as many.", min=1)] = 100,
+    directories: Annotated[
+        int, typer.Option(help="Directories that they are in; each task writes to all that it has files for.", min=0)
+    ] = 1,
     conflict: Annotated[
         str | None,
         typer.Option(help="The job's conflict policy: -o conflict=POLICY.", metavar="POLICY", show_default=False),
