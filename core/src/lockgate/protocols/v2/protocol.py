@@ -47,7 +47,7 @@ class V2Protocol(FileOutputProtocol):
             Requests("make directories", "directory", task_directory=3),
         ),
         task_commits=(
-            Requests("look for the job", task=6),
+            Requests("look for the job", task=5),
             Requests("look at files", "doubt", file=1),
             Requests("save manifests", "write", task=1, in_series=True),
             Requests("save manifests", task=1, in_series=True),
