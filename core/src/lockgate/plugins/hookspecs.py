@@ -38,6 +38,8 @@ class StoreKind:
     `JobOptions.store`, one that ends in `.` for all that begin so; a name that no store here takes is then refused,
     with the nearest one. None: the plugin itself looks at the names. `session_options` are those of them that are
     Hadoop's own, in lower case: a write takes them from its Spark session as well, where they are `spark.hadoop.NAME`.
+    `has_no_others` says that no destination has a capability that is not among these, whatever it is given: then a
+    Spark write by a protocol that needs another is refused before any task.
     """
 
     name: str
@@ -46,6 +48,7 @@ class StoreKind:
     description: str = ""
     options: tuple[str, ...] | None = None
     session_options: tuple[str, ...] = ()
+    has_no_others: bool = False
 
 
 @hookspec

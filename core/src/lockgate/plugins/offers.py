@@ -147,4 +147,6 @@ def fault_of_kind(offer: object) -> str:
         return f"{of} has no tuple of names as its `options`: {offer.options!r}"
     if not _are_names(offer.session_options):
         return f"{of} has no tuple of names as its `session_options`: {offer.session_options!r}"
+    if not isinstance(offer.has_no_others, bool):
+        return f"{of} has as its `has_no_others` neither true nor false: {offer.has_no_others!r}"
     return fault_of_capabilities(offer.capabilities, f"{of} declares")

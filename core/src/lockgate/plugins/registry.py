@@ -360,6 +360,25 @@ class PluginRegistry:
         defers = Capability.RENAME_WITHOUT_REPLACE not in can and deferred is not None and deferred.needs <= can
         return options.replace(protocol="deferred" if defers else "manifest")
 
+    def check_kind(self, url: StoreUrl, options: JobOptions) -> None:
+        """Make sure that there may be a store of this scheme that can do what the protocol needs: without opening one,
+        which may need what only somebody else knows.
+
+        Raises:
+            CapabilityMissing: none can.
+        """
+        kind = next((each for each in self._stores.values() if url.scheme in each.schemes), None)
+        if kind is None or not kind.has_no_others or options.protocol == AUTO_PROTOCOL:
+            return
+        protocol = self.protocol(options.protocol)
+        require(
+            kind.capabilities,
+            needs_on(protocol, kind.capabilities),
+            purpose=f"the {protocol.name} protocol",
+            store=str(url),
+            alternative="leave protocol out, and one is chosen by what the store can do",
+        )
+
     def open_destination(self, url: str, options: JobOptions) -> Store:
         """The store of a job's destination, checked against what the job's protocol and policy need.
 

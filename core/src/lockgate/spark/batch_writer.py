@@ -34,7 +34,7 @@ from lockgate.model.errors import (
     StoreError,
     StoreUnavailable,
 )
-from lockgate.model.options import JobOptions
+from lockgate.model.options import JobOptions, names_given
 from lockgate.model.record import digest_of
 from lockgate.model.redaction import names_a_secret
 from lockgate.model.urls import parse_url
@@ -153,6 +153,8 @@ class BatchWriter(DataSourceArrowWriter):
         options = self._options.job_options({}, os.environ)
         registry_of(options).check_choices(options)
         check_scheme(self._options.path, options)
+        if "protocol" in names_given(self._options.job):
+            registry_of(options).check_kind(parse_url(self._options.path), options)
         conf: dict[str, str] = {}
         try:
             conf = self._conf_at_start()

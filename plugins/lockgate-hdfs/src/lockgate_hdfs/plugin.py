@@ -23,7 +23,8 @@ SCHEMES = ("hdfs", "webhdfs")
 @hookimpl
 def lockgate_stores() -> StoreKind:
     """HDFS by both its ways."""
-    return StoreKind("hdfs", SCHEMES, CAPABILITIES, "HDFS: by its native protocol, or by REST (webhdfs)", OPTIONS)
+    description = "HDFS: by its native protocol, or by REST (webhdfs)"
+    return StoreKind("hdfs", SCHEMES, CAPABILITIES, description, OPTIONS, has_no_others=True)
 
 
 @hookimpl

@@ -23,7 +23,7 @@ from lockgate_s3.store import CAPABILITIES, S3Store
 def lockgate_stores() -> StoreKind:
     """The store of S3 buckets."""
     description = "Amazon S3 and its like, by uploads that are completed later"
-    return StoreKind("s3", SCHEMES, CAPABILITIES, description, OPTIONS, SESSION_NAMES)
+    return StoreKind("s3", SCHEMES, CAPABILITIES, description, OPTIONS, SESSION_NAMES, has_no_others=True)
 
 
 @hookimpl
