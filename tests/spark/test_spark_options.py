@@ -147,6 +147,29 @@ def test_hadoops_names_are_understood(spark, destination) -> None:
     assert not (Path(destination) / "_SUCCESS").exists()
 
 
+def test_hadoops_names_in_the_session_count_with_spark_hadoop_before_them_and_in_write_without(
+    spark, destination
+) -> None:
+    """Spark sends its tasks what begins with `spark`; `write` sees the session's whole conf, and hands on the rest."""
+    name = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+    for setting, way, marked in (
+        (name, "write", False),
+        (f"spark.hadoop.{name}", "write", False),
+        (f"spark.hadoop.{name}", "format", False),
+        (name, "format", True),
+    ):
+        url = f"{destination}/{way}-{marked}-{len(setting)}"
+        spark.conf.set(setting, "false")
+        try:
+            if way == "write":
+                write(spark.range(3), url)
+            else:
+                save(spark.range(3), url)
+        finally:
+            spark.conf.unset(setting)
+        assert (Path(url) / "_SUCCESS").exists() is marked, (setting, way)
+
+
 def test_a_transaction_id_takes_effect_once(spark, destination) -> None:
     first = write(spark.range(10), destination, mode="append", txn_id="run 7")
     second = write(spark.range(10), destination, mode="append", txn_id="run 7")

@@ -28,7 +28,7 @@ from lockgate.model.errors import (
     StoreError,
     UsageError,
 )
-from lockgate.model.option_names import ENVIRONMENT_PREFIX
+from lockgate.model.option_names import ENVIRONMENT_PREFIX, HADOOP_PREFIXES
 from lockgate.model.options import JobOptions, names_given
 from lockgate.model.summary import Summary
 from lockgate.model.urls import parse_url
@@ -37,7 +37,7 @@ from lockgate.spark.check_schema import check_schema, refuse_duplicates
 from lockgate.spark.error_answer import ANSWER_OPTION, error_answered
 from lockgate.spark.find_data_source import is_not_found, make_found
 from lockgate.spark.save_policy import SaveMode
-from lockgate.spark.session_conf import is_case_sensitive, lockgate_conf
+from lockgate.spark.session_conf import HADOOP_PREFIX, is_case_sensitive, lockgate_conf
 from lockgate.spark.workers import check_workers
 from lockgate.spark.write_options import WriteOptions, is_given
 
@@ -130,6 +130,7 @@ def write(
     if chosen in ("error", "ignore"):
         given["conflict"] = "fail"
     given |= _of_the_environment(given, settings, job_options)
+    given |= _not_sent_along(given, settings)
     try:
         _save(df, given, overwrite=chosen == "overwrite")
     except KeyboardInterrupt as interruption:
@@ -267,6 +268,17 @@ def _has_ended(df: DataFrame, error: Exception) -> bool:
     from pyspark.errors.exceptions.captured import CapturedException
 
     return isinstance(error, (CapturedException, Py4JJavaError))
+
+
+def _not_sent_along(given: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    """Hadoop's and Hudi's names in the session's conf, as options of the write, where it does not give them: Spark
+    sends its tasks only what begins with `spark`."""
+    already = {name.lower() for name in given}
+    return {
+        name: value
+        for name, value in settings.items()
+        if name.startswith(HADOOP_PREFIXES) and name.lower() not in already and f"{HADOOP_PREFIX}{name}" not in settings
+    }
 
 
 def _end(url: str, job_id: str, nonce: str, options: JobOptions) -> bool:
