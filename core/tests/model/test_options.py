@@ -345,3 +345,10 @@ def test_a_store_that_is_no_mapping_is_told_with_a_form_that_can_be_given_there(
         JobOptions.resolve(**given)
     assert where in caught.value.where
     assert right in caught.value.next_step
+
+
+def test_a_hadoops_name_given_with_the_write_comes_before_the_same_one_in_the_session() -> None:
+    name = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+    for conf in ({name: "true"}, {f"spark.hadoop.{name}": "true"}):
+        assert not JobOptions.resolve(spark_options={name: "false"}, spark_conf=conf).mark_success
+        assert JobOptions.resolve(spark_conf=conf | {"spark.app.name": "x"}).mark_success

@@ -117,7 +117,7 @@ class OptionNames:
             for raw, value in values.items():
                 name = raw.removeprefix("spark.hadoop.")
                 if name.lower().startswith(HADOOP_PREFIXES):
-                    hadoop[name.lower()] = value
+                    hadoop.setdefault(name.lower(), value)
                     continue
                 prefix = next((p for p in prefixes if raw.lower().startswith(p.lower())), None)
                 if prefix is None and OPTION_PREFIX in prefixes:
