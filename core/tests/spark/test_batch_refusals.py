@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from faulty_store import make_faulty
+from lockgate.errors import CommitFailed, LockgateError
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CapabilityMissing
 from lockgate.plugins.hookspecs import StoreKind, hookimpl
@@ -50,3 +54,53 @@ def test_a_protocol_that_no_store_of_the_scheme_can_do_is_refused_in_the_driver(
     if alike and protocol:
         assert "rename-without-replace" in str(caught.value)
         assert "leave protocol out" in str(caught.value)
+
+
+@pytest.mark.parametrize("unsafe", [True, False], ids=["accepted", "not accepted"])
+@pytest.mark.parametrize("protocol", ["v2", "direct", "stocator", "markers"])
+def test_a_policy_that_the_named_protocol_does_not_keep_is_refused_in_the_driver_and_leaves_nothing(
+    tmp_path: Path, protocol: str, unsafe: bool
+) -> None:
+    """The tasks refused it, and the abort of the job that had never been set up left a note: the destination was there
+    by then, and Spark's mode `ignore` wrote nothing, without a word."""
+    accepted = {"accept_unsafe": "true"} if unsafe else {}
+    given = {"path": str(tmp_path / "t"), "protocol": protocol, **accepted}
+    with pytest.raises(LockgateError) as refused:
+        BatchWriter(WriteOptions.parse(given, mode="overwrite"), StructType().add("id", LongType()))
+    assert "'replace'" in str(refused.value) or "accept_unsafe" in str(refused.value)
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("ended", ["crashed", "committed"])
+def test_spark_does_not_have_the_last_word_on_a_write_whose_committing_process_was_killed(
+    tmp_path: Path, ended: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark said that the write was aborted, and no line of Lockgate's that its files were in place: who wrote again
+    had the rows twice."""
+    writer = BatchWriter(
+        WriteOptions.parse({"path": str(tmp_path / "t")}, mode="append"), StructType().add("id", LongType())
+    )
+    job = writer._job({})
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with attempt.open("part-0") as file:
+        file.write(b"x")
+    receipt = attempt.commit()
+    if ended == "crashed":
+        faulty = make_faulty(job)
+        faulty.fail_at = lambda name, subject: name == "rename_files"
+        job.options = job.options.replace(on_failure="leave")
+        with pytest.raises(CommitFailed):
+            job.commit([receipt])
+        for record in (tmp_path / "t/_lockgate/jobs").glob("*/commit*.json"):
+            record.write_text(record.read_text().replace('"given_up":true', '"given_up":false'))
+    else:
+        job.commit([receipt])
+    writer.abort([])
+    told = caplog.text
+    if ended == "crashed":
+        assert "the job is not aborted, whatever Spark says" in told
+        assert "lockgate recover" in told
+    else:
+        assert "the job is committed, though Spark says that its write has failed: do not run it again" in told
+    assert (tmp_path / "t/part-0").exists() == (ended == "committed")

@@ -20,6 +20,7 @@ from lockgate.api.location import Location, absolute
 from lockgate.api.progress_line import showing_progress
 from lockgate.api.sign_of_life import SignOfLife, shown_while
 from lockgate.api.task_attempt import TaskAttempt
+from lockgate.api.telling import telling_warnings
 from lockgate.api.termination import rolling_back_on_sigterm
 from lockgate.engine.commit_once import commit_once
 from lockgate.engine.job.job_abort import abort_job
@@ -284,7 +285,7 @@ class Job:
 
         What task attempts of this object have written and not committed is given up too, open files among it. Attempts
         in other processes give up their own; of one that died, uploads that no file's name shows to be the job's are
-        left to `lockgate gc`.
+        left to `lockgate gc`. What may stay in the destination is a warning, in the log or on standard error.
 
         `set_up_by_tasks`: the job's task attempts call `setup` as well, as Spark's do where its planner does not see
         the session's settings. By a protocol whose files are seen before the job commits, a note stays then, by which
@@ -295,7 +296,8 @@ class Job:
         """
         run = self._run()
         say_now(run)
-        IO_LOOP.run(abort_job(run, set_up_by_tasks=set_up_by_tasks))
+        with telling_warnings():
+            IO_LOOP.run(abort_job(run, set_up_by_tasks=set_up_by_tasks))
         self._end = self._end or "aborted"
         self._show_life_no_more()
         # The job's marker is gone: they need no tombstones, and nothing that they begin from now on can commit.

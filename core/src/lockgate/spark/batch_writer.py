@@ -17,10 +17,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from lockgate.api.destination import ended_summary
 from lockgate.api.job import Job
 from lockgate.api.job_runs import open_destination, registry_of
+from lockgate.api.jobs import jobs
 from lockgate.api.progress_line import drawing_on
 from lockgate.api.telling import telling_warnings, telling_why_it_takes_long
+from lockgate.engine.job.setup import refused_policy
 from lockgate.engine.record.recorded_options import options_for_marker
 from lockgate.engine.run.logs import get_log
 from lockgate.model.commands import command
@@ -101,12 +104,18 @@ class BatchWriter(DataSourceArrowWriter):
         """Delete what the tasks left. Spark also calls this after a commit that failed, which has by then rolled
         back, or left a record for `lockgate recover`: that is not touched."""
         told = [message for message in messages if isinstance(message, CommitMessage)]
+        conf: dict[str, str] = {}
         try:
             # Where no task has told the session's settings, those that the application was started with have to do.
             conf = told[0].spark_conf if told else self._conf_at_start()
             self._job(conf).abort(set_up_by_tasks=self._set_up_for(conf) != "done" or not told)
+            if ended_summary(self._options.path, self._job_id, self._options.job_options(conf, os.environ)) is not None:
+                log.warning(
+                    "the job is committed, though Spark says that its write has failed: do not run it again",
+                    job=self._job_id,
+                )
         except CommitFenced as error:
-            log.info("the job is not aborted: its commit has begun", job=self._job_id, error=str(error))
+            self._tell_of_its_commit(conf, error)
         except (CapabilityMissing, OptionError) as error:
             log.info("there is no job to abort: its options are refused", job=self._job_id, error=str(error))
         except LockgateError as error:
@@ -117,6 +126,19 @@ class BatchWriter(DataSourceArrowWriter):
                 next_step=f"{command('jobs', self._options.path)} shows what it has left, and "
                 f"{command('abort', self._options.path, self._job_id, '--force')} ends it. {SETTINGS_OF_THE_SESSION}",
             )
+
+    def _tell_of_its_commit(self, conf: dict[str, str], error: CommitFenced) -> None:
+        """Spark says that the write is aborted. Where its commit has failed, that has said what to do by now; where the
+        process that committed was killed, nobody has."""
+        states = jobs(self._options.path, self._options.job_options(conf, os.environ))
+        record = next((state.record for state in states if state.job_id == self._job_id), None)
+        tell = log.info if record is not None and record.given_up else log.warning
+        tell(
+            "the job is not aborted, whatever Spark says: its commit has begun, and may have put files in place",
+            job=self._job_id,
+            error=error.what,
+            next_step=f"do not write again before it has ended. {error.next_step}",
+        )
 
     def _conf_at_start(self) -> dict[str, str]:
         return self._options.conf_of_its_stores(started_with(), os.environ)
@@ -163,11 +185,18 @@ class BatchWriter(DataSourceArrowWriter):
             patience = found.patience_seconds if says_where(options) else min(found.patience_seconds, PATIENCE)
             self._job(conf, found.replace(patience_seconds=patience)).setup()
         except (StoreError, OptionError, PluginError, CapabilityMissing) as error:
-            if _is_certain(error, options, conf):
+            if _is_certain(error, options, conf) or self._refuses_the_policy(options):
                 raise
             log.info("the job is set up by its first task", job=self._job_id, error=str(error))
             return ""
         return self._digest(conf)
+
+    def _refuses_the_policy(self, options: JobOptions) -> bool:
+        """Whether the protocol that the write names does not keep the policy that it names: no session changes that."""
+        if "protocol" not in names_given(self._options.job):
+            return False
+        job = self._job({}, options.replace(accept_unsafe=True))
+        return refused_policy(job._run()) is not None
 
 
 def says_where(options: JobOptions) -> bool:

@@ -135,7 +135,11 @@ async def _restore(run: JobRun, log: RecordLog, error: BaseException) -> None:
     raise CommitFailed(
         f"the job commit failed and the destination was restored{undone}: {_first_line(error)}",
         where=error.where if isinstance(error, LockgateError) else run.url(""),
-        next_step=(error.next_step if isinstance(error, LockgateError) else "") or "run the job again",
+        next_step=". ".join(
+            filter(
+                None, [(isinstance(error, LockgateError) and error.next_step) or "run the job again", undone.may_stay]
+            )
+        ),
     ) from error
 
 

@@ -123,7 +123,7 @@ async def _mark(run: JobRun, by_task: bool) -> tuple[bool, LockgateError | None]
     """Make the directories and the marker: whether this call surely created the marker, and what went wrong, for which
     the job's having ended is the better reason."""
     try:
-        if (refusal := _refused_policy(run)) is not None:
+        if (refusal := refused_policy(run)) is not None:
             return False, refusal
         await run.protocol.set_up_job(run)
         marker = JobMarker(
@@ -160,7 +160,7 @@ _SAVE_MODES = {"append": "append", "fail": "errorifexists"}
 policy beside that mode would contradict it."""
 
 
-def _refused_policy(run: JobRun) -> OptionError | None:
+def refused_policy(run: JobRun) -> OptionError | None:
     """Why the job's policy is none that the protocol declares to keep; None: it is one."""
     options, kept, why = run.options, run.protocol.policies, run.protocol.policies_why
     if kept is None or (options.conflict in kept and not options.delete_target_files):

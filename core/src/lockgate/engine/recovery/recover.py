@@ -434,6 +434,8 @@ async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
         return True
     if record.marker:
         if is_set_up(await read_marker(run), record):
+            if record.phase is Phase.REFUSED:
+                return False  # whoever has refused it: nothing was moved, and to abort it tells what is in place
             # A late driver's, that has woken where its job was undone and set up again, has manifests that are gone.
             return not await has_predecessor(run, record) and not await _has_manifests(run, record)
         return not await _can_go_on(run, record)
