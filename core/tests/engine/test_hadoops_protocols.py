@@ -854,3 +854,25 @@ def test_a_task_attempt_is_told_of_a_name_that_the_store_does_not_take(
         done(job, {"p=1/ends.": b"1"})
     job.commit([done(job, {"p=1/fine": b"2"}, 0, 1)])
     assert seen(tmp_path) == {"p=1/fine": b"2"}
+
+
+@pytest.mark.parametrize("by", ["driver", "outside"])
+def test_a_refused_v1_job_whose_record_has_lost_its_first_version_is_not_taken_for_one_that_is_over(
+    tmp_path: Path, by: str
+) -> None:
+    """It was deleted by `recover`, which answered that an abort would; what another program had put in place was named
+    by nobody."""
+    job = a_job(tmp_path, "v1", job_id="x")
+    receipts = [done(job, {"a": b"1"}, 0), done(job, {"b": b"2"}, 1)]
+    (task,) = (tmp_path / "_temporary/0").glob("task_*_000000")
+    (task / "a").rename(tmp_path / "a")
+    with pytest.raises(ManifestInvalid, match="another program's job commit"):
+        job.commit(receipts) if by == "driver" else lockgate.commit(tmp_path, "x", force=True)
+    first = min((tmp_path / "_lockgate/jobs/x").glob("commit*.json"), key=lambda path: path.stat().st_mtime_ns)
+    first.unlink()
+    (recovery,) = recover(tmp_path, "x", options=JobOptions(alive_seconds=0.0), force=True).values()
+    assert recovery.outcome == "not begun"
+    assert "another program's job commit" in recovery.problem
+    with pytest.raises(OutcomeUnknown, match="1 of its files are in place"):
+        abort(tmp_path, "x", force=True)
+    assert seen(tmp_path) == {"a": b"1"}

@@ -223,10 +223,10 @@ async def _stands(run: JobRun, layout: JobLayout, theirs: CommitRecord) -> bool:
 
 
 async def is_anothers_at_work(run: JobRun, layout: JobLayout, record: CommitRecord) -> bool:
-    """Whether the record of a job that another program has set up, which has no marker, is of one that is not over,
-    though no version before it is there: somebody has deleted that. What a driver creates that wakes up when such a job
-    is over finds no manifests any more."""
-    if record.marker or record.phase not in HAS_GONE_ON:
+    """Whether a record that names no marker, of a job that another program has set up, or that somebody from outside
+    commits, is of one that is not over, though no version before it is there: somebody has deleted that. What a driver
+    creates that wakes up when such a job is over finds no manifests any more."""
+    if record.marker or record.phase not in (*HAS_GONE_ON, Phase.REFUSED):
         return False
     return bool(await list_all(run.store, layout.manifests))
 
