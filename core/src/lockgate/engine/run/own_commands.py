@@ -3,6 +3,7 @@ needs again."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from lockgate.engine.run.job_run import JobRun
@@ -41,8 +42,10 @@ def how_to_abort(run: JobRun, intents: Sequence[str]) -> str:
 
 def _abort_line(run: JobRun, intent: str) -> str:
     task_attempt_id = intent.rpartition("/")[2].removesuffix(MANIFEST_TEMPORARY_SUFFIX)
-    task, attempt = (int(each) for each in task_attempt_id.removeprefix("attempt_").rsplit("_", 1))
+    numbers = re.fullmatch(r"attempt_([0-9]+)_([0-9]+)", task_attempt_id)
+    if numbers is None:
+        return f"# {task_attempt_id}{MANIFEST_TEMPORARY_SUFFIX} is no attempt's of this job: move it away"
     unsafe = ", accept_unsafe=True" if run.protocol.unsafe else ""
     again = f", job_attempt={run.layout.job_attempt}" if run.layout.job_attempt else ""
     job = f"{str(run.store.url)!r}, protocol={run.protocol.name!r}{unsafe}, job_id={run.layout.job_id!r}{again}"
-    return f"Job({job}).task_attempt({task}, {attempt}).abort()"
+    return f"Job({job}).task_attempt({int(numbers[1])}, {int(numbers[2])}).abort()"
