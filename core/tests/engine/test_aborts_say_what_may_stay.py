@@ -226,3 +226,26 @@ def test_a_job_of_the_same_transaction_that_ends_a_refused_one_says_what_stays(t
         second.commit([receipt])
     assert changed.name in str(refused.value)
     assert second.commit([receipt]).success
+
+
+def test_a_job_of_the_same_transaction_that_ends_a_refused_one_says_what_dead_attempts_may_have_left(
+    tmp_path: Path,
+) -> None:
+    """It was refused, and the error named nothing at all."""
+    first = Job(tmp_path, protocol="direct", accept_unsafe=True, job_id="a", txn_id="t", durable=False)
+    first.setup()
+    attempts = [first.task_attempt(number) for number in range(2)]
+    for attempt in attempts:
+        attempt.setup()
+        with attempt.open(f"part-{attempt.tag}") as file:
+            file.write(b"x")
+    receipt = attempts[0].commit()
+    (tmp_path / f"part-{attempts[0].tag}").unlink()
+    with pytest.raises(LockgateError):
+        first.commit([receipt])
+    second = Job(tmp_path, protocol="direct", accept_unsafe=True, job_id="b", txn_id="t", durable=False)
+    second.setup()
+    with pytest.raises(CommitRefused, match="was undone") as refused:
+        second.commit([])
+    assert refused.value.next_step.startswith("What task attempts wrote that died may be in the destination")
+    assert data(tmp_path) == [f"part-{attempts[1].tag}"]

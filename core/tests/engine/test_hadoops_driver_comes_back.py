@@ -3,7 +3,9 @@ at every request: what it does to files is done here by hand, as `FileOutputComm
 
 from __future__ import annotations
 
+import itertools
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import lockgate
@@ -121,6 +123,17 @@ def dies_at(monkeypatch: pytest.MonkeyPatch, root: Path, number: int) -> bool:
         return False
 
 
+def died(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[int, Path]]:
+    """What such drivers have left, one for each request before which one can die."""
+    for number in itertools.count(1):
+        root = tmp_path / str(number)
+        root.mkdir()
+        leave(root)
+        if not dies_at(monkeypatch, root, number):
+            return
+        yield number, root
+
+
 def hadoop_moves(root: Path, files: int) -> list[str]:
     """As `FileOutputCommitter.mergePaths` does, which leaves the emptied directories until its end: so many files of
     each task, those that are there yet."""
@@ -141,12 +154,7 @@ def test_what_hadoops_driver_moves_out_of_directories_that_an_undoing_then_adopt
     """The commit died before it had adopted all directories, Hadoop's driver lived and had begun to merge, and the
     undoing took its files for those that the job had moved: the table was empty, and Hadoop wrote its `_SUCCESS`."""
     met = 0
-    for number in range(1, 1_000):
-        root = tmp_path / str(number)
-        root.mkdir()
-        leave(root)
-        if not dies_at(monkeypatch, root, number):
-            break
+    for number, root in died(monkeypatch, tmp_path):
         before = set(seen(root))
         moved = hadoop_moves(root, files)
         try:
@@ -171,12 +179,7 @@ def test_resumable_a_commit_of_a_job_of_hadoops_of_whose_record_an_older_version
     """A job of Hadoop's has no marker: without the version before, its record was taken for what a driver leaves that
     wakes up late, and its rows that had not moved yet were deleted, with the exit status 0."""
     met = 0
-    for number in range(1, 1_000):
-        root = tmp_path / str(number)
-        root.mkdir()
-        leave(root)
-        if not dies_at(monkeypatch, root, number):
-            break
+    for number, root in died(monkeypatch, tmp_path):
         records = sorted((root / "_lockgate").glob("found-v1/*/commit*.json"), key=lambda path: path.stat().st_mtime_ns)
         newest = records[-1].read_text() if records else ""
         if len(records) < 2 or not any(f'"{phase}"' in newest for phase in ("moving", "publishing")):

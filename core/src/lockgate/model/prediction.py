@@ -58,6 +58,13 @@ class Requests:
     in_series: bool = False
 
 
+SET_UP_ATTEMPTS = (Requests("set up task attempts", task=1), Requests("set up task attempts", "write", task=1))
+SAVE_MANIFESTS = Requests("save manifests", "write", task=2, in_series=True)
+"""By its attempt's name, and by its task's."""
+LOOK_FOR_REPLACING = Requests("look for jobs that replace", directory=2)
+"""In destinations inside, by a job whose files are in place before it commits."""
+
+
 @dataclass(frozen=True)
 class Costs:
     """What a protocol asks of any store, beside what is done to each file, for predictions. A lower bound: what is not

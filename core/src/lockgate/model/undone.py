@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lockgate.model.counted import counted
+from lockgate.model.record import CommitRecord
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,11 @@ class Undone:
     doubt: str = ""
     by_another: Sequence[str] = ()
     may_stay: str = ""
+
+    @classmethod
+    def recorded(cls, record: CommitRecord) -> Undone:
+        """What a record says of it: who has undone the job may have died before anybody was told."""
+        return cls(record.missing, record.left, may_stay=record.may_stay)
 
     @property
     def stays(self) -> list[str]:

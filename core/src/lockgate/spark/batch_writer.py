@@ -109,11 +109,7 @@ class BatchWriter(DataSourceArrowWriter):
             # Where no task has told the session's settings, those that the application was started with have to do.
             conf = told[0].spark_conf if told else self._conf_at_start()
             self._job(conf).abort(set_up_by_tasks=self._set_up_for(conf) != "done" or not told)
-            if ended_summary(self._options.path, self._job_id, self._options.job_options(conf, os.environ)) is not None:
-                log.warning(
-                    "the job is committed, though Spark says that its write has failed: do not run it again",
-                    job=self._job_id,
-                )
+            self._tell_if_committed(conf)
         except CommitFenced as error:
             self._tell_of_its_commit(conf, error)
         except (CapabilityMissing, OptionError) as error:
@@ -127,10 +123,26 @@ class BatchWriter(DataSourceArrowWriter):
                 f"{command('abort', self._options.path, self._job_id, '--force')} ends it. {SETTINGS_OF_THE_SESSION}",
             )
 
+    def _tell_if_committed(self, conf: dict[str, str]) -> None:
+        try:
+            options = self._options.job_options(conf, os.environ)
+            ended = ended_summary(self._options.path, self._job_id, options)
+        except LockgateError as error:
+            log.info("whether the job is committed cannot be seen", job=self._job_id, error=str(error))
+            return
+        if ended is not None:
+            log.warning(
+                "the job is committed, though Spark says that its write has failed: do not run it again",
+                job=self._job_id,
+            )
+
     def _tell_of_its_commit(self, conf: dict[str, str], error: CommitFenced) -> None:
         """Spark says that the write is aborted. Where its commit has failed, that has said what to do by now; where the
         process that committed was killed, nobody has."""
-        states = jobs(self._options.path, self._options.job_options(conf, os.environ))
+        try:
+            states = jobs(self._options.path, self._options.job_options(conf, os.environ))
+        except LockgateError:
+            states = []
         record = next((state.record for state in states if state.job_id == self._job_id), None)
         tell = log.info if record is not None and record.given_up else log.warning
         tell(

@@ -12,7 +12,7 @@ from lockgate.engine.inspection.other_committers import is_unknown, list_other_j
 from lockgate.engine.manifests.load_manifests import attempts_of
 from lockgate.engine.record.ended_jobs import has_ended, last_end, says_committed
 from lockgate.engine.record.marker import JobMarker, is_set_up, read_marker_of
-from lockgate.engine.record.neighbours import is_anothers_at_work, job_layouts
+from lockgate.engine.record.neighbours import job_layouts, stands_by_manifests
 from lockgate.engine.record.record_log import has_predecessor, read_record, renewed_at
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists
 from lockgate.engine.record.signs_of_life import drivers_own, is_recent, why_at_work
@@ -242,7 +242,7 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     status = _status(run, record, marker, last_seen, tasks_seen, renewed)
     if status is JobStatus.CRASHED and record is not None and not is_set_up(marker, record):
         # What a driver has created that woke up when its job was over has none before it.
-        stands = await has_predecessor(run, record, layout) or await is_anothers_at_work(run, layout, record)
+        stands = await has_predecessor(run, record, layout) or await stands_by_manifests(run, layout, record)
         status = status if stands else JobStatus.LEFT_BEHIND
     if status is JobStatus.REFUSED and marker is None and await has_ended(dataclasses.replace(run, layout=layout)):
         status = JobStatus.LEFT_BEHIND  # somebody came to commit it once more

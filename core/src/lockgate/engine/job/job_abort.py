@@ -100,8 +100,7 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
         elif record.phase is not Phase.ROLLED_BACK:
             raise fenced(run, record)
         else:
-            # Whoever has undone it may have died before anybody was told of what stays.
-            undone = Undone(record.missing, record.left, may_stay=record.may_stay)
+            undone = Undone.recorded(record)
             tell_undone(run, undone)
         await clean_up(run)
     await report_abort(run, "job_stage_abort")

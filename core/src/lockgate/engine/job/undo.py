@@ -207,7 +207,7 @@ async def _undo_with_record(part: JobRun, record: CommitRecord | None) -> Undone
         await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
         return undone
     if record.phase is Phase.ROLLED_BACK:
-        return Undone(record.missing, record.left)
+        return Undone.recorded(record)
     as_owner = dataclasses.replace(part, options=as_recorded(part.options, record))
     held = await log.take_over(record)
     lost = Undone()

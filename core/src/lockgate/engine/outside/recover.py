@@ -143,11 +143,9 @@ async def _why_not_planned(run: JobRun, state: JobState) -> str:
     except StoreError:
         raise
     except LockgateError as error:
-        # Of another program's output this says which option tells what of it counts.
-        if state.layout.prefix != OURS and type(error) is CommitRefused:
-            return str(error)
-        # What else a commit meets is not of the job's own making.
-        return ""
+        # Of another program's output this says which option tells what of it counts. What else a commit meets is not of
+        # the job's own making.
+        return str(error) if state.layout.prefix != OURS and type(error) is CommitRefused else ""
     return ""
 
 

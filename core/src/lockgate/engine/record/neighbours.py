@@ -219,10 +219,10 @@ async def is_at_work(run: JobRun, layout: JobLayout, theirs: CommitRecord) -> bo
 
 
 async def _stands(run: JobRun, layout: JobLayout, theirs: CommitRecord) -> bool:
-    return is_set_up(await readable_marker(run, layout), theirs) or await is_anothers_at_work(run, layout, theirs)
+    return is_set_up(await readable_marker(run, layout), theirs) or await stands_by_manifests(run, layout, theirs)
 
 
-async def is_anothers_at_work(run: JobRun, layout: JobLayout, record: CommitRecord) -> bool:
+async def stands_by_manifests(run: JobRun, layout: JobLayout, record: CommitRecord) -> bool:
     """Whether a record that names no marker, of a job that another program has set up, or that somebody from outside
     commits, is of one that is not over, though no version before it is there: somebody has deleted that. What a driver
     creates that wakes up when such a job is over finds no manifests any more."""

@@ -374,6 +374,8 @@ async def _end(run: JobRun, claim: Claim, end: End) -> None:
     if undone:
         raise CommitRefused(
             f"job {claim.job_id}, whose driver died and which has the same transaction id, was undone{undone}",
-            where="\n".join(run.url(path) for path in [*undone.missing, *undone.left][:5]),
-            next_step="nothing of this job was moved: bring those files back if they are needed, then commit again",
+            # All of them: what else says which they are is deleted.
+            where="\n".join(run.url(path) for path in [*undone.missing, *undone.stays]),
+            next_step=f"{undone.may_stay} Nothing of this job was moved: bring back what is missing and needed, delete "
+            "what stays and is not, then commit again".lstrip(),
         )

@@ -38,7 +38,7 @@ from lockgate.engine.record.ended_jobs import (
 )
 from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
 from lockgate.engine.record.marker import is_set_up, read_marker
-from lockgate.engine.record.neighbours import HAS_GONE_ON, is_anothers_at_work
+from lockgate.engine.record.neighbours import HAS_GONE_ON, stands_by_manifests
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import (
     RecordLog,
@@ -174,7 +174,7 @@ async def _ended_by_another(run: JobRun, phase: Phase) -> Recovery | None:
     if summary is not None or committed:
         return Recovery("finished", phase, summary)
     if found is not None and found.phase is Phase.ROLLED_BACK:
-        return await _undone(run, phase, Undone(found.missing, found.left, may_stay=found.may_stay))
+        return await _undone(run, phase, Undone.recorded(found))
     return None
 
 
@@ -182,11 +182,23 @@ async def _undone(run: JobRun, phase: Phase, undone: Undone) -> Recovery:
     """The answer where a job is undone whose own directory is there yet."""
     where = await run.protocol.gave_back(run)
     if not where:
-        return Recovery("undone", phase, missing=undone.missing, left=undone.stays, may_stay=undone.may_stay)
+        return _of_undone(phase, undone)
     outside = () if where.startswith(f"{run.store.url}/") else ("-o", f"hive_directory={where}")
     commit, abort = (job_command(name, run.store.url, run.layout, *outside, "--force") for name in ("commit", "abort"))
     next_step = f"{commit} commits it, {abort} deletes it; do not run the query again before one of them"
-    return Recovery("undone", phase, missing=undone.missing, left=undone.stays, given_back=where, next_step=next_step)
+    return _of_undone(phase, undone, given_back=where, next_step=next_step)
+
+
+def _of_undone(phase: Phase | None, undone: Undone, *, given_back: str = "", next_step: str = "") -> Recovery:
+    return Recovery(
+        "undone",
+        phase,
+        missing=undone.missing,
+        left=undone.stays,
+        given_back=given_back,
+        next_step=next_step,
+        may_stay=undone.may_stay,
+    )
 
 
 def _may_be_at_work(run: JobRun, record: CommitRecord, renewed: float) -> CommitFenced:
@@ -361,7 +373,7 @@ async def admit(run: JobRun) -> Summary | None:
 
 
 async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
-    undone = Undone(record.missing, record.left, may_stay=record.may_stay)
+    undone = Undone.recorded(record)
     if record.phase is not Phase.ROLLED_BACK:
         if record.phase in (Phase.MOVING, Phase.PUBLISHING):
             # Of one whose manifest is lost, the lists decide.
@@ -411,7 +423,7 @@ async def _from_lists(run: JobRun, kept: list[KeptList], *, undo: bool | None) -
     if undone is None:
         return Recovery("finished", None, await published_summary(run))
     tell_undone(run, undone)
-    return Recovery("undone", None, missing=undone.missing, left=undone.stays)
+    return _of_undone(None, undone)
 
 
 async def _lists_of_another_record(run: JobRun, record: CommitRecord) -> list[KeptList]:
@@ -441,7 +453,7 @@ async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
         return not await _can_go_on(run, record)
     if await has_predecessor(run, record):
         return False
-    return not await is_anothers_at_work(run, run.layout.at_attempt(record.job_attempt), record)
+    return not await stands_by_manifests(run, run.layout.at_attempt(record.job_attempt), record)
 
 
 async def _can_go_on(run: JobRun, record: CommitRecord) -> bool:
@@ -476,11 +488,11 @@ async def _end_remainder(run: JobRun, record: CommitRecord, *, undo: bool | None
 def _ended_already(run: JobRun, record: CommitRecord, *, committed: bool) -> Recovery:
     """Who has undone the job may have died before anybody was told of what could not be made as it was. The phase
     `committed` is told only of a job that is."""
-    undone = Undone(record.missing, record.left, may_stay=record.may_stay)
+    undone = Undone.recorded(record)
     tell_undone(run, undone)
     if not undone:
         return Recovery("nothing", record.phase if committed or record.phase is not Phase.COMMITTED else None)
-    return Recovery("undone", record.phase, missing=undone.missing, left=undone.stays, may_stay=undone.may_stay)
+    return _of_undone(record.phase, undone)
 
 
 def _may_be_alive(run: JobRun, record: CommitRecord, renewed: float) -> bool:

@@ -16,7 +16,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
-from lockgate.model.prediction import Costs, Requests
+from lockgate.model.prediction import SAVE_MANIFESTS, SET_UP_ATTEMPTS, Costs, Requests
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.replaced import KeptList
@@ -45,10 +45,10 @@ class DeferredProtocol(Protocol):
     saves_uploads: ClassVar[bool] = True
     own_options: ClassVar[frozenset[str]] = frozenset({"staging_directory"})
     costs: ClassVar[Costs] = Costs(
-        attempts=(Requests("set up task attempts", task=1), Requests("set up task attempts", "write", task=1)),
+        attempts=SET_UP_ATTEMPTS,
         task_commits=(
             Requests("look for the job", task=1),
-            Requests("save manifests", "write", task=2, in_series=True),
+            SAVE_MANIFESTS,
         ),
         job_commit=(
             Requests("look at the destination, and for other jobs", job=21),

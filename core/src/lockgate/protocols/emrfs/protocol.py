@@ -14,7 +14,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
-from lockgate.model.prediction import Costs, Requests
+from lockgate.model.prediction import LOOK_FOR_REPLACING, SAVE_MANIFESTS, Costs, Requests
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
@@ -42,12 +42,12 @@ class EmrfsProtocol(DeferredProtocol):
         DeferredProtocol.costs,
         task_commits=(
             Requests("look for the job", task=6),
-            Requests("save manifests", "write", task=2, in_series=True),
+            SAVE_MANIFESTS,
         ),
         job_commit=(
             Requests("look at the destination, and for other jobs", job=26),
             Requests("read manifests", task=1),
-            Requests("look for jobs that replace", directory=2),
+            LOOK_FOR_REPLACING,
         ),
     )
     attributes: ClassVar[Attributes] = Attributes(

@@ -20,7 +20,7 @@ from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
-from lockgate.model.prediction import Costs, Requests
+from lockgate.model.prediction import LOOK_FOR_REPLACING, SAVE_MANIFESTS, SET_UP_ATTEMPTS, Costs, Requests
 from lockgate.model.receipt import Pin, Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary
@@ -69,18 +69,17 @@ class MarkersProtocol(DeferredProtocol):
     )
     costs: ClassVar[Costs] = Costs(
         attempts=(
-            Requests("set up task attempts", task=1),
-            Requests("set up task attempts", "write", task=1),
+            *SET_UP_ATTEMPTS,
             Requests("make directories", "directory", task=1, task_directory=6),
         ),
         task_commits=(
             Requests("look for the job", task=4),
-            Requests("save manifests", "write", task=2, in_series=True),
+            SAVE_MANIFESTS,
         ),
         job_commit=(
             Requests("look at the destination, and for other jobs", job=30),
             Requests("read manifests", task=2),
-            Requests("look for jobs that replace", directory=2),
+            LOOK_FOR_REPLACING,
         ),
         summary=7,
         cleanup=18,

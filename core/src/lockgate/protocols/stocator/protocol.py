@@ -13,7 +13,7 @@ from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError, ManifestInvalid
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
-from lockgate.model.prediction import Costs, Requests
+from lockgate.model.prediction import LOOK_FOR_REPLACING, Costs, Requests
 from lockgate.model.receipt import Pin
 from lockgate.model.record import CommitRecord
 from lockgate.model.stocator_names import named, parse_name, tag_of_job
@@ -50,7 +50,7 @@ class StocatorProtocol(InPlaceProtocol):
         job_commit=(
             Requests("look at the destination, and for other jobs", job=31),
             Requests("read manifests", task=1),
-            Requests("look for jobs that replace", directory=2),
+            LOOK_FOR_REPLACING,
         ),
     )
     attributes: ClassVar[Attributes] = Attributes(

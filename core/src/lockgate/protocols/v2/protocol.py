@@ -16,7 +16,7 @@ from lockgate.model.errors import ReceiptUnmatched
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import ABORTED_SUFFIX, TaskAttempt, saves_manifest_of
 from lockgate.model.plan import CommitPlan
-from lockgate.model.prediction import Costs, Requests
+from lockgate.model.prediction import LOOK_FOR_REPLACING, Costs, Requests
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import CommitRecord
 from lockgate.model.undone import Undone
@@ -57,7 +57,7 @@ class V2Protocol(FileOutputProtocol):
         job_commit=(
             Requests("look at the destination, and for other jobs", job=32),
             Requests("read manifests", task=3),
-            Requests("look for jobs that replace", directory=2),
+            LOOK_FOR_REPLACING,
         ),
         cleanup=4,
     )
