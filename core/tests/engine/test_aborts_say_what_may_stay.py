@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import lockgate
@@ -55,8 +56,11 @@ def test_what_a_dead_attempt_may_have_left_is_told(tmp_path: Path, protocol: str
         told, status = json.loads(done.stdout)["may_stay"], done.exit_code
         assert json.loads(done.stdout)["left"] == []
     else:
-        (found,) = (each for each in lockgate.collect_garbage(tmp_path, options=SILENT) if each.path.endswith("/j"))
-        assert found.action == "deleted"
+        collect = partial(lockgate.collect_garbage, tmp_path, options=SILENT)
+        (foretold,) = (each for each in collect(dry_run=True) if each.path.endswith("/j"))
+        (found,) = (each for each in collect() if each.path.endswith("/j"))
+        assert (foretold.action, found.action) == ("would delete", "deleted")
+        assert foretold.why == found.why
         told, status = found.why.removeprefix("abandoned").removeprefix(". "), int(found.needs_somebody)
     assert len(data(tmp_path)) == (1 if protocol == "direct" else 0)
     if protocol == "direct":

@@ -187,8 +187,6 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         return Garbage(path, "failed", str(error))
     if keep is not None:
         return Garbage(path, "kept", keep, needs_somebody)
-    if dry_run:
-        return Garbage(path, "would delete", state.status.value)
     # What was told to be left behind, or not to be missed, when the job ended is what gc is called for.
     options = run.options.replace(cleanup_skip=False, cleanup_ignore_failures=False)
     job = dataclasses.replace(run, options=options, layout=state.layout, marker="", counters={}, stage_seconds={})
@@ -196,6 +194,8 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     try:
         # What its protocol has left outside its directory goes by that alone: this must be known before it is deleted.
         own = await with_own_protocol(job, state.record)
+        if dry_run:
+            return Garbage(path, "would delete", _why_deleted(state, await _may_stay(own, state)))
         if state.status in (JobStatus.LEFT_BEHIND, JobStatus.CRASHED):
             ended = await recover_job(job, force=True)
             undone = Undone(left=ended.left, may_stay=ended.may_stay)
@@ -207,9 +207,18 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         return Garbage(path, "failed", str(error))
     if undone.stays:
         return Garbage(path, "deleted", f"{state.status.value}, but {_what_stays(undone)}", needs_somebody=True)
-    if undone.may_stay:
-        return Garbage(path, "deleted", f"{state.status.value}. {undone.may_stay}", needs_somebody=True)
-    return Garbage(path, "deleted", state.status.value)
+    return Garbage(path, "deleted", _why_deleted(state, undone.may_stay), needs_somebody=bool(undone.may_stay))
+
+
+def _why_deleted(state: JobState, may_stay: str) -> str:
+    return f"{state.status.value}. {may_stay}" if may_stay else state.status.value
+
+
+async def _may_stay(run: JobRun, state: JobState) -> str:
+    """What whoever ends the job will be told that may stay."""
+    if state.status in (JobStatus.ABANDONED, JobStatus.REFUSED):
+        return await run.protocol.left_by_dead_attempts(run)
+    return state.record.may_stay if state.record is not None else ""
 
 
 def _what_stays(undone: Undone) -> str:
