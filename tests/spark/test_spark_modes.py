@@ -122,6 +122,30 @@ def test_ignore_ignores_a_table_beside_a_dead_job(spark, destination) -> None:
     assert write(spark.range(5), destination, mode="ignore") is None
 
 
+DEAD_TASKS = """
+import os, sys
+from lockgate import Job
+job = Job(sys.argv[1], protocol=sys.argv[2], accept_unsafe=True, job_id="dead")
+job.setup()
+attempt = job.task_attempt(0)
+attempt.setup()
+with attempt.open(f"part-0-{attempt.tag}.parquet") as file:
+    file.write(b"x")
+attempt.commit()
+os._exit(7)
+"""
+
+
+@pytest.mark.parametrize("protocol", ["v2", "direct", "stocator", "markers"])
+def test_ignore_does_not_take_what_tasks_of_a_dead_job_show_for_a_table(spark, destination, protocol) -> None:
+    """It returned None, `gc` then left an empty destination, and the rows were nowhere."""
+    done = subprocess.run([sys.executable, "-c", DEAD_TASKS, destination, protocol], check=False, timeout=120)
+    assert done.returncode == 7
+    with pytest.raises(DestinationConflict, match="all the data there is of jobs that have not committed") as raised:
+        write(spark.range(5), destination, mode="ignore")
+    assert "dead  " in raised.value.where
+
+
 def test_a_conflict_is_known_by_its_type_not_by_its_text(spark, tmp_path) -> None:
     with pytest.raises(OptionError, match="DestinationConflict"):
         write(spark.range(5), str(tmp_path / "t"), mode="ignore", conflict_="DestinationConflict")

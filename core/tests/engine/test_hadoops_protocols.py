@@ -876,3 +876,34 @@ def test_a_refused_v1_job_whose_record_has_lost_its_first_version_is_not_taken_f
     with pytest.raises(OutcomeUnknown, match="1 of its files are in place"):
         abort(tmp_path, "x", force=True)
     assert seen(tmp_path) == {"a": b"1"}
+
+
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+def test_a_task_that_sets_its_job_up_is_not_refused_for_another_task_of_that_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    """As in a stream. Between its look for the job's marker and its look into `_temporary` the other had begun: the
+    batch failed, since "another job has tasks of the names"."""
+    options = JobOptions(protocol=protocol, accept_unsafe=True, durable=False)
+    slow, other = (Job(tmp_path, options, job_id="batch", nonce="n" * 32) for _ in range(2))
+    listed = LocalStore.list_directory
+    asked: list[str] = []
+
+    async def list_directory(store, directory):
+        if directory.startswith("_temporary") and not asked:
+            asked.append(directory)
+            await asyncio.to_thread(begin)
+        async for page in listed(store, directory):
+            yield page
+
+    def begin() -> None:
+        other.setup(by_task=True)
+        other.task_attempt(1, 1).setup()
+
+    monkeypatch.setattr(LocalStore, "list_directory", list_directory)
+    slow.setup(by_task=True)
+    slow.task_attempt(0, 0).setup()
+    assert asked
+    stranger = Job(tmp_path, options, job_id="batch", nonce="m" * 32)
+    with pytest.raises(UsageError, match=r"another job has (tasks of the names|the id)"):
+        stranger.setup(by_task=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from lockgate.api.destination import ended_summary, holds_files, last_summary, transaction_summary
+from lockgate.api.files import files
 from lockgate.api.job import Job
 from lockgate.api.jobs import jobs
 from lockgate.api.location import Location, absolute
@@ -316,7 +317,8 @@ def _not_of_an_unfinished_job(url: str, options: JobOptions) -> None:
     """Make sure that the data which is there is not just what an unfinished job commit has moved.
 
     Raises:
-        DestinationConflict: a job is in its commit, or died in it, and no job was ever committed there.
+        DestinationConflict: a job is in its commit, or died in it, and no job was ever committed there; or all that is
+            there is what tasks of such jobs have written whose protocols show it before they commit.
     """
     try:
         if last_summary(url, options) is not None:
@@ -325,13 +327,22 @@ def _not_of_an_unfinished_job(url: str, options: JobOptions) -> None:
         raise
     except LockgateError:
         return  # somebody else's `_SUCCESS`
-    for job in jobs(url, options):
+    there = jobs(url, options)
+    for job in there:
         if job.status in (JobStatus.CRASHED, JobStatus.COMMITTING):
             raise DestinationConflict(
                 f"mode ignore: the data there is part of the output of job {job.job_id}, whose commit has not ended",
                 where=f"{url}\n{job.status}, phase {job.phase}",
                 next_step=f"write again later; if its driver is dead: {command('recover', url, job.job_id)}",
             )
+    unfinished = [job for job in there if job.status not in (JobStatus.COMMITTED, JobStatus.LEFT_BEHIND)]
+    if unfinished and not files(url, options).files:
+        named = "\n".join(f"{job.job_id}  {job.status}" for job in unfinished[:5])
+        raise DestinationConflict(
+            "mode ignore: all the data there is of jobs that have not committed",
+            where=f"{url}\n{named}",
+            next_step=f"write again once they have ended: {command('jobs', url)} shows how they stand, and what to do",
+        )
 
 
 @contextlib.contextmanager

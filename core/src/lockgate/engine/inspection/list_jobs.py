@@ -10,7 +10,7 @@ from enum import StrEnum
 from lockgate.engine.inspection.left_by_hive import jobs_of_hive, left_by_hive
 from lockgate.engine.inspection.other_committers import is_unknown, list_other_jobs
 from lockgate.engine.manifests.load_manifests import attempts_of
-from lockgate.engine.record.ended_jobs import has_ended, last_end, says_committed
+from lockgate.engine.record.ended_jobs import has_committed_unrecorded, has_ended, last_end, says_committed
 from lockgate.engine.record.marker import JobMarker, is_set_up, read_marker_of
 from lockgate.engine.record.neighbours import job_layouts, stands_by_manifests
 from lockgate.engine.record.record_log import has_predecessor, read_record, renewed_at
@@ -244,11 +244,11 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         # What a driver has created that woke up when its job was over has none before it.
         stands = await has_predecessor(run, record, layout) or await stands_by_manifests(run, layout, record)
         status = status if stands else JobStatus.LEFT_BEHIND
-    if status is JobStatus.REFUSED and marker is None and await has_ended(dataclasses.replace(run, layout=layout)):
-        status = JobStatus.LEFT_BEHIND  # somebody came to commit it once more
     phase = record.phase if record else None
-    if record is None and marker is None and newest and await has_ended(dataclasses.replace(run, layout=layout)):
-        # What a late task attempt has left, where directories are not real: nobody is to write its rows again.
+    unrecorded = status is JobStatus.REFUSED or (record is None and bool(newest))
+    if unrecorded and await has_committed_unrecorded(dataclasses.replace(run, layout=layout), marker):
+        # Somebody has deleted its record, or came to commit it once more; or a late task attempt has left something,
+        # where directories are not real. Nobody is to write its rows again, nor to take them for those of no job.
         status, phase = JobStatus.LEFT_BEHIND, Phase.COMMITTED
     if record is not None:
         driver = _name(run, record.holder)

@@ -11,14 +11,19 @@ from lockgate.engine.job.locations import refuse_part
 from lockgate.engine.job.reports import report_abort, tell_undone
 from lockgate.engine.job.set_aside_by_others import refuse_if_set_aside_by_others
 from lockgate.engine.job.undo import undo_parts
+from lockgate.engine.manifests.found_in_place import found_in_place
 from lockgate.engine.record.aborted_jobs import note_abort
+from lockgate.engine.record.ended_jobs import has_committed_unrecorded
 from lockgate.engine.record.lost_versions import refuse_if_moved
 from lockgate.engine.record.marker import is_anothers, readable_marker
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import RecordLog, fenced, is_begun_anew, look_at_job, refuse_superseded
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
+from lockgate.model.counted import counted
 from lockgate.model.errors import CommitFenced, JobNotFound, LockgateError, OutcomeUnknown
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Ground
@@ -30,13 +35,18 @@ async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
     `set_up_by_tasks`: its tasks may set it up, too, and one that comes late is to find that it is over.
 
     Raises:
-        CommitFenced: its job commit is under way, or was left for recovery, or another attempt at it has begun; the
-            error names the command.
+        CommitFenced: its job commit is under way, or was left for recovery, or it has committed, or another attempt at
+            it has begun; the error names the command.
         OutcomeUnknown: its commit record is lost, or its newest versions, and what it replaces is still set aside, or
-            some of its files are in place, and nobody can tell whether it has committed; or another program's job
-            commit has put files of it in place; or another job's, which is not over, has set files of it aside.
+            some of its files are in place, and nobody can tell whether it has committed, or, its marker being lost too,
+            by which protocol it was written; or another program's job commit has put files of it in place; or another
+            job's, which is not over, has set files of it aside.
     """
+    marker = await readable_marker(run, run.layout)
     undone = await end_by_abort(run, set_up_by_tasks=set_up_by_tasks)
+    if not undone and marker is not None and await has_committed_unrecorded(run, marker):
+        # While this looked at it: whoever hears "aborted" writes its rows again.
+        raise _has_committed(run)
     if undone.by_another:
         raise _put_by_another(run, undone)
     if undone.doubt:
@@ -67,6 +77,10 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             await note_abort(run)
         if (record is None or record.phase is Phase.REFUSED) and await lists_in_force(run):
             raise still_set_aside(run)
+        if record is None or record.phase is Phase.REFUSED:
+            await _refuse_if_committed(run)
+        if record is None:
+            await _refuse_if_in_place(run)
         if record is not None and record.phase is Phase.REFUSED:
             await refuse_if_moved(run, record)
         if record is None and not await _is_there(run):
@@ -80,8 +94,10 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
                 # It is in no other job's way any more: one that waits for it to yield would take it for one that has
                 # gone on, and of several that meet none would.
                 may_stay = await run.protocol.left_by_dead_attempts(run)
+                # By which protocol, too: whoever goes on may find nothing else that says it.
+                options = {"protocol": run.options.protocol} if record is None else record.options
                 claimed = await log.claim(
-                    Phase.ROLLING_BACK, record, reason="aborted", ground=Ground(), may_stay=may_stay
+                    Phase.ROLLING_BACK, record, reason="aborted", ground=Ground(), may_stay=may_stay, options=options
                 )
             except JobNotFound:
                 await _refuse_if_run_again(run)
@@ -125,6 +141,63 @@ def _put_by_another(run: JobRun, undone: Undone) -> OutcomeUnknown:
         where="\n".join(run.url(path) for path in undone.by_another),  # as above
         next_step="what else the job had left is deleted. If that commit was to be this job's, too, its output is "
         "there; else delete these files by hand before the job is run again, which would write them once more",
+    )
+
+
+async def _refuse_if_committed(run: JobRun) -> None:
+    """Make sure that a job of which something is there has not committed, though no record of it says so.
+
+    Raises:
+        CommitFenced: it has.
+    """
+    marker = await readable_marker(run, run.layout)
+    if await has_committed_unrecorded(run, marker) and await list_all(run.store, run.layout.job_directory):
+        raise _has_committed(run)
+
+
+def _has_committed(run: JobRun) -> CommitFenced:
+    recover = command("recover", run.store.url, run.layout.job_id)
+    return CommitFenced(
+        f"job {run.layout.job_id} has committed",
+        where=run.url(run.layout.job_directory),
+        next_step="nothing was touched. If its driver has died before the end of its cleanup, "
+        f"{recover} deletes what is left there",
+    )
+
+
+async def _refuse_if_in_place(run: JobRun) -> None:
+    """Make sure that no file of a job is in place that has no record, and of which none ought to be: by a protocol that
+    shows nothing before the commit; and where nobody knows the protocol, since the marker is gone, too. The manifests
+    alone name these files, and an abort deletes them. (By v1 another program may have put them there, and the abort
+    tells of them.)
+
+    Raises:
+        OutcomeUnknown: some are.
+    """
+    if not run.protocol.attributes.committed_invisible or run.protocol.works_in_temporary:
+        return
+    there = await found_in_place(run)
+    if not there:
+        return
+    job, store = run.layout.job_id, run.store.url
+    by_hand = f"delete them by hand before the job is aborted; {command('files', store)} tells which are in no list"
+    what = "nothing says how far its commit had come: somebody has deleted its commit record"
+    next_step = f"if they are not wanted, {by_hand}"
+    if await readable_marker(run, run.layout) is None:
+        what = (
+            "nothing says by which protocol it was written, or how far its commit had come: somebody has deleted its "
+            "marker"
+        )
+        early = sorted(name for name, each in run.hooks.protocols().items() if not each.attributes.committed_invisible)
+        by_name = command("abort", store, job, "--protocol", "NAME", "--force")
+        next_step = (
+            f"{by_name} with the name of that protocol takes them out, if it is one of {', '.join(early)}; if it is "
+            f"none, and they are not wanted, {by_hand}"
+        )
+    raise OutcomeUnknown(
+        f"{counted(len(there), 'file')} of job {job} are in place, and {what}",
+        where="\n".join(run.url(path) for path in there),
+        next_step=f"nothing was touched: {next_step}",
     )
 
 

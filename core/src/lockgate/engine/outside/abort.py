@@ -11,6 +11,7 @@ from lockgate.engine.outside.tasks_of_a_job import refuse_unless_over
 from lockgate.engine.record.own_protocol import by_protocol
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.store_clock import by_the_stores_clock
+from lockgate.engine.recovery.recover import recover_job
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.layout import OURS
 from lockgate.model.phases import Phase
@@ -34,8 +35,10 @@ async def abort_found(run: JobRun, job_id: str, *, force: bool, told: Collection
         record = await read_record(job)
         if record is None or record.phase is Phase.REFUSED:
             await by_protocol(job, job.layout.found_protocol).protocol.take_over(job, to_commit=False)
-    over = await is_over_and_committed(job)
-    undone = await abort_job(job, set_up_by_tasks=True)
-    if over:
+    if await is_over_and_committed(job):
+        await recover_job(job, force=True)  # what a cleanup that was killed, or a late task, has left
         raise committed_already(job, job_id)
+    undone = await abort_job(job, set_up_by_tasks=True)
+    if not undone and await is_over_and_committed(job):
+        raise committed_already(job, job_id)  # it has committed, and cleaned up, since it was found
     return undone

@@ -33,7 +33,7 @@ import dataclasses
 import msgspec
 from msgspec import Struct
 
-from lockgate.engine.record.marker import is_anothers, readable_marker
+from lockgate.engine.record.marker import JobMarker, is_anothers, readable_marker
 from lockgate.engine.record.record_log import has_predecessor, read_record
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
 from lockgate.engine.record.summaries import (
@@ -43,7 +43,7 @@ from lockgate.engine.record.summaries import (
     published_summary,
     success_content,
 )
-from lockgate.engine.record.transactions import has_outcome, known_outcome, remember_outcome
+from lockgate.engine.record.transactions import has_outcome, kept_outcome, known_outcome, remember_outcome
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -136,6 +136,25 @@ async def has_ended(run: JobRun) -> bool:
     """Whether this job is known to have committed."""
     (note,), last = await both(run.store.read_files([run.layout.ended], bytes_max=1), success_content(run))
     return note is not None or own_summary(run, last) is not None
+
+
+async def has_committed_unrecorded(run: JobRun, marker: JobMarker | None) -> bool:
+    """Whether the job that `marker` has set up is known to have committed, for who finds no record of it that says so:
+    by the note, by `_SUCCESS`, or by its transaction's outcome. An id that has committed may be set up once more with
+    the same transaction id, so they must name this marker; where there is none, or an earlier version has left them,
+    the id must do. Reads only."""
+    txn_id = "" if marker is None else marker.options.get("txn_id", "")
+    own = dataclasses.replace(run, options=run.options.replace(txn_id=txn_id))
+    note, last = await both(read_end(own, run.layout.ended), success_content(own))
+    summaries = [own_summary(own, last), await kept_outcome(own) if txn_id else None]
+    told = [note.marker] if note is not None else []
+    told += [
+        summary.lockgate.marker if summary.lockgate else ""
+        for summary in summaries
+        if summary is not None and summary.job_id == run.layout.job_id
+    ]
+    nonce = "" if marker is None else marker.nonce
+    return bool(told) if not nonce else any(each in ("", nonce) for each in told)
 
 
 async def read_end(run: JobRun, path: str) -> Ended | None:

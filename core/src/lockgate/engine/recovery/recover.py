@@ -32,12 +32,13 @@ from lockgate.engine.job.undo import LOST, lists_to_undo_by, recorded_plan, roll
 from lockgate.engine.record.ended_jobs import (
     NOTHING_ASIDE,
     committed_summary,
+    has_committed_unrecorded,
     has_ended,
     remember_last,
     says_committed,
 )
 from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
-from lockgate.engine.record.marker import is_set_up, read_marker
+from lockgate.engine.record.marker import is_set_up, read_marker, readable_marker
 from lockgate.engine.record.neighbours import HAS_GONE_ON, stands_by_manifests
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import (
@@ -58,6 +59,7 @@ from lockgate.engine.recovery.end_without_record import end_without_record, rest
 from lockgate.engine.renames.emptied_directories import delete_directories_emptied_before
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.store import list_all
 from lockgate.model.commands import command, job_command
 from lockgate.model.errors import (
     CommitFailed,
@@ -399,7 +401,7 @@ async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
 async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Recovery:
     """A job that has not begun its commit, or is over; or whose record another program has deleted."""
     if not await kept_lists(run, run.layout.job_id):
-        return Recovery("nothing", None)
+        return await _end_unrecorded(run, undo=undo)
     # A list comes after the record, and goes before it. The job may have begun since its record was looked for, and may
     # have ended since: lost is a record that is not there while a list is, before it and after it.
     if await read_record(run) is not None:
@@ -416,6 +418,21 @@ async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Rec
         # What its driver, should it live, could still rename.
         await delete_trees(run, [run.layout.job_directory])
     return await _from_lists(run, kept, undo=undo)
+
+
+async def _end_unrecorded(run: JobRun, *, undo: bool | None) -> Recovery:
+    """A job that has nothing set aside; where it has committed, what is left of it goes."""
+    marker = await readable_marker(run, run.layout)
+    if not await list_all(run.store, run.layout.job_directory) or not await has_committed_unrecorded(run, marker):
+        return Recovery("nothing", None)
+    if undo:
+        raise too_late(run)
+    if marker is not None:
+        options = run.options.replace(txn_id=marker.options.get("txn_id", ""))
+        run = dataclasses.replace(run, options=options, marker_for_parts=marker.nonce)
+    summary = await committed_summary(run)
+    await clean_up(run, committed=True)
+    return Recovery("finished", None, summary)
 
 
 async def _from_lists(run: JobRun, kept: list[KeptList], *, undo: bool | None) -> Recovery:
@@ -444,24 +461,18 @@ async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
     nothing_aside = record.phase in NOTHING_ASIDE or (record.phase is Phase.ROLLING_BACK and not moved)
     if nothing_aside and not record.txn_id and await has_ended(run):
         return True
-    if record.marker:
-        if is_set_up(await read_marker(run), record):
-            if record.phase is Phase.REFUSED:
-                return False  # whoever has refused it: nothing was moved, and to abort it tells what is in place
-            # A late driver's, that has woken where its job was undone and set up again, has manifests that are gone.
-            return not await has_predecessor(run, record) and not await _has_manifests(run, record)
-        return not await _can_go_on(run, record)
-    if await has_predecessor(run, record):
+    if record.marker and is_set_up(await read_marker(run), record):
+        if record.phase is Phase.REFUSED:
+            return False  # whoever has refused it: nothing was moved, and to abort it tells what is in place
+        # A late driver's, that has woken where its job was undone and set up again, has manifests that are gone.
+        return not await has_predecessor(run, record) and not await _has_manifests(run, record)
+    if await stands_by_manifests(run, run.layout.at_attempt(record.job_attempt), record):
+        # As where the marker alone is gone, which a program that tidies up takes first, as the oldest file.
         return False
-    return not await stands_by_manifests(run, run.layout.at_attempt(record.job_attempt), record)
-
-
-async def _can_go_on(run: JobRun, record: CommitRecord) -> bool:
-    """Whether the job's marker alone is gone, as where a program that tidies up takes the oldest file first: the record
-    says that files are on their way, the version before it is there, and so are the manifests that say which."""
-    if record.phase not in HAS_GONE_ON:
-        return False
-    return await has_predecessor(run, record) and await _has_manifests(run, record)
+    if not await has_predecessor(run, record):
+        return True
+    # Of a job without output there are no manifests.
+    return bool(record.marker) and not (record.phase in HAS_GONE_ON and await _has_manifests(run, record))
 
 
 async def _has_manifests(run: JobRun, record: CommitRecord) -> bool:

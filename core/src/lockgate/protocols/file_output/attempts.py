@@ -52,8 +52,13 @@ async def set_up_job(run: JobRun) -> None:
             for status in page:
                 name = status.path.rpartition("/")[2]
                 found = parse_task(name) or parse_task_attempt(name)
-                if found is not None and found.job == places.job:
-                    raise _taken(run, places, status.path)
+                if found is None or found.job != places.job:
+                    continue
+                if await read_marker(run) is not None:
+                    # Where each task may set the job up, another of this very job has done so since, and begun.
+                    await staging.set_up_job(run)
+                    return
+                raise _taken(run, places, status.path)
     # One that has begun no task yet. Where directories are real ours is made first: of two at once, one is refused.
     await staging.set_up_job(run)
     for job_id in job_ids_of(places.job):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 
+from lockgate.engine.manifests.found_in_place import found_in_place
 from lockgate.engine.manifests.load_manifests import (
     aborted_in,
     add_manifest,
@@ -31,7 +32,6 @@ from lockgate.model.record import digest_of
 from lockgate.protocols.file_output.attempts import places_of
 from lockgate.protocols.file_output.job_directories import attempts_found, directories_of
 from lockgate.protocols.v1.match import Saved, committed_content, saved_by_task
-from lockgate.protocols.v1.put_by_another import put_by_another
 
 
 async def find_pins(run: JobRun) -> list[Pin]:
@@ -92,7 +92,7 @@ async def _refuse_lost_tasks(run: JobRun, job_attempt: int, found: Mapping[str, 
     others = f" (and {len(lost) - 1:,} more)" if len(lost) > 1 else ""
     what = f"{lost[0]}{others} may have committed, and its directory is not there"
     aborting = command("abort", run.store.url, run.layout.job_id, "--force")
-    if there := await put_by_another(run):
+    if there := await found_in_place(run):
         raise ReceiptUnmatched(
             f"{what}: another program's job commit has put {counted(len(there), 'file')} of the job in place with its "
             "own",

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from lockgate.engine.inspection.other_committers import list_other_jobs
 from lockgate.engine.job.conflicts import meet_directories, resolve
+from lockgate.engine.manifests.found_in_place import found_in_place
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.store import list_all
@@ -35,7 +36,7 @@ from lockgate.protocols.v1.adopt import (
     waiting,
     where_it_is,
 )
-from lockgate.protocols.v1.put_by_another import put_by_another, refuse_what_another_has_put
+from lockgate.protocols.v1.put_by_another import refuse_what_another_has_put
 
 
 class V1Protocol(FileOutputProtocol):
@@ -172,7 +173,7 @@ class V1Protocol(FileOutputProtocol):
         """The directories below `_temporary` too. What another program's job commit has put in place stays. It is
         looked for once these are gone: such a commit may be under way, and finds nothing to move from then on."""
         await job_directories.delete_of_job(run)
-        by_another = await put_by_another(run)
+        by_another = await found_in_place(run)
         return await super().discard(run, record) + Undone(by_another=by_another)
 
     async def left_by_dead_attempts(self, run: JobRun) -> str:

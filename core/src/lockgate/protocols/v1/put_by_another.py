@@ -7,35 +7,10 @@ holds no record that says `moving` has moved nothing, and takes nothing back.
 
 from __future__ import annotations
 
-from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.manifests.found_in_place import found_in_place
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.counted import counted
 from lockgate.model.errors import ManifestInvalid
-
-BATCH = 1_000
-
-
-async def put_by_another(run: JobRun) -> list[str]:
-    """The targets of what the job's task attempts have saved at which files of their identity stand.
-
-    Raises:
-        StoreError: the store does not answer.
-    """
-    try:
-        known = await saved(run)
-    except ManifestInvalid:  # an abort deletes it whatever it holds
-        return []
-    entries = [entry for each in known for entry in each.manifest.files if entry.identity]
-    found: set[str] = set()
-    for start in range(0, len(entries), BATCH):
-        some = entries[start : start + BATCH]
-        there = await run.store.stat_files([entry.target for entry in some])
-        found |= {
-            entry.target
-            for entry, status in zip(some, there, strict=True)
-            if status is not None and run.store.same_identity(entry.identity, status.identity)
-        }
-    return sorted(found)
 
 
 async def refuse_what_another_has_put(run: JobRun, error: ManifestInvalid) -> None:
@@ -45,7 +20,7 @@ async def refuse_what_another_has_put(run: JobRun, error: ManifestInvalid) -> No
     Raises:
         ManifestInvalid: it has.
     """
-    if there := await put_by_another(run):
+    if there := await found_in_place(run):
         raise ManifestInvalid(
             f"{error.what}: another program's job commit has put {counted(len(there), 'file')} of the job in place "
             "with its own",
