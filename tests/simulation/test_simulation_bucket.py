@@ -106,7 +106,7 @@ def test_abortable_where_the_driver_died_at_any_moment_and_somebody_has_deleted_
     """The abort left what the driver had completed, and said that the job is aborted."""
     scenario = replace(
         small_job(store, policy),
-        strangers=(Stranger(1_000.0, (), aborts=True, tidies=True, only_records=True),),
+        strangers=(Stranger(1_000.0, (), aborts=True, tidies=True, only="records"),),
         visitors=(Visitor("abort", 0, RECOVERER_COMES),),
     )
     recorder = Recorder()

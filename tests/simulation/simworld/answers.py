@@ -85,7 +85,13 @@ def judge_failure_event(judges: Judges, actor: str, job_id: str, error: str) -> 
 def judge_abort(judges: Judges, actor: str, job_id: str) -> None:
     """Somebody was told that a job is aborted."""
     job = judges.jobs.get(job_id)
-    if job is not None and not job.committed:
+    if job is not None and job.committed:
+        # Where somebody has deleted its record, its note may be all that says it; and none was left where that record
+        # was its commit point.
+        robbed = any(one.directory == job_id and one.robbed for one in (*judges.ended, *judges.jobs.values()))
+        if not robbed or JobLayout(job_id).ended in judges.disk.files:
+            judges.accuse(TOLD, f"{actor} was told that {job_id}, which is committed, is aborted")
+    elif job is not None:
         _judge_undone(judges, actor, job, "that the job is aborted")
 
 

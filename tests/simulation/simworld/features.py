@@ -431,11 +431,11 @@ def _parts(scenario: Scenario, random: Random) -> Scenario:
 
 
 def _tidiers(random: Random, start: float) -> tuple[Stranger, ...]:
-    """Somebody who deletes the directories of jobs, or their records: often while the driver that began at `start` is
-    at its commit, or when it has died."""
+    """Somebody who deletes the directories of jobs, or their records, or their markers: often while the driver that
+    began at `start` is at its commit, or when it has died."""
     at = start + random.choice((0.0, 5.0, 5.0, 5.0, 10.0, 30.0, 2_500.0))
-    only_records, turns = random.random() < 0.5, random.randrange(100)
-    return (Stranger(at, (), aborts=True, tidies=True, only_records=only_records, turns=turns),)
+    only, turns = random.choice(("", "", "records", "records", "markers")), random.randrange(100)
+    return (Stranger(at, (), aborts=True, tidies=True, only=only, turns=turns),)
 
 
 def _place(scenario: Scenario, random: Random, name: str, divided: list[JobPlan]) -> Place:

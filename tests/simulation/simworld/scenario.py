@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
+from typing import Literal
 
 from lockgate.model.layout import JobLayout
 from lockgate.model.options import JobOptions
@@ -98,13 +99,13 @@ class Visitor:
 class Stranger:
     """Another committer, as plain Spark's: it writes its files by way of `_temporary/0`, deletes `_temporary` whole,
     and leaves an empty `_SUCCESS`; or it aborts, and only deletes. `tidies`: it, or a person who tidies up, deletes the
-    directories of our jobs as well, whoever is at work there; `only_records`: of these, the commit records alone."""
+    directories of our jobs as well, whoever is at work there; `only`: of these the commit records, or the markers."""
 
     at: float
     targets: tuple[str, ...]
     aborts: bool = False
     tidies: bool = False
-    only_records: bool = False
+    only: Literal["", "records", "markers"] = ""
     turns: int = 0
     """How many turns of others it waits for, once its time has come."""
     at_work: int = 0

@@ -9,7 +9,7 @@ And people who tidy up, or programs that delete what is old: they delete the dir
 
 from __future__ import annotations
 
-from lockgate.model.layout import JOBS, TEMPORARY, record_sequence
+from lockgate.model.layout import JOBS, TEMPORARY, JobLayout, record_sequence
 
 from simworld.disk import Disk
 from simworld.judges import Judges, Strange
@@ -17,6 +17,7 @@ from simworld.scenario import Stranger
 from simworld.store import Ether, turn
 
 JOB_ATTEMPT = f"{TEMPORARY}/0"
+MARKER = JobLayout("any").job_marker.rpartition("/")[2]
 
 
 async def commit_or_abort(ether: Ether, judges: Judges, actor: str, stranger: Stranger) -> None:
@@ -53,21 +54,22 @@ async def commit_or_abort(ether: Ether, judges: Judges, actor: str, stranger: St
         judges.deleting_temporary -= 1
         judges.temporary_deleted += 1
     if stranger.tidies:
-        await _delete(ether, actor, JOBS, only_records=stranger.only_records)
+        await _delete(ether, actor, JOBS, only=stranger.only)
     if not stranger.aborts:
         await turn()
         disk.put(actor, "_SUCCESS", disk.make(b""))
         ether.trace.append((ether.loop.now, actor, "write", "_SUCCESS", "empty"))
 
 
-async def _delete(ether: Ether, actor: str, tree: str, *, only_records: bool = False) -> None:
+async def _delete(ether: Ether, actor: str, tree: str, *, only: str = "") -> None:
     disk = ether.disk
     await turn()
     # In whatever order: no store promises one.
     for path in sorted(disk.below(tree), reverse=len(ether.trace) % 2 == 0):
         if not ether.profile.deletes_at_once:
             await turn()
-        if only_records and record_sequence(path.rpartition("/")[2]) is None:
+        name = path.rpartition("/")[2]
+        if (only == "records" and record_sequence(name) is None) or (only == "markers" and name != MARKER):
             continue
         if path in disk.files:
             disk.remove(actor, path)

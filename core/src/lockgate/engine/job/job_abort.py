@@ -31,7 +31,7 @@ from lockgate.model.undone import Undone
 
 
 async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
-    """Abort the job. Aborting one that is gone already is no failure. The answer: what could not be made as it was.
+    """Abort the job. Aborting one that was aborted already is no failure. The answer: what could not be made as it was.
     `set_up_by_tasks`: its tasks may set it up, too, and one that comes late is to find that it is over.
 
     Raises:
@@ -42,10 +42,9 @@ async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             by which protocol it was written; or another program's job commit has put files of it in place; or another
             job's, which is not over, has set files of it aside.
     """
-    marker = await readable_marker(run, run.layout)
     undone = await end_by_abort(run, set_up_by_tasks=set_up_by_tasks)
-    if not undone and marker is not None and await has_committed_unrecorded(run, marker):
-        # While this looked at it: whoever hears "aborted" writes its rows again.
+    if not undone and await has_committed_unrecorded(run, None):
+        # By another attempt at it, or while this looked at it: whoever hears "aborted" writes its rows again.
         raise _has_committed(run)
     if undone.by_another:
         raise _put_by_another(run, undone)
@@ -174,8 +173,8 @@ async def _refuse_if_in_place(run: JobRun) -> None:
     Raises:
         OutcomeUnknown: some are.
     """
-    if not run.protocol.attributes.committed_invisible or run.protocol.works_in_temporary:
-        return
+    if run.is_own or not run.protocol.attributes.committed_invisible or run.protocol.works_in_temporary:
+        return  # the job's own driver knows how far it has come
     there = await found_in_place(run)
     if not there:
         return

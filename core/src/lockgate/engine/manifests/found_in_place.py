@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from lockgate.engine.manifests.load_manifests import aborted_in, every_attempt
 from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.errors import ManifestInvalid
+from lockgate.model.errors import LockgateError, StoreError
 
 BATCH = 1_000
 
 
 async def found_in_place(run: JobRun) -> list[str]:
-    """The targets of what the job's task attempts have saved at which files of their identity stand.
+    """The targets of what the job's task attempts have saved at which files of their identity stand, and whose staged
+    files are gone: another job's file may be equal, and its identity the same. (Of uploads nobody can tell it so.)
 
     Raises:
         StoreError: the store does not answer.
     """
     try:
         known = await saved(run)
-    except ManifestInvalid:  # an abort deletes it whatever it holds
+    except StoreError:
+        raise
+    except LockgateError:  # a manifest, or the marker, is damaged: an abort deletes it whatever it holds
         return []
-    entries = [entry for each in known for entry in each.manifest.files if entry.identity]
+    staged: set[str] = set()
+    aborted: set[tuple[int, str]] = set()  # whose staged files are gone for that
+    for layout in await every_attempt(run):
+        number = layout.job_attempt
+        aborted |= {(number, attempt) for attempt in await aborted_in(run, number)}
+        async for page in run.store.list_tree(layout.tasks):
+            staged |= {status.path for status in page}
+    manifests = [each.manifest for each in known]
+    manifests = [each for each in manifests if (each.job_attempt, each.task_attempt_id) not in aborted]
+    entries = [entry for each in manifests for entry in each.files if entry.identity and entry.source]
+    entries = [entry for entry in entries if entry.source not in staged]
     found: set[str] = set()
     for start in range(0, len(entries), BATCH):
         some = entries[start : start + BATCH]

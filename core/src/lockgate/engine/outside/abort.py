@@ -38,7 +38,4 @@ async def abort_found(run: JobRun, job_id: str, *, force: bool, told: Collection
     if await is_over_and_committed(job):
         await recover_job(job, force=True)  # what a cleanup that was killed, or a late task, has left
         raise committed_already(job, job_id)
-    undone = await abort_job(job, set_up_by_tasks=True)
-    if not undone and await is_over_and_committed(job):
-        raise committed_already(job, job_id)  # it has committed, and cleaned up, since it was found
-    return undone
+    return await abort_job(job, set_up_by_tasks=True)
