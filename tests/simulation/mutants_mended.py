@@ -702,6 +702,58 @@ def an_attempt_begins_over_what_a_lost_one_has_set_aside() -> Iterator[None]:
         yield
 
 
+def _aborted_while_its_driver_commits(scenario: Scenario) -> Scenario:
+    """One driver that commits, and somebody who aborts its job by force, and stands still for a while amid that."""
+    return replace(
+        scenario,
+        jobs=(replace(scenario.jobs[0], start=0.0, aborts=False, aborts_early=False),),
+        visitors=(Visitor("abort", 0, 5.0),),
+        strangers=(),
+        fault_kinds=(Kind.SLEEP_BEFORE,),
+        fault_rate=0.1,
+        faults_max=1,
+        sleep_seconds_max=100.0,
+    )
+
+
+@mutant(
+    "told right",
+    features=(Feature.FINISHING,),
+    shape=_aborted_while_its_driver_commits,
+    histories_max=3_000,
+    mended="an abort that its job's commit has overtaken says so",
+)
+def an_abort_does_not_ask_whether_the_job_has_committed_meanwhile() -> Iterator[None]:
+    """The job commits, and cleans up, while somebody aborts it: "aborted" is said of what is committed."""
+    with patch.object(job_abort, "has_committed_unrecorded", _false):
+        yield
+
+
+def _its_marker_is_deleted_when_it_has_died(scenario: Scenario) -> Scenario:
+    """One driver that dies at its commit; then somebody deletes the marker, the oldest file, and somebody recovers."""
+    return replace(
+        _alone_until_the_end(scenario),
+        visitors=(Visitor("recover", 0, 2_000.0),),
+        strangers=(Stranger(1_000.0, (), aborts=True, tidies=True, only="markers"),),
+    )
+
+
+@mutant(
+    "finishes",
+    "resumable",
+    "complete",
+    "told right",
+    features=(Feature.FINISHING, Feature.TIDYING),
+    shape=_its_marker_is_deleted_when_it_has_died,
+    histories_max=2_000,
+    mended="a job whose marker alone is gone is recovered as its record says",
+)
+def a_job_without_its_marker_is_over() -> Iterator[None]:
+    """Of a job whose marker somebody has deleted, recovery says that nothing is to be done, and deletes its files."""
+    with patch.object(recover, "stands_by_manifests", _false):
+        yield
+
+
 @mutant(
     "exactly once",
     features=(Feature.TRANSACTIONS, Feature.TIDYING),

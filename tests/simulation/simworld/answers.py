@@ -86,10 +86,8 @@ def judge_abort(judges: Judges, actor: str, job_id: str) -> None:
     """Somebody was told that a job is aborted."""
     job = judges.jobs.get(job_id)
     if job is not None and job.committed:
-        # Where somebody has deleted its record, its note may be all that says it; and none was left where that record
-        # was its commit point.
-        robbed = any(one.directory == job_id and one.robbed for one in (*judges.ended, *judges.jobs.values()))
-        if not robbed or JobLayout(job_id).ended in judges.disk.files:
+        # Its note says it as long as anything does: it goes when the transaction is forgotten.
+        if JobLayout(job_id).ended in judges.disk.files:
             judges.accuse(TOLD, f"{actor} was told that {job_id}, which is committed, is aborted")
     elif job is not None:
         _judge_undone(judges, actor, job, "that the job is aborted")
@@ -199,7 +197,11 @@ def why_finishable(judges: Judges, layout: JobLayout) -> str:
         return ""
     record, phase = job.record, job.phase
     layout = layout.at_attempt(record.job_attempt)
-    if layout.job_marker not in disk.files or phase not in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING):
+    if not (layout.job_marker in disk.files or job.unmarked) or phase not in (
+        Phase.CLAIMED,
+        Phase.MOVING,
+        Phase.PUBLISHING,
+    ):
         return ""
     if phase is Phase.PUBLISHING:
         if not job.committed and any(path in judges.by_people for path in job.files):

@@ -165,7 +165,9 @@ class JobTruth:
     committed_at: float = 0.0
     over: bool = False
     robbed: bool = False
-    """Whether another committer has deleted something of its directory."""
+    """Whether another committer has deleted something of its directory, but for its marker."""
+    unmarked: bool = False
+    """Whether it has deleted that."""
     has_set_aside: bool = False
     """Whether it has begun to set aside what it replaces: with `new-first` its own files come before that."""
     blocks: bool = True
@@ -610,7 +612,9 @@ class Judges:
             if actor in self.strangers:
                 self.said |= named
             if job is not None and (actor in self.strangers or self._cleans_up_late(actor, job, path)):
-                job.robbed = True
+                # Its marker is missed by its own driver and tasks alone: its record says what it is.
+                is_marker = path.endswith("/job.json")
+                job.unmarked, job.robbed = job.unmarked or is_marker, job.robbed or not is_marker
                 self._lose_what_is_known()
             waiting = self.asides.pop(path, None)
             taken = self.taken.pop(path, "")

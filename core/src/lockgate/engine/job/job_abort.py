@@ -78,8 +78,7 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             raise still_set_aside(run)
         if record is None or record.phase is Phase.REFUSED:
             await _refuse_if_committed(run)
-        if record is None:
-            await _refuse_if_in_place(run)
+        unsure = await _refuse_if_in_place(run) if record is None else []
         if record is not None and record.phase is Phase.REFUSED:
             await refuse_if_moved(run, record)
         if record is None and not await _is_there(run):
@@ -104,7 +103,7 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
                 return undone
             try:
                 undone = await run.protocol.discard(run, claimed) + await undo_parts(run, claimed)
-                undone += Undone(may_stay=may_stay)
+                undone += Undone(left=unsure, may_stay=may_stay)
                 await refuse_if_set_aside_by_others(run, taken_out=True)
                 await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
             except LockgateError as error:
@@ -164,20 +163,20 @@ def _has_committed(run: JobRun) -> CommitFenced:
     )
 
 
-async def _refuse_if_in_place(run: JobRun) -> None:
+async def _refuse_if_in_place(run: JobRun) -> list[str]:
     """Make sure that no file of a job is in place that has no record, and of which none ought to be: by a protocol that
     shows nothing before the commit; and where nobody knows the protocol, since the marker is gone, too. The manifests
     alone name these files, and an abort deletes them. (By v1 another program may have put them there, and the abort
-    tells of them.)
+    tells of them.) The answer: where files stand that may be the job's, on a store where equal files have one identity.
 
     Raises:
         OutcomeUnknown: some are.
     """
     if run.is_own or not run.protocol.attributes.committed_invisible or run.protocol.works_in_temporary:
-        return  # the job's own driver knows how far it has come
+        return []  # the job's own driver knows how far it has come
     there = await found_in_place(run)
-    if not there:
-        return
+    if not there or Capability.UNIQUE_IDENTITY not in run.store.capabilities:
+        return there
     job, store = run.layout.job_id, run.store.url
     by_hand = f"delete them by hand before the job is aborted; {command('files', store)} tells which are in no list"
     what = "nothing says how far its commit had come: somebody has deleted its commit record"
