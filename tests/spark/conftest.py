@@ -7,7 +7,9 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from native_writers import own_writers_through_lockgate
@@ -48,6 +50,12 @@ def java() -> str:
     return found
 
 
+def _in_its_own_group(command: list[str], *, preexec_fn: object, **named: Any) -> Popen[bytes]:
+    """As PySpark starts its JVM, which no Ctrl-C is to reach. PySpark has the child call a function for that, and the
+    child of a process with many threads, as of these tests, may then hang for ever."""
+    return Popen(command, process_group=0, **named)
+
+
 class Sessions:
     """The one running session, by its master and settings."""
 
@@ -64,7 +72,10 @@ class Sessions:
             builder = SparkSession.builder.master(master).appName("lockgate-tests")
             for name, value in (COMMON | settings).items():
                 builder = builder.config(name, value)
-            self._session = builder.getOrCreate()
+            from pyspark import java_gateway
+
+            with patch.object(java_gateway, "Popen", _in_its_own_group):
+                self._session = builder.getOrCreate()
             self._session.sparkContext.setLogLevel("OFF")
             self._key = key
         return self._session

@@ -152,11 +152,16 @@ def test_abortable_a_batch_whose_first_task_to_end_has_failed_leaves_nothing(spa
     )  # fmt: skip
     with pytest.raises(Exception, match="told to fail"):
         query.awaitTermination()
+
+    def known() -> list[Any]:
+        # A task of v2 that comes late may leave an empty directory in `_temporary`, as its page says.
+        return [job for job in jobs(str(out)) if job.status != "other committer"]
+
     ends = time.monotonic() + 120
-    while (jobs(str(out)) or list(out.rglob("*.parquet"))) and time.monotonic() < ends:
+    while (known() or list(out.rglob("*.parquet"))) and time.monotonic() < ends:
         time.sleep(0.5)
     time.sleep(3)  # the other task has two seconds of grace
-    assert jobs(str(out)) == []
+    assert known() == []
     assert not list(out.rglob("*.parquet"))
 
 

@@ -78,7 +78,9 @@ def judge_failure_event(judges: Judges, actor: str, job_id: str, error: str) -> 
     job = judges.jobs.get(job_id)
     if error == OutcomeUnknown.__name__:
         return
-    if job is not None and job.committed and judges.committers.get(job_id) == actor:
+    # A version that says `committed` and stands alone, its job's directory having been deleted, is believed by nobody.
+    robbed = any(one.directory == job_id and one.robbed for one in (*judges.ended, *judges.jobs.values()))
+    if job is not None and job.committed and not robbed and judges.committers.get(job_id) == actor:
         judges.accuse(TOLD, f"{actor} committed {job_id}, and its events say that it failed")
 
 
@@ -214,6 +216,8 @@ def why_finishable(judges: Judges, layout: JobLayout) -> str:
     manifests = _manifests(judges, layout)
     pinned = [manifests.get(pin.digest) for pin in record.pins]
     if any(manifest is None for manifest in pinned):
+        return ""
+    if any(layout.aborted(pin.task_attempt_id) in disk.files for pin in record.pins):
         return ""
     owners = {target: (m.run, m.attempt, target) for m in pinned if m is not None for target in m.files}
     if sum(len(m.files) for m in pinned if m is not None) != len(owners):

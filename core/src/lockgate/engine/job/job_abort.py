@@ -204,11 +204,14 @@ async def _refuse_if_run_again(run: JobRun) -> None:
 
     Raises:
         CommitFenced: one has.
+        OutcomeUnknown: one has, its record is lost since, and what it replaces is still set aside.
     """
     record, newest_attempt = await look_at_job(run)
     refuse_superseded(run, newest_attempt)
     if is_begun_anew(record):
         raise fenced(run, record)
+    if record is None and await lists_in_force(run):
+        raise still_set_aside(run)
 
 
 async def _delete_in_temporary(run: JobRun) -> None:

@@ -465,8 +465,9 @@ async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
     if record.marker and is_set_up(await read_marker(run), record):
         if record.phase is Phase.REFUSED:
             return False  # whoever has refused it: nothing was moved, and to abort it tells what is in place
-        # A late driver's, that has woken where its job was undone and set up again, has manifests that are gone.
-        return not await has_predecessor(run, record) and not await _has_manifests(run, record)
+        # A late driver's, that has woken where its job was undone and set up again, has manifests that are gone; of
+        # tasks without output they are like those of the new ones.
+        return not await has_predecessor(run, record) and not (record.files and await _has_manifests(run, record))
     if await stands_by_manifests(run, run.layout.at_attempt(record.job_attempt), record):
         # As where the marker alone is gone, which a program that tidies up takes first, as the oldest file.
         return False
