@@ -364,7 +364,11 @@ async def recoverable_after_the_driver_died(lab: Lab) -> Finding:
                 recovery = await trial.recover(undo=False)
             if recovery.outcome == "nothing":
                 # Its commit had not begun, and there is nothing but an abort left to do; or it was all over.
-                await trial.again(name="operator").abort()
+                try:
+                    await trial.again(name="operator").abort()
+                except LockgateError as error:
+                    if "has committed" not in error.what:
+                        raise
             wanted = {"finished": [contents], "undone": [[]]}.get(recovery.outcome, [[], contents])
             if (seen := await trial.see()) not in wanted:
                 return await _shown(trial, f"the job was {recovery.outcome}, and a reader sees {len(seen)} files")
