@@ -65,7 +65,7 @@ def _told(job: str, recovery: Recovery) -> str:
         + (", but look at the files that stay first: what they hold would be there twice" if recovery.left else "")
     )
     return {
-        "nothing": f"{job}: nothing to do{phase}",
+        "nothing": f"{job}: nothing to do{phase}{f': {recovery.problem}' if recovery.problem else ''}",
         "finished": f"{job}: finished{phase}: {files(_files(recovery))}{_where(recovery.summary)}",
         "undone": f"{job}: undone{phase}: the destination is as before{but}; {after}",
         "not begun": f"{job}: nothing to recover: {recovery.problem}",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lockgate.engine.inspection.left_by_hive import jobs_of_hive, left_by_hive
-from lockgate.engine.inspection.other_committers import is_unknown, list_other_jobs
+from lockgate.engine.inspection.other_committers import OtherJob, is_unknown, list_other_jobs
 from lockgate.engine.manifests.load_manifests import attempts_of
 from lockgate.engine.record.ended_jobs import has_committed_unrecorded, has_ended, last_end, says_committed
 from lockgate.engine.record.marker import JobMarker, is_set_up, read_marker_of
@@ -18,15 +18,28 @@ from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept
 from lockgate.engine.record.signs_of_life import drivers_own, is_recent, why_at_work
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.own_commands import found_command
 from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError, StoreUnavailable
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL as HIVE
-from lockgate.model.layout import JOBS, OURS, PENDING_SET_SUFFIX, SUCCESS, TEMPORARY, JobLayout, task_of_manifest
+from lockgate.model.layout import (
+    JOBS,
+    OURS,
+    PENDING_SET_SUFFIX,
+    SUCCESS,
+    TEMPORARY,
+    JobLayout,
+    found_layout,
+    task_of_manifest,
+)
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Holder
+
+V1 = "v1"
+"""The protocol that commits what jobs of Hadoop's `FileOutputCommitter` have left."""
 
 
 class JobStatus(StrEnum):
@@ -60,7 +73,8 @@ STATUS_MEANING: dict[JobStatus, str] = {
     JobStatus.ABANDONED: "its job commit never began: `lockgate commit` commits what its tasks wrote, `lockgate gc` or "
     "`lockgate abort` deletes it; another program's, `lockgate abort` alone",
     JobStatus.REFUSED: "its commit was refused before anything moved; it can be committed again, or aborted",
-    JobStatus.LEFT_BEHIND: "it is over, and its directory was not deleted: `lockgate gc` deletes it",
+    JobStatus.LEFT_BEHIND: "it is over, and its directory was not deleted: `lockgate gc` deletes it; or its "
+    "tasks, another program's, have left more since, of which `problem` says how it is ended",
     JobStatus.COMMITTED: "the last job that was committed here",
     JobStatus.UNREADABLE: "its commit record, its marker or its list of replaced files cannot be read: another "
     "version's, or damaged",
@@ -101,6 +115,12 @@ class JobState:
         return self.elsewhere or self.layout.attempt_directory
 
     @property
+    def came_late(self) -> bool:
+        """Whether its tasks, another program's, have left more since the job was committed: no commit has that, and it
+        may be the only place of those rows. `problem` says how it is ended."""
+        return self.status is JobStatus.LEFT_BEHIND and bool(self.problem)
+
+    @property
     def job_id(self) -> str:
         """The job's id."""
         return self.layout.job_id
@@ -120,8 +140,11 @@ async def list_jobs(run: JobRun) -> list[JobState]:
     known = {state.job_id for state in lost}
     found = [state for state in found if state.job_id not in known]
     seen = {state.job_id for state in [*found, *lost]}
-    finished = await _finished(run, seen)
+    others_there = [other for other in await list_other_jobs(run) if other.job_id not in seen]
+    late = [state for other in others_there if (state := await _late_of_hadoops(run, other)) is not None]
+    finished = await _finished(run, seen | {state.job_id for state in late})
     explained = _works_in_temporary(run, [*found, *lost, *finished])
+    seen |= {state.job_id for state in late}
     others = [
         JobState(
             JobLayout(other.job_id),
@@ -131,10 +154,22 @@ async def list_jobs(run: JobRun) -> list[JobState]:
             elsewhere=other.directory,
             problem=_NOBODYS if is_unknown(other.job_id) else "",
         )
-        for other in await list_other_jobs(run)
+        for other in others_there
         if other.job_id not in seen and not (other.job_attempt is None and other.directory in explained)
     ]
-    return sorted([*found, *lost, *finished, *others], key=lambda state: -state.last_seen)
+    return sorted([*found, *lost, *late, *finished, *others], key=lambda state: -state.last_seen)
+
+
+async def _late_of_hadoops(run: JobRun, other: OtherJob) -> JobState | None:
+    """What tasks of a job of Hadoop's have left once that was committed here, as who asks for `v1` is shown it."""
+    v1 = run.hooks.protocols().get(V1)
+    if other.job_attempt is None or v1 is None or not v1.needs <= run.store.capabilities:
+        return None
+    layout = found_layout(V1, other.job_id, other.job_attempt)
+    if not await has_committed_unrecorded(dataclasses.replace(run, layout=layout), None):
+        return None
+    state = await job_state(run, layout)
+    return state if state.came_late else None
 
 
 def _works_in_temporary(run: JobRun, states: Sequence[JobState]) -> set[str]:
@@ -245,11 +280,15 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         stands = await has_predecessor(run, record, layout) or await stands_by_manifests(run, layout, record)
         status = status if stands else JobStatus.LEFT_BEHIND
     phase = record.phase if record else None
-    unrecorded = status is JobStatus.REFUSED or (record is None and bool(newest))
+    unrecorded = status is JobStatus.REFUSED or (record is None and bool(newest or elsewhere.directory))
     if unrecorded and await has_committed_unrecorded(dataclasses.replace(run, layout=layout), marker):
         # Somebody has deleted its record, or came to commit it once more; or a late task attempt has left something,
         # where directories are not real. Nobody is to write its rows again, nor to take them for those of no job.
         status, phase = JobStatus.LEFT_BEHIND, Phase.COMMITTED
+        if layout.prefix != OURS and elsewhere.directory:
+            directory = elsewhere.directory
+            left = f"its tasks have left more since it was committed, in {run.url(directory)}"
+            problem = f"{left}: {how_late_output_ends(run, layout)}"
     if record is not None:
         driver = _name(run, record.holder)
     if record is not None and phase is Phase.COMMITTED:
@@ -266,10 +305,24 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         last_seen,
         len(tasks),
         driver,
+        problem=problem,
         elsewhere=directory,
         tasks_seen=tasks_seen,
         protocol=named,
         part_of=part_of,
+    )
+
+
+def how_late_output_ends(run: JobRun, layout: JobLayout) -> str:
+    """What is done with what tasks of another program's have left of a job that is committed. An id is used once: to be
+    committed, it must be another job's. A directory that was named may be a namesake, and no abort deletes it."""
+    protocol = run.hooks.protocols()[layout.found_protocol]
+    aborting = f"{found_command(run, 'abort', layout)} deletes it"
+    by_hand = f"delete {protocol.found_late} by hand"
+    listing = command("jobs", run.store.url, "--protocol", protocol.name)
+    return (
+        f"if that counts, rename {protocol.found_late}, to make it another job's, which {listing} shows, and commit "
+        f"that; else {by_hand if run.options.hive_directory else aborting}"
     )
 
 

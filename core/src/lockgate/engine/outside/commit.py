@@ -8,7 +8,7 @@ from collections.abc import Collection
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, job_state
 from lockgate.engine.inspection.predicted import operations_of_plan
 from lockgate.engine.job.job_commit import plan_job
-from lockgate.engine.outside.found_job import committed_already, has_committed, job_at
+from lockgate.engine.outside.found_job import committed_already, has_committed, job_at, over_and_committed
 from lockgate.engine.outside.owners_options import as_set_up
 from lockgate.engine.outside.tasks_of_a_job import (
     committed_tasks_of,
@@ -78,6 +78,8 @@ async def plan_found(run: JobRun, job_id: str, *, told: Collection[str]) -> Comm
     """
     run = await job_at(run, job_id)
     state = await job_state(run, run.layout)
+    if state.came_late:
+        raise await over_and_committed(run)
     if state.phase not in (None, Phase.CLAIMED, Phase.REFUSED):
         raise _past_planning(run, state)
     job = await as_set_up(run, told)

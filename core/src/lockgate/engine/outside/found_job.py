@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 
-from lockgate.engine.inspection.list_jobs import find_job
+from lockgate.engine.inspection.list_jobs import find_job, how_late_output_ends, job_state
 from lockgate.engine.inspection.other_committers import is_unknown, list_other_jobs
 from lockgate.engine.record.ended_jobs import read_end, says_committed
 from lockgate.engine.record.record_log import read_record
@@ -80,6 +80,18 @@ def committed_already(run: JobRun, job_id: str) -> JobNotFound:
     """The error where a job that somebody wants to end is committed."""
     return JobNotFound(
         f"job {job_id} is committed already", where=run.url(SUCCESS), next_step=command("show", run.store.url)
+    )
+
+
+async def over_and_committed(run: JobRun) -> JobNotFound:
+    """The same of a job that is there, with what its tasks have left since, if they are another program's."""
+    state = await job_state(run, run.layout)
+    if not state.came_late:
+        return committed_already(run, run.layout.job_id)
+    return JobNotFound(
+        f"job {run.layout.job_id} is committed already, and its tasks have left more since",
+        where=run.url(state.directory),
+        next_step=f"nothing was touched: {how_late_output_ends(run, run.layout)}",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 
-from lockgate.engine.outside.found_job import committed_already, is_over_and_committed
+from lockgate.engine.outside.found_job import is_over_and_committed, over_and_committed
 from lockgate.engine.record.ended_jobs import is_record_lost
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.own_protocol import by_protocol, with_own_protocol
@@ -61,7 +61,7 @@ async def as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
     if await is_record_lost(run):
         raise still_set_aside(run)
     if await is_over_and_committed(run):
-        raise committed_already(run, run.layout.job_id)
+        raise await over_and_committed(run)
     if run.layout.prefix == OURS and await read_marker(run) is None:
         raise JobNotFound(
             f"job {run.layout.job_id} is over, or its setup has not come to its end: there is no marker of it",

@@ -56,6 +56,10 @@ async def _recover_one(run: JobRun, job_id: str, *, undo: bool | None, force: bo
             raise too_late(dataclasses.replace(run, layout=JobLayout(job_id))) from None
         return Recovery("nothing" if is_over else "no trace", None)
     await owners_options(job, told)
+    if job.layout.prefix != OURS and (state := await job_state(job, job.layout)).came_late:
+        if undo:
+            raise too_late(job)
+        return _came_late(state)
     recovery = await recover_job(job, undo=undo, force=force)
     if recovery.outcome == "nothing" and (
         await is_over_and_committed(job) or (recovery.phase is None and await has_committed(run, job_id))
@@ -77,6 +81,9 @@ async def _recover_all(run: JobRun, *, undo: bool | None, force: bool, told: Col
             found[state.job_id] = await _not_begun(run, state)
         if state.status is JobStatus.COMMITTING and not force:
             found[state.job_id] = _may_be_committing(run, state)
+        if state.came_late:
+            found[state.job_id] = _came_late(state)
+            continue
         if state.status is JobStatus.UNREADABLE:
             found[state.job_id] = Recovery("failed", None, problem=state.problem)
         crashed = state.status in (JobStatus.CRASHED, JobStatus.RECORD_LOST) or (
@@ -92,6 +99,11 @@ async def _recover_all(run: JobRun, *, undo: bool | None, force: bool, told: Col
             except LockgateError as error:
                 found[state.job_id] = Recovery("failed", state.phase, problem=str(error))
     return found
+
+
+def _came_late(state: JobState) -> Recovery:
+    """The answer about a committed job whose tasks, another program's, have left more since: that is left alone."""
+    return Recovery("nothing", state.phase, problem=state.problem)
 
 
 def _in_turn(state: JobState) -> tuple[bool, float]:

@@ -6,7 +6,7 @@ import dataclasses
 
 from lockgate.engine.inspection.list_jobs import job_state
 from lockgate.engine.manifests.load_manifests import aborted_in, every_attempt
-from lockgate.engine.outside.found_job import committed_already, shows_committed
+from lockgate.engine.outside.found_job import over_and_committed, shows_committed
 from lockgate.engine.record.signs_of_life import begun_attempts, refuse_if_at_work
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.own_commands import found_command
@@ -33,7 +33,7 @@ async def refuse_unless_over(run: JobRun, *, harm: str) -> None:
     state = await job_state(run, run.layout)
     if state.phase is Phase.REFUSED and state.record is not None and run.runtime.is_gone(state.record.holder):
         return
-    if state.phase in (None, Phase.REFUSED):
+    if state.phase in (None, Phase.REFUSED) or (state.record is None and run.layout.prefix != OURS):
         await refuse_if_at_work(run, state.last_seen, state.tasks_seen, harm=harm)
 
 
@@ -49,7 +49,7 @@ async def committed_tasks_of(run: JobRun) -> set[str]:
     if committed:
         return committed
     if await shows_committed(run):
-        raise committed_already(run, run.layout.job_id)
+        raise await over_and_committed(run)
     empty = (
         "; an output without files is committed by the job's own driver, never from here; of a job of Spark's own "
         "writers nothing is known before its driver commits it: write again"

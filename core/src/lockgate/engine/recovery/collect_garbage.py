@@ -148,6 +148,8 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     if state.status is JobStatus.OTHER_COMMITTER:
         # Below `_temporary`, where nothing is ours to delete but directories that are empty.
         return Garbage(state.directory, "kept", "another committer's: its own driver ends it")
+    if state.came_late:
+        return Garbage(path, "kept", state.problem, needs_somebody=True)
     keep = {
         JobStatus.RUNNING: "its tasks may be at work; if it is surely over: "
         + found_command(run, "abort", state.layout, "--force"),

@@ -120,6 +120,9 @@ class Protocol(ABC):
     leaves_found: ClassVar[bool] = False
     """Whether what another program has left lies elsewhere than in the job's directory, so that `gc` may delete that
     alone; else it leaves both."""
+    found_late: ClassVar[str] = "that directory"
+    """What of a directory is a job's, where tasks of another program's have left more once it was committed here: what
+    somebody renames by hand to have it committed."""
     works_in_temporary: ClassVar[bool] = False
     """Whether its task attempts work where those of Hadoop's `FileOutputCommitter` do, below `_temporary/{attempt}`."""
     commits_others_only: ClassVar[bool] = False

@@ -155,7 +155,7 @@ class HiveProtocol(ManifestProtocol):
             return
         if not to_commit:
             if run.options.hive_directory and await has_ended(run):
-                return  # another directory of the same last two names: what tasks leave late is where Hive works
+                return  # it may be another of the same last two names: what tasks leave late is where Hive works
             async with place_of(run) as found:
                 place = await needed_place(found, run)
                 # What no task has written would be deleted with the rest.

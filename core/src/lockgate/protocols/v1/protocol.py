@@ -50,6 +50,7 @@ class V1Protocol(FileOutputProtocol):
     }
     alternative = "leave protocol out: manifest and deferred need no directory that is renamed as one act"
     works_in_temporary: ClassVar[bool] = True
+    found_late: ClassVar[str] = "each directory there with the job's number"
     costs: ClassVar[Costs] = Costs(
         attempts=(
             Requests("set up task attempts", task=1),
