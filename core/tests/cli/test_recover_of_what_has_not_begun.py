@@ -24,7 +24,8 @@ def test_recover_says_what_to_do_with_a_job_that_died_before_its_commit(table) -
     status, out, _ = run("recover", str(table.root), *NO_LIFE)
     assert status == 0, "nothing crashed in its commit"
     assert "its commit has not begun" in out
-    assert lockgate.recover(table.root, job.job_id)[job.job_id].outcome == "not begun"
+    found = lockgate.recover(table.root, job.job_id)[job.job_id]
+    assert (found.outcome, found.problem.endswith(found.next_step), bool(found.next_step)) == ("not begun", True, True)
     assert table.read() == {}
 
 
@@ -49,7 +50,11 @@ def test_recover_of_all_says_which_commits_it_passed_over(table) -> None:
     assert status == 0
     assert f"{dead}: passed over (it was in phase moving): its driver, " in out
     assert f"lockgate recover file://{table.root} {dead} --force" in out
-    assert run_json("recover", str(table.root))[1][dead]["outcome"] == "at work"
+    passed_over = run_json("recover", str(table.root))[1][dead]
+    assert (passed_over["outcome"], passed_over["next_step"]) == (
+        "at work",
+        f"lockgate recover file://{table.root} {dead} --force",
+    )
     assert run_json("recover", str(table.root), "--force")[1][dead]["outcome"] == "finished"
 
 

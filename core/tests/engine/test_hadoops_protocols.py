@@ -347,6 +347,22 @@ def test_the_line_that_takes_an_interrupted_task_out_is_told_whole_and_runs_in_a
     assert seen(place) == {"a": b"1"}
 
 
+def test_recover_of_all_says_the_same_of_a_job_as_recover_of_that_one(tmp_path: Path) -> None:
+    """It recommended the commit that the other knew to be refused, and `next_step` was empty in both."""
+    job = a_job(tmp_path, "v2")
+    done(job, {"a": b"1"}, 0)
+    attempt = begun(job, {"b": b"2"}, 1)
+    store = make_faulty(job)
+    store.fail_at = lambda name, subject: name == "rename_files" and "manifest" in subject[0].source
+    with pytest.raises(Stop):
+        attempt.commit()
+    silent = JobOptions(alive_seconds=0.0)
+    (of_all,) = recover(tmp_path, options=silent).values()
+    (of_one,) = recover(tmp_path, job.job_id, options=silent).values()
+    assert of_all == of_one
+    assert ".task_attempt(1, 0).abort()" in of_one.next_step and of_one.next_step in of_one.problem
+
+
 def test_v2_commits_one_attempt_of_a_task(tmp_path: Path) -> None:
     job = a_job(tmp_path, "v2")
     receipt = done(job, {"a": b"1"}, 0)

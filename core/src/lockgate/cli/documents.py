@@ -174,7 +174,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "program has put them there",
             "JOB.given_back": "where all is that the tasks of an undone job of Hive's have written, as before its "
             "commit; empty otherwise: of an undone job that is deleted",
-            "JOB.next_step": "what to do with that, in words; empty otherwise",
+            "JOB.next_step": "what to do with that, or with a job that nothing was done with, in words; mostly empty",
             "JOB.may_stay": "what of an undone job may be in the destination all the same, in words; mostly empty",
         },
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection
 
-from lockgate.engine.inspection.list_jobs import JobState, JobStatus, job_state, list_jobs
+from lockgate.engine.inspection.list_jobs import JobState, JobStatus, how_late_output_ends, job_state, list_jobs
 from lockgate.engine.outside.commit import plan_found
 from lockgate.engine.outside.found_job import has_committed, is_over_and_committed, job_at
 from lockgate.engine.outside.owners_options import owners_options
@@ -59,7 +59,7 @@ async def _recover_one(run: JobRun, job_id: str, *, undo: bool | None, force: bo
     if job.layout.prefix != OURS and (state := await job_state(job, job.layout)).came_late:
         if undo:
             raise too_late(job)
-        return _came_late(state)
+        return _came_late(run, state)
     recovery = await recover_job(job, undo=undo, force=force)
     if recovery.outcome == "nothing" and (
         await is_over_and_committed(job) or (recovery.phase is None and await has_committed(run, job_id))
@@ -69,8 +69,7 @@ async def _recover_one(run: JobRun, job_id: str, *, undo: bool | None, force: bo
         return recovery  # by somebody else, since it was looked for, or before another commit of it was refused
     if recovery.outcome == "nothing" and recovery.phase in (None, Phase.REFUSED):
         state = await job_state(job, job.layout)
-        why = "" if state.status is JobStatus.RUNNING else await _why_not_planned(run, state)
-        recovery = await _not_begun(run, state, why)
+        recovery = await _not_begun(run, state)
     return recovery
 
 
@@ -78,11 +77,14 @@ async def _recover_all(run: JobRun, *, undo: bool | None, force: bool, told: Col
     found: dict[str, Recovery] = {}
     for state in sorted(await list_jobs(run), key=_in_turn):
         if state.status in (JobStatus.ABANDONED, JobStatus.REFUSED, JobStatus.RUNNING):
-            found[state.job_id] = await _not_begun(run, state)
+            try:
+                found[state.job_id] = await _not_begun(run, state)
+            except LockgateError as error:
+                found[state.job_id] = _failed(state, error)
         if state.status is JobStatus.COMMITTING and not force:
             found[state.job_id] = _may_be_committing(run, state)
         if state.came_late:
-            found[state.job_id] = _came_late(state)
+            found[state.job_id] = _came_late(run, state)
             continue
         if state.status is JobStatus.UNREADABLE:
             found[state.job_id] = Recovery("failed", None, problem=state.problem)
@@ -97,13 +99,18 @@ async def _recover_all(run: JobRun, *, undo: bool | None, force: bool, told: Col
                 await owners_options(job, [name for name in told if name != "protocol"])
                 found[state.job_id] = await recover_job(job, undo=undo, force=True)
             except LockgateError as error:
-                found[state.job_id] = Recovery("failed", state.phase, problem=str(error))
+                found[state.job_id] = _failed(state, error)
     return found
 
 
-def _came_late(state: JobState) -> Recovery:
+def _failed(state: JobState, error: LockgateError) -> Recovery:
+    return Recovery("failed", state.phase, problem=str(error), next_step=error.next_step)
+
+
+def _came_late(run: JobRun, state: JobState) -> Recovery:
     """The answer about a committed job whose tasks, another program's, have left more since: that is left alone."""
-    return Recovery("nothing", state.phase, problem=state.problem)
+    ends = how_late_output_ends(run, state.layout)
+    return Recovery("nothing", state.phase, problem=state.problem, next_step=ends)
 
 
 def _in_turn(state: JobState) -> tuple[bool, float]:
@@ -113,15 +120,20 @@ def _in_turn(state: JobState) -> tuple[bool, float]:
     return (record is None or record.phase is Phase.CLAIMED, record.holder.since if record else 0.0)
 
 
-async def _not_begun(run: JobRun, state: JobState, why_not: str = "") -> Recovery:
-    """The answer about a job that waits for its commit: there is nothing to finish or to undo. `why_not`: why a commit
-    would be refused, if that is known."""
+async def _not_begun(run: JobRun, state: JobState) -> Recovery:
+    """The answer about a job that waits for its commit: there is nothing to finish or to undo.
+
+    Raises:
+        StoreError: the store does not answer.
+    """
     began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
-    if not why_not and not state.tasks_committed:
+    why_not = None if state.status is JobStatus.RUNNING else await _why_not_planned(run, state)
+    if why_not is None and not state.tasks_committed:
         why_not = await _why_none_is_found(run, state)
-    if why_not:
+    if why_not is not None:
         would = "would be again" if state.phase else "cannot"
-        return Recovery("not begun", state.phase, problem=f"{began}, and {would}: {why_not}")
+        problem = f"{began}, and {would}: {why_not}"
+        return Recovery("not begun", state.phase, problem=problem, next_step=why_not.next_step)
     committing = found_command(run, "commit", state.layout)
     aborting = found_command(run, "abort", state.layout)
     asks = asks_for_options(run, state.layout)
@@ -143,36 +155,36 @@ async def _not_begun(run: JobRun, state: JobState, why_not: str = "") -> Recover
         next_step = f"{aborting} deletes it"
     if state.phase:
         next_step += "; while its driver may be at work, both ask for --force"
-    return Recovery("not begun", state.phase, problem=f"{began}, and {tasks}: {next_step}")
+    return Recovery("not begun", state.phase, problem=f"{began}, and {tasks}: {next_step}", next_step=next_step)
 
 
-async def _why_not_planned(run: JobRun, state: JobState) -> str:
-    """What a commit would say of what the job's tasks have left, if it is not as they have left it; else empty."""
+async def _why_not_planned(run: JobRun, state: JobState) -> LockgateError | None:
+    """What a commit would say of what the job's tasks have left, if it is not as they have left it."""
     try:
         await plan_found(run, state.job_id, told=())
     except (ManifestInvalid, ReceiptUnmatched) as error:
-        return str(error)
+        return error
     except StoreError:
         raise
     except LockgateError as error:
         # Of another program's output this says which option tells what of it counts. What else a commit meets is not of
         # the job's own making.
-        return str(error) if state.layout.prefix != OURS and type(error) is CommitRefused else ""
-    return ""
+        return error if state.layout.prefix != OURS and type(error) is CommitRefused else None
+    return None
 
 
-async def _why_none_is_found(run: JobRun, state: JobState) -> str:
+async def _why_none_is_found(run: JobRun, state: JobState) -> LockgateError | None:
     """What a commit would say of a job that seems to have no task that has committed: they may have, and another
-    program have done something with what they had left; empty where it would say no more than that."""
+    program have done something with what they had left. None: it would say no more than that."""
     job = dataclasses.replace(run, layout=state.layout, counters={}, stage_seconds={})
     try:
         own = await with_own_protocol(job, None)
         await own.protocol.find_pins(own)
     except ReceiptUnmatched as error:
-        return str(error)
+        return error
     except OptionError:  # its protocol is not here
-        return ""
-    return ""
+        return None
+    return None
 
 
 def _may_be_committing(run: JobRun, state: JobState) -> Recovery:
@@ -180,4 +192,4 @@ def _may_be_committing(run: JobRun, state: JobState) -> Recovery:
     driver = f", {state.driver}," if state.driver else ""
     forcing = command("recover", run.store.url, state.job_id, "--force")
     problem = f"its driver{driver} may be in its commit, and it was left alone; if that is surely dead: {forcing}"
-    return Recovery("at work", state.phase, problem=problem)
+    return Recovery("at work", state.phase, problem=problem, next_step=forcing)

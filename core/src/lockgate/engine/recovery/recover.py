@@ -86,8 +86,9 @@ class Recovery:
     with this `problem`. `phase` is where the job was before. `missing` are files that an undone job was to replace and
     that could not be restored, since somebody else has deleted them; `left` are paths where it had put a file that
     somebody has changed or replaced since: what is there was left. `given_back` is where all is that the tasks of an
-    undone job have written, where the undoing has not deleted it, and `next_step` what to do with it. `may_stay` says
-    in whole sentences what of an undone job may be in the destination all the same, and nobody can tell by itself."""
+    undone job have written, where the undoing has not deleted it, and `next_step` what to do with it; or with a job
+    that nothing was done with, as the end of `problem` says, too. `may_stay` says in whole sentences what of an undone
+    job may be in the destination all the same, and nobody can tell by itself."""
 
     outcome: Literal["nothing", "finished", "undone", "not begun", "at work", "no trace", "failed"]
     phase: Phase | None
