@@ -8,7 +8,7 @@ from pathlib import Path
 import lockgate
 import pytest
 from lockgate import Job
-from lockgate.errors import FileExists, FileMissing, JobNotFound, UsageError
+from lockgate.errors import CommitFenced, FileExists, FileMissing, JobNotFound, UsageError
 from lockgate.model.capabilities import Capability
 from lockgate.plugins.registry import PluginRegistry
 
@@ -56,7 +56,8 @@ def test_fenced_a_driver_that_aborts_after_another_has_committed_is_told_of_the_
     if is_replaced:
         with Job(tmp_path) as later:
             later.commit([])
-    other.abort()
+    with pytest.raises(CommitFenced, match="has committed"):
+        other.abort()
     with pytest.raises(JobNotFound, match="is committed already"):
         other.commit([receipt])
     assert (tmp_path / "part").read_bytes() == b"counts"

@@ -13,9 +13,9 @@ from lockgate.engine.job.set_aside_by_others import refuse_if_set_aside_by_other
 from lockgate.engine.job.undo import undo_parts
 from lockgate.engine.manifests.found_in_place import found_in_place
 from lockgate.engine.record.aborted_jobs import note_abort
-from lockgate.engine.record.ended_jobs import has_committed_unrecorded
+from lockgate.engine.record.ended_jobs import has_committed_unrecorded, is_known_committed
 from lockgate.engine.record.lost_versions import refuse_if_moved
-from lockgate.engine.record.marker import is_anothers, readable_marker
+from lockgate.engine.record.marker import JobMarker, is_anothers, readable_marker
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import RecordLog, fenced, is_begun_anew, look_at_job, refuse_superseded
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
@@ -42,8 +42,9 @@ async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             by which protocol it was written; or another program's job commit has put files of it in place; or another
             job's, which is not over, has set files of it aside.
     """
+    marker = await readable_marker(run, run.layout)  # an abort deletes it
     undone = await end_by_abort(run, set_up_by_tasks=set_up_by_tasks)
-    if not undone and await has_committed_unrecorded(run, None):
+    if not undone and await has_committed_meanwhile(run, marker):
         # By another attempt at it, or while this looked at it: whoever hears "aborted" writes its rows again.
         raise _has_committed(run)
     if undone.by_another:
@@ -142,6 +143,12 @@ def _put_by_another(run: JobRun, undone: Undone) -> OutcomeUnknown:
     )
 
 
+async def has_committed_meanwhile(run: JobRun, marker: JobMarker | None) -> bool:
+    """Whether the job is known to have committed, for who has just aborted it, and has read its `marker` before. A
+    driver goes by its own transaction: where that of another has committed its id, it was refused at its setup."""
+    return await (is_known_committed(run) if run.marker else has_committed_unrecorded(run, marker))
+
+
 async def _refuse_if_committed(run: JobRun) -> None:
     """Make sure that a job of which something is there has not committed, though no record of it says so.
 
@@ -171,17 +178,23 @@ async def _refuse_if_in_place(run: JobRun) -> list[str]:
 
     Raises:
         OutcomeUnknown: some are.
+        CommitFenced: the job has committed.
     """
     if run.is_own or not run.protocol.attributes.committed_invisible or run.protocol.works_in_temporary:
         return []  # the job's own driver knows how far it has come
     there = await found_in_place(run)
-    if not there or Capability.UNIQUE_IDENTITY not in run.store.capabilities:
+    if not there:
+        return []
+    marker = await readable_marker(run, run.layout)
+    if await has_committed_unrecorded(run, marker):
+        raise _has_committed(run)  # while this looked at it
+    if Capability.UNIQUE_IDENTITY not in run.store.capabilities:
         return there
     job, store = run.layout.job_id, run.store.url
     by_hand = f"delete them by hand before the job is aborted; {command('files', store)} tells which are in no list"
     what = "nothing says how far its commit had come: somebody has deleted its commit record"
     next_step = f"if they are not wanted, {by_hand}"
-    if await readable_marker(run, run.layout) is None:
+    if marker is None:
         what = (
             "nothing says by which protocol it was written, or how far its commit had come: somebody has deleted its "
             "marker"

@@ -15,9 +15,9 @@ from typing import Literal
 from lockgate.engine.inspection.list_jobs import NEEDS_SOMEBODY, JobState, JobStatus, list_jobs
 from lockgate.engine.inspection.other_committers import is_unknown
 from lockgate.engine.job.cleanup import clean_up
-from lockgate.engine.job.job_abort import end_by_abort
+from lockgate.engine.job.job_abort import end_by_abort, has_committed_meanwhile
 from lockgate.engine.job.locations import refuse_part, wants_undo_by_lists
-from lockgate.engine.record.marker import read_marker_of
+from lockgate.engine.record.marker import read_marker_of, readable_marker
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists, let_go_of_replaced
@@ -192,7 +192,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     # What was told to be left behind, or not to be missed, when the job ended is what gc is called for.
     options = run.options.replace(cleanup_skip=False, cleanup_ignore_failures=False)
     job = dataclasses.replace(run, options=options, layout=state.layout, marker="", counters={}, stage_seconds={})
-    undone = Undone()
+    undone, overtaken = Undone(), False
     try:
         # What its protocol has left outside its directory goes by that alone: this must be known before it is deleted.
         own = await with_own_protocol(job, state.record)
@@ -202,11 +202,15 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
             ended = await recover_job(job, force=True)
             undone = Undone(left=ended.left, may_stay=ended.may_stay)
         else:
+            marker = await readable_marker(job, job.layout)  # an abort deletes it
             undone = await end_by_abort(job)
+            overtaken = not undone and await has_committed_meanwhile(job, marker)
         if await _is_left(job):
             await clean_up(own)
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
+    if overtaken:
+        return Garbage(path, "deleted", f"{JobStatus.LEFT_BEHIND.value}: it has committed meanwhile")
     if undone.stays:
         return Garbage(path, "deleted", f"{state.status.value}, but {_what_stays(undone)}", needs_somebody=True)
     return Garbage(path, "deleted", _why_deleted(state, undone.may_stay), needs_somebody=bool(undone.may_stay))
