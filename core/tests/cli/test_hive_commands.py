@@ -126,13 +126,14 @@ def test_jobs_and_recover_take_the_protocol_by_its_own_option(tmp_path: Path) ->
     assert given == run("recover", str(tmp_path), JOB, "--protocol", "hive")
 
 
+async def died(*_: object, **__: object) -> None:
+    raise Died
+
+
 def dies_in_its_commit(root: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
     """What Hive has left, of which a commit has been killed."""
     leave(root, "000006_0", "000007_0")
     claims, renames = RecordLog.claim, LocalStore.rename_files
-
-    async def died(*_: object, **__: object) -> None:
-        raise Died
 
     async def claimed(*arguments: object, **named: object) -> None:
         await claims(*arguments, **named)
@@ -217,6 +218,35 @@ def test_complete_a_part_of_a_hive_query_is_not_taken_for_the_whole_without_a_wo
     status, found = run_json(*shlex.split(other)[1:])
     assert (status, found["files"]) == (0, 4), "the other can be planned as it is printed"
     assert run("commit", *job, "--force")[0] == 0
+
+
+def test_complete_who_adds_force_for_the_fence_is_told_of_other_output_before_and_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as the directory was young, the fence was all that was said: its `add --force` led past the refusal that
+    names the other output, and half of the rows were committed without a word."""
+    merged_by_half(tmp_path, "-ext-10002")
+    job = [str(tmp_path), JOB, "--protocol", "hive"]
+    other = f"{STAGING}/-ext-10002"
+    status, _, err = run("commit", *job)
+    assert (status, "may be at work" in err, "add --force" in err, other in err) == (1, True, True, True)
+    with monkeypatch.context() as patch:
+        patch.setattr(adopt, "refuse_if_changed", died)
+        with pytest.raises(Died):
+            commit(tmp_path, JOB, options=HIVE, force=True)
+    status, found = run_json("recover", str(tmp_path), JOB, "--finish", "--force")
+    assert (status, found[JOB]["outcome"]) == (0, "finished"), "what is told outlives the driver"
+    status, _, err = run("show", str(tmp_path))
+    assert (status, "was left where it was" in err, other in err) == (0, True, True)
+
+
+def test_complete_the_commit_says_what_other_output_it_has_left(tmp_path: Path) -> None:
+    merged_by_half(tmp_path, "-ext-10002")
+    status, found = run_json("commit", str(tmp_path), JOB, "--protocol", "hive", "--force")
+    assert (status, unlike(found, DOCUMENTS["commit"])) == (0, [])
+    (left,) = found["lockgate"]["outputs_beside"]
+    assert f"{STAGING}/-ext-10002" in left
+    assert run("plan", *shlex.split(left.partition("(")[2].rstrip(")"))[2:])[0] == 0
 
 
 def test_jobs_of_hives_says_how_to_name_what_a_stage_has_finished(tmp_path: Path) -> None:

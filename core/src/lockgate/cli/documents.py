@@ -69,6 +69,7 @@ _SUMMARY = {
     "lockgate?.extra?.NAME[]": "what tasks have said under names of their own, such as `choice`",
     "lockgate?.left_out?[]": "tasks that had begun and not committed, and were left out",
     "lockgate?.left_out_stays?": "what of theirs stays all the same, in words",
+    "lockgate?.outputs_beside?[]": "other output that Hive had left beside, which was not committed, in words",
     "lockgate?.error?": "why it failed",
     "lockgate?.locations?[].url": "another place where the job has committed files, which are not among `files`",
     "lockgate?.locations?[].files?": "how many",

@@ -92,7 +92,8 @@ class CommitRecord(Struct, frozen=True):
     words, what it may have left that nobody can tell by itself, found before anything was deleted; `given_up`: its
     holder does nothing more, though it may live; `locations` are where parts of this job are, named before any of them
     is claimed; `part_of`: the URL of the destination of the job that this one is a part of, which decides its end;
-    `left_out` are the tasks that had begun and not committed when somebody from outside began to commit without them;
+    `left_out` are the tasks that had begun and not committed when somebody from outside began to commit without them,
+    `outputs_beside` what else may be output of the job, in words;
     `follows` is None in the first version; `begun_by` is the nonce of the holder that created that, the same in all
     versions of one record."""
 
@@ -125,6 +126,7 @@ class CommitRecord(Struct, frozen=True):
     locations: Sequence[RecordedLocation] = ()
     part_of: str = ""
     left_out: Sequence[str] = ()
+    outputs_beside: Sequence[str] = ()
     follows: Predecessor | None = None
     begun_by: str = ""
     type: str = RECORD_TYPE

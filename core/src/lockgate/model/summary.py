@@ -61,9 +61,10 @@ class LockgateSummary(Struct, frozen=True, omit_defaults=True):
     unsafe; `extra` holds each value that a task's manifest had under a name of its own (Hadoop's `extraData`), at most
     a hundred a name; `left_out` names the tasks, at most a hundred, that had begun and not committed when somebody from
     outside committed the job without them, and `left_out_stays` says what of them is in the destination all the same,
-    where the protocol leaves it there; `error` is set in the report of a failed job; `locations` are those beside
-    the destination, whose files are not among `files`; `marker` is the nonce of the job's marker, which tells it from
-    another that was given its id.
+    where the protocol leaves it there; `outputs_beside` says, in words, what else that may be output of the job was
+    there, and was left; `error` is set in the report of a failed job; `locations` are those beside the destination,
+    whose files are not among `files`; `marker` is the nonce of the job's marker, which tells it from another that was
+    given its id.
     """
 
     version: str = ""
@@ -83,6 +84,7 @@ class LockgateSummary(Struct, frozen=True, omit_defaults=True):
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
     left_out: Sequence[str] = ()
     left_out_stays: str = ""
+    outputs_beside: Sequence[str] = ()
     error: str = ""
     locations: Sequence[LocationSummary] = ()
     marker: str = ""

@@ -20,8 +20,8 @@ LEFT_OUT = "has begun, and not committed"
 """Why a task is left out, in a plan and in a summary."""
 
 NEVER_BEGAN = (
-    "Of tasks that never began there is nothing, and nobody can tell how many there were: a Spark driver that dies in "
-    "the middle of a stage leaves such tasks."
+    "Of tasks that never began there is nothing, and nobody can tell how many there were: a driver that dies before "
+    "all of a stage's have begun leaves such tasks."
 )
 """What whoever commits by what is there must know."""
 
@@ -73,7 +73,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         "files to replace": plan.replaced,
         **({"directories set aside whole": len(plan.aside_directories)} if plan.aside_directories else {}),
     }
-    columns = ("target", "length") if plan.in_place else ("target", "length", "source")
+    columns = ("target", "bytes") if plan.in_place else ("target", "bytes", "source")
     moves = [(entry.target, str(entry.length), entry.source)[: len(columns)] for entry in islice(entries(), LISTED_MAX)]
     tables = [
         facts_table("Plan", facts),
@@ -91,7 +91,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
             for aside in plan.set_aside
             if aside.path != SUCCESS
         )
-        tables.insert(-1, Rows("Files to replace", ("file", "length", "by"), list(islice(asides, LISTED_MAX))))
+        tables.insert(-1, Rows("Files to replace", ("file", "bytes", "by"), list(islice(asides, LISTED_MAX))))
     sentences = [f"At least {duration(seconds)} {basis}. Nothing was touched.", NEVER_BEGAN]
     if plan.left_out:
         stays = f" {plan.left_out_stays}" if plan.left_out_stays else ""

@@ -90,6 +90,9 @@ def summary_answer(summary: Summary, url: str) -> Answer:
             f"Left out: {len(ours.left_out)}{more} {'task' if len(ours.left_out) == 1 else 'tasks'} that "
             f"had begun and not committed. {ours.left_out_stays or 'What they wrote is not here.'}"
         )
+    if ours and ours.outputs_beside:
+        beside = "; ".join(ours.outputs_beside)
+        sentences.append(f"Other output beside this, which may be the whole of it, was left where it was: {beside}")
     return Answer(summary_fields(summary), tables, sentences, DONE if summary.success else PROBLEM)
 
 
@@ -116,7 +119,7 @@ def manifest_answer(manifest: TaskManifest, url: str) -> Answer:
         "directories": list(manifest.directories),
         "counters": dict(manifest.counters),
     }
-    tables = [facts_table(f"Task manifest {url}", facts), Rows("Files", ("target", "length", "identity"), rows)]
+    tables = [facts_table(f"Task manifest {url}", facts), Rows("Files", ("target", "bytes", "identity"), rows)]
     return Answer(document, tables, sentences)
 
 

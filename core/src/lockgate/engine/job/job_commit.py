@@ -212,6 +212,7 @@ async def _claim(
             options=options_for_record(options),
             locations=run.locations,
             left_out=run.left_out[:EXTRA_VALUES_MAX],
+            outputs_beside=run.outputs_beside[:EXTRA_VALUES_MAX],
             # A job that has yet to wait for another of its transaction id must not stand in that one's way.
             ground=Ground() if plan is None or options.txn_id else _ground_ahead(run, plan),
         )

@@ -11,6 +11,7 @@ from lockgate.engine.job.job_commit import plan_job
 from lockgate.engine.outside.found_job import committed_already, has_committed, job_at, over_and_committed
 from lockgate.engine.outside.owners_options import as_set_up
 from lockgate.engine.outside.tasks_of_a_job import (
+    and_beside,
     committed_tasks_of,
     look_beside,
     refuse_unless_over,
@@ -42,13 +43,14 @@ async def ready_to_commit(
     job = await as_set_up(await job_at(run, job_id), told)
     seen: set[str] = set()
     if by_what_is_found:
+        beside = await job.protocol.outputs_beside(job)
         if not force:
             job = await by_the_stores_clock(job)
             await refuse_unless_over(
                 job,
-                harm="what its tasks have not committed by now, or not begun, would be left out",
+                harm=f"what its tasks have not committed by now, or not begun, would be left out{and_beside(beside)}",
             )
-        await look_beside(job, force=force)
+        job = look_beside(job, beside, force=force)
         seen = await committed_tasks_of(job)
         job = dataclasses.replace(job, by_what_is_found=True, left_out=await unfinished_tasks(job, seen))
         if job.left_out:

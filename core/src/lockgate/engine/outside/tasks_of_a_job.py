@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from lockgate.engine.inspection.list_jobs import job_state
 from lockgate.engine.manifests.load_manifests import aborted_in, every_attempt
@@ -90,13 +91,23 @@ def unfinished_error(run: JobRun) -> CommitRefused:
     )
 
 
-async def look_beside(run: JobRun, *, force: bool) -> None:
-    """Make sure that what is committed is the only output that the job may have; with `force` say what else there is.
+def and_beside(beside: Sequence[str]) -> str:
+    """What else a commit with `--force` would leave out, for the refusal that tells to add it; empty if nothing."""
+    if not beside:
+        return ""
+    return (
+        f", and so would {counted(len(beside), 'other output', 'other outputs')} beside it, which may be the whole of "
+        f"it: {'; '.join(beside)}. The other program's log says which is whole"
+    )
+
+
+def look_beside(run: JobRun, beside: Sequence[str], *, force: bool) -> JobRun:
+    """Make sure that what is committed is the only output that the job may have; with `force` the job's summary says
+    what else there is.
 
     Raises:
         CommitRefused: there is other output.
     """
-    beside = await run.protocol.outputs_beside(run)
     if beside and not force:
         found = counted(len(beside), "other output", "other outputs")
         raise CommitRefused(
@@ -107,3 +118,4 @@ async def look_beside(run: JobRun, *, force: bool) -> None:
         )
     if beside:
         run.log.warning("other output is left where it is, which may be the whole of this", beside=beside)
+    return dataclasses.replace(run, outputs_beside=beside)

@@ -93,7 +93,7 @@ def why_at_work(
     if idle <= -AHEAD_SECONDS:
         return f"its files are dated {-idle:.0f} s ahead of this host's clock, so nothing tells how old they are"
     if idle < alive_seconds:
-        return f"its driver or a task renewed its files {max(0.0, idle):.0f} s ago"
+        return f"its driver or a task wrote one of its files {max(0.0, idle):.0f} s ago"
     if run.runtime.is_alive(driver):
         return f"its driver, {driver}, is alive"
     if run.runtime.is_gone(driver) or idle >= silence * alive_seconds:

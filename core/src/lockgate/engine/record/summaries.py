@@ -181,6 +181,7 @@ def success_summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
             extra=plan.extra,
             left_out=run.left_out[:EXTRA_VALUES_MAX],
             left_out_stays=run.protocol.left_out_stays(run) if run.left_out else "",
+            outputs_beside=run.outputs_beside[:EXTRA_VALUES_MAX],
             locations=[LocationSummary(each.url, each.files, each.bytes) for each in run.locations],
             marker=run.marker_for_parts or run.marker,
         ),

@@ -136,7 +136,8 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
             await recover_job(run, undo=True if recovery.outcome == "undone" else None, force=force)
             return recovery
         wants_undo = _wants_undo(run, record, undo)
-        run = dataclasses.replace(run, options=as_recorded(run.options, record), left_out=record.left_out)
+        options, left_out, beside = as_recorded(run.options, record), record.left_out, record.outputs_beside
+        run = dataclasses.replace(run, options=options, left_out=left_out, outputs_beside=beside)
         log = RecordLog(run)
         if record.phase is Phase.REFUSED:
             return await _recover_refused(run, log, record, undo=wants_undo)

@@ -92,6 +92,8 @@ class JobRun:
     """Whether a commit that fails leaves the job as it is where an undoing would delete what its tasks have written."""
     left_out: Sequence[str] = ()
     """The tasks that have begun and not committed, where somebody from outside commits the job without them."""
+    outputs_beside: Sequence[str] = ()
+    """What else may be output of the job, in words, where somebody from outside commits the job without it."""
     marker_for_parts: str = ""
     """The nonce in this job's marker, for its parts, where another than its driver ends it: who has that as `marker`
     knows the destination by the name that the job's manifests have."""
