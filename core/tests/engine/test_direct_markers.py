@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 from pathlib import Path
 
@@ -639,6 +640,53 @@ def test_abortable_where_one_of_several_files_of_markers_is_gone(tmp_path: Path,
         lockgate.collect_garbage(tmp_path, options=JobOptions(alive_seconds=0.0))
     assert data(tmp_path) == [b"kept"]
     assert not place.exists()
+
+
+@pytest.mark.parametrize("last", ["committed", "not committed"])
+@pytest.mark.parametrize("end", ["commit", "abort"])
+@pytest.mark.parametrize("cut", [1, 4, 9, 15, 40])
+def test_a_file_of_markers_that_was_cut_short_is_mended_as_the_error_says(
+    tmp_path: Path, cut: int, end: str, last: str
+) -> None:
+    """The error told to delete the file that the last line begins to name: it was a committed task's, and the job could
+    never be committed any more."""
+    job = a_job(tmp_path, job_id="j", alive_seconds=0.0)
+    done(job, {"p=1/part-0-TAG": b"committed"})
+    begun(job, {"p=1/part-1-TAG": b"not committed"}, 1)
+    place = tmp_path / ".hoodie/.temp/j"
+    shutil.rmtree(place)
+    place.mkdir()
+    of_content = {path.read_text(): f"p=1/{path.name}.marker.CREATE" for path in tmp_path.glob("p=1/*")}
+    cut_line = of_content.pop(last)
+    many = place / "MARKERS0"
+    many.write_text(f"{''.join(of_content.values())}\n{cut_line}\n"[:-cut])
+    for command in (lockgate.plan, lockgate.commit) if end == "commit" else (lockgate.abort,):
+        with pytest.raises(ManifestInvalid, match="was cut short") as refused:
+            command(tmp_path, "j", **({} if command is lockgate.plan else {"force": True}))
+        told = re.findall("`([^`]+)`", refused.value.next_step)
+        assert cut_line in told
+        assert refused.value.next_step.count("delete") == 1, "nothing was deleted, and nothing is to be"
+    many.write_text("".join(f"{line}\n" for line in [*many.read_text().split("\n")[:-1], *told]))
+    if end == "commit":
+        lockgate.commit(tmp_path, "j", force=True)
+        assert data(tmp_path) == [b"committed"]
+    else:
+        recover(tmp_path, "j", force=True)  # the abort has begun
+        assert data(tmp_path) == []
+
+
+def test_a_line_of_markers_that_begins_to_name_no_file_of_the_job_may_go(tmp_path: Path) -> None:
+    job = a_job(tmp_path, job_id="j", alive_seconds=0.0)
+    done(job, {"part-0-TAG": b"0"})
+    (tmp_path / "part-9-of-another").write_bytes(b"kept")
+    many = tmp_path / ".hoodie/.temp/j/MARKERS0"
+    many.write_bytes("part-9-größ".encode()[:-1])
+    with pytest.raises(ManifestInvalid, match="within 'part-9-gr") as refused:
+        lockgate.commit(tmp_path, "j", force=True)
+    assert "no file of the job is there whose name begins so: delete this line" in refused.value.next_step
+    many.write_bytes(b"")
+    lockgate.commit(tmp_path, "j", force=True)
+    assert data(tmp_path) == [b"0", b"kept"]
 
 
 def test_a_directory_that_has_the_name_of_a_file_of_markers_is_told(tmp_path: Path) -> None:

@@ -128,13 +128,35 @@ def parse_markers(content: bytes, *, where: str) -> list[Marker]:
     Raises:
         ManifestInvalid: a line is no marker, or the last one was cut short.
     """
+    if (begun := cut_line(content)) is not None:
+        raise cut_short(begun, where, "complete this line, to the file that it begins to name")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
         raise _invalid(f"a file of markers is not text: {error}", where) from error
-    if text and not text.endswith("\n"):
-        raise _invalid(f"a file of markers was cut short, within {text.rpartition(chr(10))[2][:200]!r}", where)
     return [parse_marker(line, where=where) for line in text.split("\n")[:-1]]
+
+
+def cut_line(content: bytes) -> str | None:
+    """The last line of a file of many, as far as it is there, if the file was cut short."""
+    if not content or content.endswith(b"\n"):
+        return None
+    return content.rpartition(b"\n")[2].decode(errors="ignore").removeprefix("/")
+
+
+def completed(begun: str, path: str, operation: Operation) -> str | None:
+    """The line of a marker for this path that begins so; None: none does."""
+    names = (Marker(path, each).name for each in (operation, *Operation))
+    return next((name for name in names if name.startswith(begun)), None)
+
+
+def cut_short(begun: str, where: str, how_to_mend: str) -> ManifestInvalid:
+    """The error where a file of many ends within a line."""
+    return ManifestInvalid(
+        f"a file of markers was cut short, within {begun[:200]!r}",
+        where=where,
+        next_step=f"nothing was deleted: {how_to_mend}, and give the command again",
+    )
 
 
 def encode_markers(markers: Iterable[Marker]) -> bytes:
@@ -165,7 +187,6 @@ def _invalid(what: str, where: str) -> LockgateError:
     return ManifestInvalid(
         what,
         where=where,
-        next_step="nothing was deleted: find out who wrote it. Where it was cut short, look for the file that its last "
-        "line begins to name, and delete that, if it is the dead job's: without the line nobody does. Then delete the "
-        "line, or what is nobody's, and give the command again",
+        next_step="nothing was deleted: find out who wrote it. Mend the line, or delete it if it is nobody's, but no "
+        "file that it may name, which a task may have committed, and give the command again",
     )

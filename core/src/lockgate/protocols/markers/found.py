@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
+from lockgate.engine.job.conflicts import list_visible
 from lockgate.engine.manifests.load_manifests import every_attempt
 from lockgate.engine.record.marker import read_marker_of
 from lockgate.engine.record.record_log import read_record
@@ -17,9 +18,23 @@ from lockgate.engine.run.sorting import Sorter
 from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.hadoop_checksums import has_checksum_name
-from lockgate.model.hudi_markers import NUMBERED_BYTES_MAX, Marker, MarkerLayout, parse_marker, parse_markers, tagged_by
+from lockgate.model.hudi_markers import (
+    NUMBERED_BYTES_MAX,
+    Marker,
+    MarkerLayout,
+    Operation,
+    completed,
+    cut_line,
+    cut_short,
+    parse_marker,
+    parse_markers,
+    tagged_by,
+)
 from lockgate.model.layout import is_unfinished
 from lockgate.model.spooled import windows
+
+NAMED_MAX = 20
+"""So many lines an error names that somebody has to write."""
 
 DIRECTORIES_AT_ONCE = 32
 """So many directories of direct markers are listed side by side (Hudi: `hoodie.markers.delete.parallelism`, 100)."""
@@ -78,7 +93,29 @@ async def each_numbered(run: JobRun, paths: Sequence[str]) -> AsyncIterator[list
                     where=run.url(path),
                     next_step="nothing was deleted: find out who wrote it",
                 )
+            begun = cut_line(content)
+            if begun is not None and path.startswith(f"{MarkerLayout(run.layout.job_id).directory}/"):
+                raise cut_short(begun, run.url(path), await _how_to_complete(run, begun))
             yield parse_markers(content, where=run.url(path))
+
+
+async def _how_to_complete(run: JobRun, begun: str) -> str:
+    """How to mend a line that was cut short, in words. A marker for a file of this job's does no harm, whether a task
+    has committed it or not: so whoever names each that may be meant deletes nothing that counts, and loses none that
+    does not."""
+    nonces = await nonces_of(run)
+    operation = Operation[run.options.markers_operation.upper()]
+    lines: list[str] = []
+    async for page in list_visible(run, hidden=True):
+        paths = sorted(status.path for status in page if tagged_by(status.path, nonces))
+        lines += [line for path in paths if (line := completed(begun, path, operation)) is not None]
+    if lines:
+        more = f", and the same for {len(lines) - NAMED_MAX} more that begin so" if len(lines) > NAMED_MAX else ""
+        named = ", ".join(f"`{line}`" for line in lines[:NAMED_MAX])
+        return f"in the place of this line put {named}{more}, with a line end behind each"
+    if not nonces:
+        return "complete this line, to the file that it begins to name"
+    return "no file of the job is there whose name begins so: delete this line"
 
 
 async def read_numbered(run: JobRun, paths: Sequence[str]) -> list[Marker]:
@@ -150,7 +187,8 @@ async def refuse_liars(run: JobRun, found: Sorter[FileStatus]) -> None:
                 else f"nobody can tell which files are those of job {run.layout.job_id}: its marker, job.json, is gone",
                 where=f"{run.url(path)}\nnamed in {run.url(MarkerLayout(run.layout.job_id).directory)}",
                 next_step="nothing was deleted: delete the marker, a file of its name or a line in one of MARKERS0 and "
-                "so on, if it is wrong; and the file that it names, too, if that is the job's",
+                "so on, if it is wrong. Delete the file that it names, too, if that is the job's, and the job is to be "
+                "aborted or undone: of a job that is to be committed a task may have committed it",
             )
 
 
