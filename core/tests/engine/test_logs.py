@@ -39,6 +39,10 @@ def test_secrets_are_redacted_in_values_and_by_name(caplog) -> None:
     assert "sig=<redacted>" in caplog.text
 
 
+MARKERS = {"protocol": "markers", "accept_unsafe": True}
+SERVED = {"markers_type": "timeline_server_based"}
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -48,9 +52,15 @@ def test_secrets_are_redacted_in_values_and_by_name(caplog) -> None:
         ({"protocol": "stocator", "accept_unsafe": True, "duplicates": "newest"}, "duplicates"),
         ({"protocol": "stocator", "accept_unsafe": True, "delete_losers": False}, ""),
         ({}, ""),
+        (MARKERS | {"markers_address": "h:2"}, "markers_address"),
+        (MARKERS | {"markers_batch_threads": 3}, "markers_batch_threads"),
+        (MARKERS | {"markers_batch_interval_ms": 900, "early_conflicts": True}, "markers_batch_interval_ms"),
+        (MARKERS | SERVED | {"markers_server": "h:1", "markers_address": "h:2"}, "markers_address"),
+        (MARKERS | SERVED | {"markers_server": "h:1"}, ""),
+        (MARKERS | {"markers_operation": "merge", "early_conflicts": True}, ""),
     ],
 )
-def test_whoever_gives_an_option_of_another_protocol_is_told_that_it_has_no_effect(table, caplog, given, told) -> None:
+def test_whoever_gives_an_option_that_has_no_effect_is_told(table, caplog, given, told) -> None:
     with caplog.at_level(logging.WARNING, logger="lockgate"):
         table.job(**given).setup()
     assert ("has no effect" in caplog.text) == bool(told)

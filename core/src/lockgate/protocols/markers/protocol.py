@@ -18,6 +18,7 @@ from lockgate.model.errors import LockgateError, PathError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import TaskAttempt
+from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.prediction import LOOK_FOR_REPLACING, SAVE_MANIFESTS, SET_UP_ATTEMPTS, Costs, Requests
@@ -32,6 +33,9 @@ from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 from lockgate.protocols.markers import announce, take_out, task_commit
 from lockgate.protocols.markers.dead_writers import roll_back_dead
 from lockgate.protocols.markers.found import paths_marked
+
+OF_OWN_SERVER = ("markers_address", "markers_batch_interval_ms", "markers_batch_threads")
+"""The options of the timeline server that a driver has itself."""
 
 
 class MarkersProtocol(DeferredProtocol):
@@ -97,6 +101,7 @@ class MarkersProtocol(DeferredProtocol):
 
     async def set_up_job(self, run: JobRun) -> None:
         """Dead writers are rolled back first."""
+        _tell_options_of_no_server(run)
         if await read_marker(run) is None:
             await roll_back_dead(run)
         await super().set_up_job(run)
@@ -237,6 +242,16 @@ class MarkersProtocol(DeferredProtocol):
     async def has_pending(self, run: JobRun, plan: CommitPlan) -> bool:
         """Nor this."""
         return False
+
+
+def _tell_options_of_no_server(run: JobRun) -> None:
+    """Not refused, as options of other protocols: a session's settings are for jobs of either type of markers."""
+    why = "markers_type=direct" if run.options.markers_type == "direct" else ""
+    why = f"markers_server={run.options.markers_server}" if run.options.markers_server else why
+    usual = JobOptions()
+    for name in OF_OWN_SERVER if why else ():
+        if getattr(run.options, name) != getattr(usual, name):
+            run.log.warning("an option has no effect: the driver serves no markers", option=name, beside=why)
 
 
 def _refuse_untagged(run: JobRun, path: str) -> None:
