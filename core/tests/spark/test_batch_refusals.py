@@ -8,10 +8,11 @@ import pytest
 from faulty_store import make_faulty
 from lockgate.errors import CommitFailed, LockgateError
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CapabilityMissing
+from lockgate.model.errors import CapabilityMissing, OptionError
 from lockgate.plugins.hookspecs import StoreKind, hookimpl
 from lockgate.plugins.registry import PluginRegistry
-from lockgate.spark.batch_writer import BatchWriter
+from lockgate.spark.batch_writer import BatchWriter, check_protocol
+from lockgate.spark.stream_writer import StreamWriter
 from lockgate.spark.write_options import WriteOptions
 from pyspark.sql.types import LongType, StructType
 
@@ -68,6 +69,22 @@ def test_a_policy_that_the_named_protocol_does_not_keep_is_refused_in_the_driver
     with pytest.raises(LockgateError) as refused:
         BatchWriter(WriteOptions.parse(given, mode="overwrite"), StructType().add("id", LongType()))
     assert "'replace'" in str(refused.value) or "accept_unsafe" in str(refused.value)
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("writer", ["batch", "stream", "lockgate.spark.write"])
+def test_an_option_of_hives_own_jobs_is_refused_in_the_driver(tmp_path: Path, writer: str) -> None:
+    """Both are named by the write itself, so no session changes it, and the whole query was computed before."""
+    given = {"path": str(tmp_path / "t"), "protocol": "hive", "hive_buckets": "4"}
+    mode = "stream" if writer == "stream" else "append"
+    options, schema = WriteOptions.parse(given, mode=mode), StructType().add("id", LongType())
+    with pytest.raises(OptionError, match="hive_buckets would have no effect"):
+        if writer == "batch":
+            BatchWriter(options, schema)
+        elif writer == "stream":
+            StreamWriter(options, schema)
+        else:
+            check_protocol(options.path, options.job_options({}, {}))
     assert not (tmp_path / "t").exists()
 
 

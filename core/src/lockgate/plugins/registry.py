@@ -379,6 +379,15 @@ class PluginRegistry:
             alternative="leave protocol out, and one is chosen by what the store can do",
         )
 
+    def check_own_job(self, options: JobOptions) -> None:
+        """Make sure that the protocol that the options name takes the others for a job of Lockgate's own.
+
+        Raises:
+            OptionError: it does not.
+        """
+        if options.protocol != AUTO_PROTOCOL and (error := self.protocol(options.protocol).refused_options(options)):
+            raise error
+
     def open_destination(self, url: str, options: JobOptions) -> Store:
         """The store of a job's destination, checked against what the job's protocol and policy need.
 

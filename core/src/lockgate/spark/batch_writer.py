@@ -189,6 +189,7 @@ class BatchWriter(DataSourceArrowWriter):
         check_scheme(self._options.path, options)
         if "protocol" in names_given(self._options.job):
             registry_of(options).check_kind(parse_url(self._options.path), options)
+            registry_of(options).check_own_job(options)
         conf: dict[str, str] = {}
         try:
             conf = self._conf_at_start()
@@ -239,10 +240,11 @@ def check_protocol(url: str, options: JobOptions) -> None:
     processes, which may have what it asks for.
 
     Raises:
-        OptionError: there is no such protocol or policy.
+        OptionError: there is no such protocol or policy; or the protocol refuses another option.
         CapabilityMissing: the combination is not safe.
     """
     registry_of(options).check_choices(options)
+    registry_of(options).check_own_job(options)
     try:
         open_destination(url, options)
     except CapabilityMissing:

@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 
 from lockgate.api.destination import forget_transactions, refuse_other_tables
 from lockgate.api.job import Job
+from lockgate.api.job_runs import registry_of
 from lockgate.api.jobs import abort as end_from_outside
 from lockgate.api.jobs import nonces
 from lockgate.api.telling import telling_warnings, telling_why_it_takes_long
@@ -42,7 +43,7 @@ from lockgate.model.errors import (
     StoreError,
     UsageError,
 )
-from lockgate.model.options import JobOptions
+from lockgate.model.options import JobOptions, names_given
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
 from lockgate.model.summary import Summary
@@ -106,6 +107,8 @@ class StreamWriter(StreamArrowWriter):
                 next_step=f"conflict takes {', '.join(CONFLICTS)} for a stream",
             )
         check_scheme(options.path, job_options)
+        if "protocol" in names_given(options.job):
+            registry_of(job_options).check_own_job(job_options)
         check_schema(schema, options)
         # In a process of the driver's; the tasks are sent it.
         self._stream = _stream(options)

@@ -41,6 +41,8 @@ from lockgate.model.undone import Undone
 if TYPE_CHECKING:
     from lockgate.engine.run.job_run import JobRun
     from lockgate.engine.run.store import OutputFile, Store
+    from lockgate.model.errors import OptionError
+    from lockgate.model.options import JobOptions
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,11 @@ class Protocol(ABC):
     """Whether its task attempts work where those of Hadoop's `FileOutputCommitter` do, below `_temporary/{attempt}`."""
     commits_others_only: ClassVar[bool] = False
     """Whether it only commits what tasks of another program have committed, and `set_up_job` refuses."""
+
+    def refused_options(self, options: JobOptions) -> OptionError | None:
+        """Why a job of Lockgate's own cannot have these options, whatever store it writes to: known before it is set
+        up, which is refused for the same. The default: it can."""
+        return None
 
     def meets_jobs_on(self, store: Store) -> bool:
         """Of one that `commits_others_only`: whether the other program writes to stores of this kind at all. The

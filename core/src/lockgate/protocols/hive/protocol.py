@@ -85,22 +85,28 @@ class HiveProtocol(ManifestProtocol):
 
     # Jobs and task attempts of ours.
 
+    def refused_options(self, options: JobOptions) -> OptionError | None:
+        """Those that say how a job of Hive's is to be committed."""
+        usual = JobOptions()
+        given = [name for name in sorted(self.own_options) if getattr(options, name) != getattr(usual, name)]
+        if not given:
+            return None
+        they, say = ("them", "they say") if len(given) > 1 else ("it", "it says")
+        return OptionError(
+            f"{' and '.join(given)} would have no effect on a job of Lockgate's own: {say} how what Hive has left "
+            "is committed",
+            where="\n".join(filter(None, map(options.where, given))),
+            next_step=f"leave {they} out; or commit a job of Hive's with lockgate commit --protocol hive",
+        )
+
     async def set_up_job(self, run: JobRun) -> None:
         """As `manifest`.
 
         Raises:
             OptionError: an option is given that says how a job of Hive's is to be committed.
         """
-        default = JobOptions()
-        given = [name for name in sorted(self.own_options) if getattr(run.options, name) != getattr(default, name)]
-        if given:
-            they, say = ("them", "they say") if len(given) > 1 else ("it", "it says")
-            raise OptionError(
-                f"{' and '.join(given)} would have no effect on a job of Lockgate's own: {say} how what Hive has left "
-                "is committed",
-                where=run.url(""),
-                next_step=f"leave {they} out; or commit a job of Hive's with lockgate commit --protocol hive",
-            )
+        if error := self.refused_options(run.options):
+            raise error
         await super().set_up_job(run)
 
     async def commit_task(
