@@ -15,12 +15,16 @@ from lockgate.api.job_runs import registry_of
 from lockgate.api.jobs import abort, collect_garbage, commit, jobs, plan, recover, verify
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.run.spool import MemorySpool
+from lockgate.engine.run.store import Store
 from lockgate.errors import CapabilityMissing, CommitFailed, LockgateError, OptionError, PluginError, UsageError
 from lockgate.model.capabilities import Capability
 from lockgate.model.options import option_table
+from lockgate.model.urls import StoreUrl
 from lockgate.plugin import Attributes, CommitPlan, ManifestProtocol, Protocol, hookimpl
+from lockgate.plugins.hookspecs import StoreKind
 from lockgate.plugins.offers import fault_of_protocol
 from lockgate.plugins.registry import PluginRegistry
+from lockgate.stores.local import LocalStore
 
 
 class Told(ManifestProtocol):
@@ -376,3 +380,38 @@ def test_a_protocol_of_a_package_that_is_missing_names_it() -> None:
     with pytest.raises(OptionError) as unknown:
         PluginRegistry(allow=["local"]).protocol("manifst")
     assert "did you mean manifest?" in unknown.value.next_step
+
+
+class PutOnly(LocalStore):
+    """A store that creates files only if none is there, and deletes them, and nothing more."""
+
+    capabilities = frozenset({Capability.CREATE_IF_ABSENT, Capability.ATOMIC_WRITE, Capability.CONSISTENT_LISTING})
+    alternative = ""
+
+
+class OpensPutOnly:
+    """A plugin for it."""
+
+    @hookimpl
+    def lockgate_stores(self) -> StoreKind:
+        return StoreKind("putonly", ("putonly",), PutOnly.capabilities)
+
+    @hookimpl
+    def lockgate_open_store(self, url: StoreUrl, options: JobOptions) -> Store | None:
+        return PutOnly(url) if url.scheme == "putonly" else None
+
+
+@pytest.mark.parametrize("protocol", ["auto", "manifest", "deferred", "v2", "direct", "stocator", "emrfs", "hive"])
+def test_declared_where_a_protocol_is_refused_the_next_step_is_one_that_the_store_can_do(protocol: str) -> None:
+    """`stocator` was refused with the advice to leave the protocol out, and that with the advice to take one that needs
+    no renames: only `lockgate advise` knew which."""
+    registry = PluginRegistry()
+    registry._register(OpensPutOnly(), "putonly", "a-test", "1", built_in=False)
+    options = JobOptions(protocol=protocol, accept_unsafe=True)
+    with pytest.raises(CapabilityMissing) as refused:
+        registry.open_destination("putonly:///x", options)
+    assert refused.value.next_step.startswith("on this store choose markers: lockgate advise putonly:///x says")
+    registry.open_destination("putonly:///x", options.replace(protocol="markers"))
+    with pytest.raises(CapabilityMissing) as refused:
+        registry.open_destination("putonly:///x", JobOptions(protocol="markers"))
+    assert refused.value.next_step.startswith("use another store"), "there is nothing else"

@@ -21,6 +21,7 @@ from lockgate.engine.run.protocol import Protocol
 from lockgate.engine.run.runtime import Event
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import WEAKENING, Capability, require
+from lockgate.model.commands import command
 from lockgate.model.duplicates import RESOLUTIONS, Answer, Asked, Choice, Duplicates
 from lockgate.model.errors import CapabilityMissing, LockgateError, OptionError, PluginError
 from lockgate.model.files import FileStatus, Mismatch, Rename, RenameOutcome, Unknown
@@ -414,11 +415,23 @@ class PluginRegistry:
         return store
 
     def _alternative(self, store: Store, protocol: Protocol) -> str:
-        """What to do where a protocol is refused: the one that `auto` stands for there, if the store can carry that."""
+        """What to do where a protocol is refused: the one that `auto` stands for there, if the store can carry that;
+        else any other that it can carry."""
         usual = self.protocol(self.settled(store, JobOptions(protocol=AUTO_PROTOCOL)).protocol)
-        if usual.name == protocol.name or not needs_on(usual, store.capabilities) <= store.capabilities:
+        others = [
+            each
+            for each in self.protocols().values()
+            if each.name != protocol.name
+            and not each.commits_others_only
+            and needs_on(each, store.capabilities) <= store.capabilities
+        ]
+        if usual in others:
+            return f"leave protocol out, and the job is written by {usual.name}"
+        if not others:
             return protocol.alternative
-        return f"leave protocol out, and the job is written by {usual.name}"
+        named = ", ".join(sorted(each.name for each in others))
+        advising = command("advise", store.url)
+        return f"on this store choose {named}: {advising} says what that promises; or use another store"
 
     def _ask(self, hook: str, **arguments: Any) -> Any:
         """The first plugin's answer to a hook.

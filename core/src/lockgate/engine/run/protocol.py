@@ -99,7 +99,7 @@ class Protocol(ABC):
     """Beside `needs`, sets of capabilities of which the store must have one whole; the first is the one that an error
     names. Empty: none."""
     alternative: ClassVar[str]
-    """What to do on a store that lacks one, and cannot carry what `auto` stands for either: else that is the advice."""
+    """What to do on a store that can carry no other protocol either: else that is the advice."""
     attributes: ClassVar[Attributes]
     """What it promises."""
     unsafe: ClassVar[str] = ""

@@ -25,7 +25,7 @@ class DirectProtocol(InPlaceProtocol):
     description: ClassVar[str] = (
         "Spark's direct committer: task attempts write at the final names, commits move nothing"
     )
-    alternative: ClassVar[str] = "leave protocol out: where manifest or deferred can be had, they show nothing early"
+    alternative: ClassVar[str] = "use another store: where manifest or deferred can be had, they show nothing early"
     unsafe: ClassVar[str] = (
         "readers see a task attempt's files while it writes them; one that dies leaves them, and then no other attempt "
         "at that task can write the same names: speculation must be off"

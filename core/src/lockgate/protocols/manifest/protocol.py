@@ -47,7 +47,7 @@ class ManifestProtocol(Protocol):
             Capability.CONSISTENT_LISTING,
         }
     )
-    alternative = "use a store with atomic renames, or a protocol that needs none: lockgate plugins lists both"
+    alternative = "use another store, with atomic renames: lockgate plugins lists what each can do"
     costs = Costs(
         attempts=(Requests("set up task attempts", "write", task=1), Requests("make directories", "directory", task=1)),
         task_commits=(

@@ -48,7 +48,7 @@ class MarkersProtocol(DeferredProtocol):
     needs: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.CREATE_IF_ABSENT, Capability.ATOMIC_WRITE, Capability.CONSISTENT_LISTING}
     )
-    alternative: ClassVar[str] = "leave protocol out: where manifest or deferred can be had, they show nothing early"
+    alternative: ClassVar[str] = "use another store: where manifest or deferred can be had, they show nothing early"
     policies: ClassVar[tuple[str, ...]] = POLICIES
     policies_why: ClassVar[str] = WHY_TASKS
     unsafe: ClassVar[str] = (

@@ -38,7 +38,7 @@ class StocatorProtocol(InPlaceProtocol):
     description: ClassVar[str] = (
         "IBM's Stocator: final names that hold the task attempt; the job commit lists the winners"
     )
-    alternative: ClassVar[str] = "leave protocol out: where manifest or deferred can be had, they show nothing early"
+    alternative: ClassVar[str] = "use another store: where manifest or deferred can be had, they show nothing early"
     unsafe: ClassVar[str] = (
         "who lists the destination sees files of task attempts that have not committed, and never may, until the job "
         "ends; a task attempt that is cut off may add files after that: lockgate.files(url) leaves them out"
