@@ -558,3 +558,45 @@ def test_complete_a_task_that_is_run_again_under_the_number_of_its_first_run(tmp
             receipts.append(attempt.commit())  # again, which is no other run
     job.commit([receipts[-1]])
     assert {path.read_bytes() for path in tmp_path.glob("*-*")} == {b"third"}
+
+
+@pytest.mark.parametrize("protocol", ["direct", "stocator", "markers"])
+def test_a_losers_file_that_somebody_has_overwritten_stays_and_is_told(
+    tmp_path: Path, protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The commit deleted somebody's own file, without a word, though the manifest of the attempt that had written
+    there said that it was another: an undoing left it."""
+    job = Job(tmp_path, protocol=protocol, accept_unsafe=True, job_id="j")
+    job.setup()
+    receipts = []
+    for number in range(3):
+        attempt = job.task_attempt(0, number)
+        attempt.setup()
+        with attempt.open(f"part-{attempt.tag}") as file:
+            file.write(b"%d" % number)
+        receipts.append(attempt.commit())
+    (changed,) = (path for path in tmp_path.glob("part-*") if path.read_bytes() == b"0")
+    changed.unlink()
+    changed.write_bytes(b"somebody's")
+    job.commit([receipts[2]])
+    assert sorted(path.read_bytes() for path in tmp_path.glob("part-*")) == [b"2", b"somebody's"]
+    assert "that somebody has changed, stay" in caplog.text
+    assert changed.name in caplog.text
+
+
+@pytest.mark.parametrize("protocol", ["stocator", "markers"])
+def test_a_losers_damaged_manifest_stands_in_no_commits_way(tmp_path: Path, protocol: str) -> None:
+    job = Job(tmp_path, protocol=protocol, accept_unsafe=True, job_id="j")
+    job.setup()
+    receipts = []
+    for number in range(2):
+        attempt = job.task_attempt(0, number)
+        attempt.setup()
+        with attempt.open(f"part-{attempt.tag}") as file:
+            file.write(b"%d" % number)
+        receipts.append(attempt.commit())
+    for manifest in tmp_path.rglob("*-manifest.json*"):
+        if b"000000_0" in manifest.read_bytes() and b"000000_1" not in manifest.read_bytes():
+            manifest.write_bytes(b"{")
+    job.commit([receipts[1]])
+    assert [path.read_bytes() for path in tmp_path.glob("part-*")] == [b"1"]

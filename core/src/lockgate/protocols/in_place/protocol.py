@@ -34,7 +34,7 @@ from lockgate.model.undone import Undone
 from lockgate.protocols.deferred.job_commit import conclude
 from lockgate.protocols.in_place import task_commit
 from lockgate.protocols.in_place.policies import POLICIES, WHY
-from lockgate.protocols.in_place.visible import TAKES_OUT, not_taken_out, take_out_of
+from lockgate.protocols.in_place.visible import FILES_STAY, TAKES_OUT, not_taken_out, take_out_of
 from lockgate.protocols.manifest import publish, staging
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 
@@ -162,7 +162,7 @@ class InPlaceProtocol(Protocol):
         pinned = {pin.digest for pin in plan.pins}
         left = await take_out_of(run, await not_taken_out(run, pinned), plan)
         if left:
-            run.log.warning("files of attempts that are not committed, and that somebody has changed, stay", left=left)
+            run.log.warning(FILES_STAY, left=left)
         await refuse_if_taken_away(run, plan)
         run.count_committed(plan)
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lockgate.engine.job.set_aside_by_others import own_names
 from lockgate.engine.manifests.saved_manifests import Attempt, attempt_of, saved
-from lockgate.engine.renames.roll_back import return_what_is_not_ours, withdraw
+from lockgate.engine.renames.roll_back import is_ours, return_what_is_not_ours, withdraw
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import FileMissing
+from lockgate.model.errors import FileMissing, ManifestInvalid
 from lockgate.model.files import Deleted, FileStatus
 from lockgate.model.manifest import Entry, TaskManifest
 from lockgate.model.plan import CommitPlan
+from lockgate.model.receipt import Pin
 from lockgate.model.spooled import windows
 
 BATCH = 1_000
+
+FILES_STAY = "files of attempts that are not committed, and that somebody has changed, stay"
+"""Is logged of these."""
 
 TAKES_OUT = (
     frozenset({Capability.CONDITIONAL_WRITE}),
@@ -120,6 +124,33 @@ async def not_taken_out(run: JobRun, but: Collection[str] = ()) -> list[TaskMani
     tombstones = await run.store.stat_files(paths) if paths else []
     gone = {attempt_of(each) for each, tombstone in zip(unsure, tombstones, strict=True) if tombstone is not None}
     return _each_once([each.manifest for each in found if attempt_of(each.manifest) not in gone])
+
+
+async def written_by_others(run: JobRun, pins: Sequence[Pin]) -> dict[str, Entry]:
+    """What task attempts that are not pinned say that they wrote, by its path. Where the names of files tell whose they
+    are, a manifest is asked only whether somebody has changed one: of one that cannot be read nothing is known.
+
+    Raises:
+        StoreError: the store does not answer.
+    """
+    try:
+        found = await saved(run, {pin.digest for pin in pins})
+    except ManifestInvalid as error:
+        run.log.warning("whether somebody has changed files that do not count, nobody can tell", error=str(error))
+        return {}
+    return {entry.target: entry for each in found for entry in each.manifest.files}
+
+
+def changed_since(run: JobRun, written: Mapping[str, Entry], found: Sequence[FileStatus]) -> set[str]:
+    """The paths of these files that are not what was written there, but somebody's who has changed it: they stay."""
+    changed = {
+        status.path
+        for status in found
+        if (entry := written.get(status.path)) is not None and not is_ours(run, entry, status)
+    }
+    if changed:
+        run.log.warning(FILES_STAY, left=sorted(changed))
+    return changed
 
 
 def _each_once(manifests: Sequence[TaskManifest]) -> list[TaskManifest]:

@@ -6,7 +6,7 @@ Hudi: `MarkerBasedRollbackStrategy`, and `HoodieTable.reconcileAgainstMarkers`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from lockgate.engine.job.conflicts import list_visible
@@ -27,7 +27,7 @@ from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout, tagged_by
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.spooled import windows
-from lockgate.protocols.in_place.visible import not_provably_ours
+from lockgate.protocols.in_place.visible import changed_since, not_provably_ours, written_by_others
 from lockgate.protocols.markers.found import Marked, nonces_of, one_is_missing, paths_marked
 
 AT_ONCE = 1_000
@@ -74,10 +74,16 @@ async def refuse_unless_marked(run: JobRun, plan: CommitPlan, marked: Marked) ->
 
 
 async def take_out_uncommitted(run: JobRun, plan: CommitPlan, marked: Marked) -> None:
-    """Delete what markers name and the plan does not commit."""
+    """Delete what markers name and the plan does not commit. What somebody has changed since an attempt saved its
+    manifest stays; these are read only where there is something to delete."""
     number = 0
+    written: Mapping[str, Entry] | None = None
     for some in windows((path for path, counts in _beside(run, plan.batches(), marked) if not counts), AT_ONCE):
-        outcomes = await _delete_marked(run, some)
+        written = await written_by_others(run, plan.pins) if written is None else written
+        known = [path for path in some if path in written]
+        found = await run.store.stat_files(known) if known else []
+        changed = changed_since(run, written, [status for status in found if status is not None])
+        outcomes = await _delete_marked(run, [path for path in some if path not in changed])
         number += sum(outcome is not Deleted.MISSING for outcome in outcomes)
     run.count("uncommitted_files_deleted", number)
 

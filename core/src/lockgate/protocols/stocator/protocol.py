@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
@@ -20,7 +20,7 @@ from lockgate.model.stocator_names import named, parse_name, tag_of_job
 from lockgate.model.summary import Summary
 from lockgate.model.undone import Undone
 from lockgate.protocols.in_place.protocol import InPlaceProtocol
-from lockgate.protocols.in_place.visible import take_out
+from lockgate.protocols.in_place.visible import changed_since, take_out, written_by_others
 from lockgate.protocols.manifest.inspect_staged import refuse_if_taken_away
 from lockgate.protocols.stocator.winners import (
     delete_winners,
@@ -102,7 +102,7 @@ class StocatorProtocol(InPlaceProtocol):
         summary = await super().conclude(run, summary, record)
         if run.options.delete_losers:
             try:
-                await _delete_losers(run)
+                await _delete_losers(run, record.pins)
             except LockgateError as error:
                 run.log.warning("files of task attempts that do not count stay", error=str(error))
         return summary
@@ -150,11 +150,17 @@ async def _refuse_names_of_others(run: JobRun, plan: CommitPlan) -> None:
             )
 
 
-async def _delete_losers(run: JobRun) -> None:
+async def _delete_losers(run: JobRun, pins: Sequence[Pin]) -> None:
     winners = await read_winners(run)
     if winners is None:  # then nobody can tell
         return
+    written: Mapping[str, Entry] | None = None
     async for page in files_of_job(run):
-        losers = [Entry("", each.path, each.length, each.identity) for each in page if each.path not in winners]
+        lost = [each for each in page if each.path not in winners]
+        if not lost:
+            continue
+        written = await written_by_others(run, pins) if written is None else written
+        changed = changed_since(run, written, lost)
+        losers = [Entry("", each.path, each.length, each.identity) for each in lost if each.path not in changed]
         left = await take_out(run, losers)
         run.count("losers_deleted", len(losers) - len(left))
