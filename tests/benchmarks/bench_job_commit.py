@@ -38,6 +38,7 @@ from lockgate import Job, Receipt
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hadoop"))
 
 import hadoop_jvm
+from given_directory import given_directory
 from hadoop_jvm import HadoopJvm
 
 OURS = "lockgate"
@@ -322,7 +323,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--quick", action="store_true", help="a small job, to see that it runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE (- for standard output)")
-    parser.add_argument("--directory", type=Path, help="where the destinations are made (default: the temporary one)")
+    parser.add_argument(
+        "--directory", type=given_directory, help="where destinations are made (default: the temporary one)"
+    )
     parser.add_argument("--rounds", type=int, help="how many rounds")
     chosen = parser.parse_args(arguments)
     missing = hadoop_jvm.missing()

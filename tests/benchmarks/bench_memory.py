@@ -27,6 +27,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from given_directory import given_directory
+
 FILES = (10_000, 100_000, 300_000)
 QUICK = (1_000, 3_000)
 FILES_OF_A_TASK = 1_000
@@ -249,7 +251,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--quick", action="store_true", help="small jobs, to see that it runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE as well")
-    parser.add_argument("--directory", type=Path, help="where the destinations are made (default: the temporary one)")
+    parser.add_argument(
+        "--directory", type=given_directory, help="where destinations are made (default: the temporary one)"
+    )
     parser.add_argument("--files", type=int, nargs="+", help="how many files the jobs have")
     parser.add_argument("--only", nargs="+", choices=OPERATIONS, default=list(OPERATIONS), help="these operations")
     parser.add_argument("--memory-bytes-max", type=int, default=8 << 20, help="the option of that name")

@@ -40,6 +40,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from bench_abfs_peers import machine
 from bench_remote_store import S3, Azure
+from given_directory import given_directory
 from lockgate import JobOptions
 from lockgate.errors import CapabilityMissing
 from lockgate.plugins.registry import PluginRegistry, registry_for
@@ -275,7 +276,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the files, one round")
     parser.add_argument("--json", type=Path, help="write the figures of every round there")
-    parser.add_argument("--directory", type=Path, help="where local tables and what Java needs are to lie")
+    parser.add_argument("--directory", type=given_directory, help="where local tables and what Java needs are to lie")
     parser.add_argument("--places", default="all", help="local, abfs, s3, with commas between them")
     parser.add_argument("--latency-ms", type=float, default=20.0)
     parser.add_argument("--files", type=int)

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from given_directory import given_directory
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
 ROWS = 8_000_000
@@ -91,7 +92,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--directory", type=Path)
+    parser.add_argument("--directory", type=given_directory)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--rounds", type=int)
     given = parser.parse_args()

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from given_directory import given_directory
 from lockgate import Job, JobOptions
 from lockgate_lab.azure import AzureLab, AzureSettings
 from lockgate_lab.azure.namespace import File
@@ -115,7 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="40 partitions of 5 files")
     parser.add_argument("--json", type=Path, help="write all figures there")
-    parser.add_argument("--directory", type=Path, help="where the local table is made")
+    parser.add_argument("--directory", type=given_directory, help="where the local table is made")
     arguments = parser.parse_args()
     partitions, files = (40, 5) if arguments.quick else (1_000, 100)
     found = [on_azure(partitions, files, mode) for mode in MODES]

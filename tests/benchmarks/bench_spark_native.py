@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from given_directory import given_directory
+
 ROWS = 8_000_000
 QUICK = 20_000
 ROUNDS = 7
@@ -59,7 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--directory", type=Path)
+    parser.add_argument("--directory", type=given_directory)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--rounds", type=int)
     given = parser.parse_args()

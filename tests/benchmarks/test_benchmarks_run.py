@@ -15,6 +15,7 @@ import pytest
 from lockgate_lab.servers import HUDI_VERSIONS, abfs_class_path, hudi_class_path, or_skip, s3a_class_path
 
 BENCHMARKS = Path(__file__).parent
+TAKE_DIRECTORY = sorted(each.name for each in BENCHMARKS.glob("bench_*.py") if '"--directory"' in each.read_text())
 
 
 def run(script: str, figures: Path, *arguments: str) -> Any:
@@ -170,3 +171,12 @@ def test_who_is_predicted_to_take_too_long_is_left_out_and_said_so(tmp_path: Pat
     command += ["--protocols", "manifest", "--peers", "none", "--seconds-most", "0", "--directory", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "- local, manifest: 220 files are predicted to take" in done.stdout
+
+
+@pytest.mark.parametrize("script", TAKE_DIRECTORY)
+def test_a_directory_that_is_not_there_is_told_without_a_traceback(tmp_path: Path, script: str) -> None:
+    command = [sys.executable, str(BENCHMARKS / script), "--directory", str(tmp_path / "none")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"argument --directory: there is no directory {tmp_path / 'none'}" in done.stderr
+    assert "Traceback" not in done.stderr

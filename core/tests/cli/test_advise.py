@@ -274,6 +274,15 @@ def test_plan_refuses_a_number_that_is_none(table, given) -> None:
     assert run("plan", str(table.root), "j", *given)[0] == 2
 
 
+def test_no_directories_are_files_in_the_destination_itself(tmp_path) -> None:
+    counted = {}
+    for number in (0, 1):
+        _, found = run_json("advise", str(tmp_path), "--latency", "20", "--directories", str(number))
+        (manifest,) = (each for each in found["protocols"] if each["protocol"] == "manifest")
+        counted[number] = sum(manifest["job_operations"].values())
+    assert counted[0] < counted[1], "none is looked for, or made"
+
+
 def test_bytes_may_be_given_as_a_size(tmp_path) -> None:
     assert run_json("advise", str(tmp_path), "--bytes", "10g")[1]["bytes"] == 10 << 30
 

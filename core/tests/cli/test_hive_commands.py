@@ -249,6 +249,17 @@ def test_complete_the_commit_says_what_other_output_it_has_left(tmp_path: Path) 
     assert run("plan", *shlex.split(left.partition("(")[2].rstrip(")"))[2:])[0] == 0
 
 
+def test_what_is_told_of_a_hive_job_names_no_spark_and_its_bytes_as_such(tmp_path: Path) -> None:
+    leave(tmp_path, "000006_0", "000007_0")
+    job = [str(tmp_path), JOB, "--protocol", "hive"]
+    _, planned, told = run("plan", *job)
+    _, _, fenced = run("commit", *job)
+    _, committed, more = run("commit", *job, "--force")
+    assert "wrote one of its files" in fenced
+    assert not any("Spark" in text or "renewed" in text for text in (planned, told, fenced, committed, more))
+    assert "target\tbytes\tsource" in planned
+
+
 def test_jobs_of_hives_says_how_to_name_what_a_stage_has_finished(tmp_path: Path) -> None:
     """Hive renames `_tmp.-ext-10000` to `-ext-10000` before it moves the files."""
     file = tmp_path / STAGING / "-ext-10000" / "000000_0"

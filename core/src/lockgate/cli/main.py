@@ -547,7 +547,12 @@ def advise(
     ] = "0",
     tasks: Annotated[int, typer.Option(help="Tasks that write them, each as many.", min=1)] = 100,
     directories: Annotated[
-        int, typer.Option(help="Directories that they are in; each task writes to all that it has files for.", min=0)
+        int,
+        typer.Option(
+            help="Directories that they are in; each task writes to all that it has files for. 0: none is made, "
+            "all files are in the destination itself.",
+            min=0,
+        ),
     ] = 1,
     conflict: Annotated[
         str | None,
