@@ -111,7 +111,8 @@ class BatchWriter(DataSourceArrowWriter):
             self._job(conf).abort(set_up_by_tasks=self._set_up_for(conf) != "done" or not told)
             self._tell_if_committed(conf)
         except CommitFenced as error:
-            self._tell_of_its_commit(conf, error)
+            if not self._tell_if_committed(conf):
+                self._tell_of_its_commit(conf, error)
         except (CapabilityMissing, OptionError) as error:
             log.info("there is no job to abort: its options are refused", job=self._job_id, error=str(error))
         except LockgateError as error:
@@ -123,18 +124,19 @@ class BatchWriter(DataSourceArrowWriter):
                 f"{command('abort', self._options.path, self._job_id, '--force')} ends it. {SETTINGS_OF_THE_SESSION}",
             )
 
-    def _tell_if_committed(self, conf: dict[str, str]) -> None:
+    def _tell_if_committed(self, conf: dict[str, str]) -> bool:
         try:
             options = self._options.job_options(conf, os.environ)
             ended = ended_summary(self._options.path, self._job_id, options)
         except LockgateError as error:
             log.info("whether the job is committed cannot be seen", job=self._job_id, error=str(error))
-            return
+            return False
         if ended is not None:
             log.warning(
                 "the job is committed, though Spark says that its write has failed: do not run it again",
                 job=self._job_id,
             )
+        return ended is not None
 
     def _tell_of_its_commit(self, conf: dict[str, str], error: CommitFenced) -> None:
         """Spark says that the write is aborted. Where its commit has failed, that has said what to do by now; where the
