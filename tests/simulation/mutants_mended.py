@@ -725,7 +725,7 @@ def _aborted_while_its_driver_commits(scenario: Scenario) -> Scenario:
 )
 def an_abort_does_not_ask_whether_the_job_has_committed_meanwhile() -> Iterator[None]:
     """The job commits, and cleans up, while somebody aborts it: "aborted" is said of what is committed."""
-    with patch.object(job_abort, "has_committed_unrecorded", _false):
+    with patch.object(job_abort, "has_committed_meanwhile", _false):
         yield
 
 

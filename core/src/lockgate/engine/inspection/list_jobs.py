@@ -166,7 +166,7 @@ async def _late_of_hadoops(run: JobRun, other: OtherJob) -> JobState | None:
     if other.job_attempt is None or v1 is None or not v1.needs <= run.store.capabilities:
         return None
     layout = found_layout(V1, other.job_id, other.job_attempt)
-    if not await has_committed_unrecorded(dataclasses.replace(run, layout=layout), None):
+    if not await has_ended(dataclasses.replace(run, layout=layout)):
         return None
     state = await job_state(run, layout)
     return state if state.came_late else None
@@ -281,7 +281,7 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         status = status if stands else JobStatus.LEFT_BEHIND
     phase = record.phase if record else None
     unrecorded = status is JobStatus.REFUSED or (record is None and bool(newest or elsewhere.directory))
-    if unrecorded and await has_committed_unrecorded(dataclasses.replace(run, layout=layout), marker):
+    if unrecorded and await has_committed_unrecorded(dataclasses.replace(run, layout=layout)):
         # Somebody has deleted its record, or came to commit it once more; or a late task attempt has left something,
         # where directories are not real. Nobody is to write its rows again, nor to take them for those of no job.
         status, phase = JobStatus.LEFT_BEHIND, Phase.COMMITTED

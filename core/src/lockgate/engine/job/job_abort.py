@@ -13,9 +13,9 @@ from lockgate.engine.job.set_aside_by_others import refuse_if_set_aside_by_other
 from lockgate.engine.job.undo import undo_parts
 from lockgate.engine.manifests.found_in_place import found_in_place
 from lockgate.engine.record.aborted_jobs import note_abort
-from lockgate.engine.record.ended_jobs import has_committed_unrecorded, is_known_committed
+from lockgate.engine.record.ended_jobs import has_committed_since, has_committed_unrecorded, is_known_committed
 from lockgate.engine.record.lost_versions import refuse_if_moved
-from lockgate.engine.record.marker import JobMarker, is_anothers, readable_marker
+from lockgate.engine.record.marker import SetUp, is_anothers, readable_marker, seen_set_up
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import RecordLog, fenced, is_begun_anew, look_at_job, refuse_superseded
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
@@ -42,9 +42,9 @@ async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             by which protocol it was written; or another program's job commit has put files of it in place; or another
             job's, which is not over, has set files of it aside.
     """
-    marker = await readable_marker(run, run.layout)  # an abort deletes it
+    set_up = await seen_set_up(run)  # an abort deletes what says it
     undone = await end_by_abort(run, set_up_by_tasks=set_up_by_tasks)
-    if not undone and await has_committed_meanwhile(run, marker):
+    if not undone and await has_committed_meanwhile(run, set_up):
         # By another attempt at it, or while this looked at it: whoever hears "aborted" writes its rows again.
         raise _has_committed(run)
     if undone.by_another:
@@ -143,10 +143,13 @@ def _put_by_another(run: JobRun, undone: Undone) -> OutcomeUnknown:
     )
 
 
-async def has_committed_meanwhile(run: JobRun, marker: JobMarker | None) -> bool:
-    """Whether the job is known to have committed, for who has just aborted it, and has read its `marker` before. A
-    driver goes by its own transaction: where that of another has committed its id, it was refused at its setup."""
-    return await (is_known_committed(run) if run.marker else has_committed_unrecorded(run, marker))
+async def has_committed_meanwhile(run: JobRun, set_up: SetUp | None) -> bool:
+    """Whether the job is known to have committed, for who has just aborted it, and had looked before how it was set up.
+    A driver that found no marker goes by its own transaction: where that of another has committed its id, it was
+    refused at its setup."""
+    if set_up is None and run.marker:
+        return await is_known_committed(run)
+    return await has_committed_since(run, set_up)
 
 
 async def _refuse_if_committed(run: JobRun) -> None:
@@ -155,8 +158,7 @@ async def _refuse_if_committed(run: JobRun) -> None:
     Raises:
         CommitFenced: it has.
     """
-    marker = await readable_marker(run, run.layout)
-    if await has_committed_unrecorded(run, marker) and await list_all(run.store, run.layout.job_directory):
+    if await has_committed_unrecorded(run) and await list_all(run.store, run.layout.job_directory):
         raise _has_committed(run)
 
 
@@ -185,8 +187,7 @@ async def _refuse_if_in_place(run: JobRun) -> list[str]:
     there = await found_in_place(run)
     if not there:
         return []
-    marker = await readable_marker(run, run.layout)
-    if await has_committed_unrecorded(run, marker):
+    if await has_committed_unrecorded(run):
         raise _has_committed(run)  # while this looked at it
     if Capability.UNIQUE_IDENTITY not in run.store.capabilities:
         return there
@@ -194,7 +195,7 @@ async def _refuse_if_in_place(run: JobRun) -> list[str]:
     by_hand = f"delete them by hand before the job is aborted; {command('files', store)} tells which are in no list"
     what = "nothing says how far its commit had come: somebody has deleted its commit record"
     next_step = f"if they are not wanted, {by_hand}"
-    if marker is None:
+    if await readable_marker(run, run.layout) is None:
         what = (
             "nothing says by which protocol it was written, or how far its commit had come: somebody has deleted its "
             "marker"

@@ -10,7 +10,6 @@ from lockgate.engine.outside.commit import plan_found
 from lockgate.engine.outside.found_job import has_committed, is_over_and_committed, job_at
 from lockgate.engine.outside.owners_options import owners_options
 from lockgate.engine.record.ended_jobs import has_committed_unrecorded
-from lockgate.engine.record.marker import readable_marker
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.recover import Recovery, recover_job, too_late
@@ -72,16 +71,11 @@ async def _recover_one(run: JobRun, job_id: str, *, undo: bool | None, force: bo
     if recovery.outcome == "nothing" and recovery.phase in (None, Phase.REFUSED):
         state = await job_state(job, job.layout)
         recovery = await _not_begun(run, state)
-        if await _has_committed_meanwhile(job):
+        if await has_committed_unrecorded(job):
             if undo:
                 raise too_late(job)
             return Recovery("nothing", Phase.COMMITTED)
     return recovery
-
-
-async def _has_committed_meanwhile(run: JobRun) -> bool:
-    """Whether a job that had not begun its commit a moment ago is known to have committed."""
-    return await has_committed_unrecorded(run, await readable_marker(run, run.layout))
 
 
 async def _recover_all(run: JobRun, *, undo: bool | None, force: bool, told: Collection[str]) -> dict[str, Recovery]:
@@ -90,7 +84,7 @@ async def _recover_all(run: JobRun, *, undo: bool | None, force: bool, told: Col
         if state.status in (JobStatus.ABANDONED, JobStatus.REFUSED, JobStatus.RUNNING):
             try:
                 found[state.job_id] = await _not_begun(run, state)
-                if await _has_committed_meanwhile(dataclasses.replace(run, layout=state.layout)):
+                if await has_committed_unrecorded(dataclasses.replace(run, layout=state.layout)):
                     found[state.job_id] = Recovery("nothing", Phase.COMMITTED)
             except LockgateError as error:
                 found[state.job_id] = _failed(state, error)

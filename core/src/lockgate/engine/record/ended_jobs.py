@@ -33,7 +33,7 @@ import dataclasses
 import msgspec
 from msgspec import Struct
 
-from lockgate.engine.record.marker import JobMarker, is_anothers, readable_marker
+from lockgate.engine.record.marker import SetUp, is_anothers, readable_marker, seen_set_up
 from lockgate.engine.record.record_log import has_predecessor, read_record
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
 from lockgate.engine.record.summaries import (
@@ -43,7 +43,7 @@ from lockgate.engine.record.summaries import (
     published_summary,
     success_content,
 )
-from lockgate.engine.record.transactions import has_outcome, kept_outcome, known_outcome, remember_outcome
+from lockgate.engine.record.transactions import has_outcome, known_outcome, remember_outcome
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -138,23 +138,42 @@ async def has_ended(run: JobRun) -> bool:
     return note is not None or own_summary(run, last) is not None
 
 
-async def has_committed_unrecorded(run: JobRun, marker: JobMarker | None) -> bool:
-    """Whether the job that `marker` has set up is known to have committed, for who finds no record of it that says so:
-    by the note, by `_SUCCESS`, or by its transaction's outcome. An id that has committed may be set up once more with
-    the same transaction id, so they must name this marker; where there is none, or an earlier version has left them,
-    the id must do. Reads only."""
-    txn_id = "" if marker is None else marker.options.get("txn_id", "")
-    own = dataclasses.replace(run, options=run.options.replace(txn_id=txn_id))
-    note, last = await both(read_end(own, run.layout.ended), success_content(own))
-    summaries = [own_summary(own, last), await kept_outcome(own) if txn_id else None]
-    told = [note.marker] if note is not None else []
-    told += [
-        summary.lockgate.marker if summary.lockgate else ""
-        for summary in summaries
-        if summary is not None and summary.job_id == run.layout.job_id
-    ]
-    nonce = "" if marker is None else marker.nonce
-    return bool(told) if not nonce else any(each in ("", nonce) for each in told)
+async def has_committed_unrecorded(run: JobRun) -> bool:
+    """Whether this job is known to have committed, for who finds no record of it that says so: by the note, or by
+    `_SUCCESS`, if these are of what its marker has set up. Reads only, and mostly these two."""
+    return await _has_committed(run) and await has_committed_since(run, await seen_set_up(run))
+
+
+async def has_committed_since(run: JobRun, set_up: SetUp | None) -> bool:
+    """Whether a job of this id is known to have committed since this one was set up; None: whenever it was.
+
+    An id that has committed may be set up once more, with the same transaction id, by the same program, and so with the
+    same nonce: it is at work then, and only the store's dates tell it. Where these are equal, being of whole seconds,
+    the nonces must be, too."""
+    by_id = _by_id(run)
+    (note, mark), last = await both(run.store.stat_files([run.layout.ended, SUCCESS]), success_content(run))
+    published = own_summary(by_id, last)
+    if set_up is None:
+        return note is not None or published is not None
+    if note is not None and note.modified >= set_up.modified:
+        if note.modified > set_up.modified:
+            return True
+        ended = await read_end(run, run.layout.ended)
+        if ended is not None and ended.marker == set_up.nonce:
+            return True
+    if published is None or mark is None or mark.modified < set_up.modified:
+        return False
+    told = published.lockgate.marker if published.lockgate is not None else ""
+    return mark.modified > set_up.modified or told == set_up.nonce
+
+
+async def _has_committed(run: JobRun) -> bool:
+    return await has_ended(_by_id(run))
+
+
+def _by_id(run: JobRun) -> JobRun:
+    """Without a transaction id, which who asks may not know."""
+    return dataclasses.replace(run, options=run.options.replace(txn_id=""))
 
 
 async def read_end(run: JobRun, path: str) -> Ended | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct, field
@@ -78,6 +79,23 @@ async def readable_marker(run: JobRun, layout: JobLayout) -> JobMarker | None:
         raise
     except LockgateError:
         return None
+
+
+class SetUp(NamedTuple):
+    """When a job was set up, by the store's clock, as its marker's date shows it, in seconds since 1970; and the nonce
+    in its marker, empty where that is damaged."""
+
+    modified: float
+    nonce: str
+
+
+async def seen_set_up(run: JobRun) -> SetUp | None:
+    """What this job's marker shows of its setup; None where there is none."""
+    (status,) = await run.store.stat_files([run.layout.job_marker])
+    if status is None:
+        return None
+    marker = await readable_marker(run, run.layout)
+    return SetUp(status.modified, "" if marker is None else marker.nonce)
 
 
 def is_set_up(marker: JobMarker | None, record: CommitRecord) -> bool:

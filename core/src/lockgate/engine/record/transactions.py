@@ -103,9 +103,10 @@ async def known_outcome(run: JobRun) -> Summary | None:
     """
     if not run.options.txn_id:
         return None
-    outcome, last = await both(kept_outcome(run), success_content(run))
+    path = transaction_outcome(digest_of_transaction(run.options.txn_id))
+    (outcome,), last = await both(run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX), success_content(run))
     if outcome is not None:
-        return outcome
+        return decode_summary(outcome, name=run.url(path))
     try:
         found = None if last is None else decode_summary(last, name=run.url(SUCCESS))
     except LockgateError:  # the empty `_SUCCESS` of another committer
@@ -114,13 +115,6 @@ async def known_outcome(run: JobRun) -> Summary | None:
         return None
     await keep_outcome(run, found)
     return found
-
-
-async def kept_outcome(run: JobRun) -> Summary | None:
-    """The first summary of this run's transaction id as it was kept, None where it was not; reads only."""
-    path = transaction_outcome(digest_of_transaction(run.options.txn_id))
-    (outcome,) = await run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX)
-    return None if outcome is None else decode_summary(outcome, name=run.url(path))
 
 
 async def remember_outcome(run: JobRun) -> None:

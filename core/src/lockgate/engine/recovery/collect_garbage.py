@@ -17,7 +17,7 @@ from lockgate.engine.inspection.other_committers import is_unknown
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.job_abort import end_by_abort, has_committed_meanwhile
 from lockgate.engine.job.locations import refuse_part, wants_undo_by_lists
-from lockgate.engine.record.marker import read_marker_of, readable_marker
+from lockgate.engine.record.marker import read_marker_of, seen_set_up
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists, let_go_of_replaced
@@ -202,9 +202,9 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
             ended = await recover_job(job, force=True)
             undone = Undone(left=ended.left, may_stay=ended.may_stay)
         else:
-            marker = await readable_marker(job, job.layout)  # an abort deletes it
+            set_up = await seen_set_up(job)  # an abort deletes what says it
             undone = await end_by_abort(job)
-            overtaken = not undone and await has_committed_meanwhile(job, marker)
+            overtaken = not undone and await has_committed_meanwhile(job, set_up)
         if await _is_left(job):
             await clean_up(own)
     except LockgateError as error:

@@ -38,7 +38,7 @@ from lockgate.engine.record.ended_jobs import (
     says_committed,
 )
 from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
-from lockgate.engine.record.marker import JobMarker, is_set_up, read_marker, readable_marker
+from lockgate.engine.record.marker import is_set_up, read_marker, readable_marker
 from lockgate.engine.record.neighbours import HAS_GONE_ON, stands_by_manifests
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import (
@@ -402,10 +402,9 @@ async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
 
 async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Recovery:
     """A job that has not begun its commit, or is over; or whose record another program has deleted."""
-    marker = await readable_marker(run, run.layout)
-    has_committed = await has_committed_unrecorded(run, marker)
+    has_committed = await has_committed_unrecorded(run)
     if not await kept_lists(run, run.layout.job_id):
-        return await _end_unrecorded(run, marker, undo=undo) if has_committed else Recovery("nothing", None)
+        return await _end_unrecorded(run, undo=undo) if has_committed else Recovery("nothing", None)
     # A list comes after the record, and goes before it. The job may have begun since its record was looked for, and may
     # have ended since: lost is a record that is not there while a list is, before it and after it.
     if await read_record(run) is not None:
@@ -424,12 +423,13 @@ async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Rec
     return await _from_lists(run, kept, undo=undo)
 
 
-async def _end_unrecorded(run: JobRun, marker: JobMarker | None, *, undo: bool | None) -> Recovery:
+async def _end_unrecorded(run: JobRun, *, undo: bool | None) -> Recovery:
     """Delete what is left of a job that has committed, and has nothing set aside."""
     if not await list_all(run.store, run.layout.job_directory):
         return Recovery("nothing", None)
     if undo:
         raise too_late(run)
+    marker = await readable_marker(run, run.layout)
     if marker is not None:
         options = run.options.replace(txn_id=marker.options.get("txn_id", ""))
         run = dataclasses.replace(run, options=options, marker_for_parts=marker.nonce)
