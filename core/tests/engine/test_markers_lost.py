@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 from pathlib import Path
 
 import lockgate
@@ -278,3 +279,53 @@ def test_exactly_once_an_abort_that_its_jobs_commit_overtakes_does_not_say_abort
         committed = not isinstance(outcome[0], LockgateError)
         assert committed != aborted, (number, outcome)
         assert visible(root) == (["0", "1"] if committed else [])
+
+
+@pytest.mark.parametrize("protocol", ["manifest", "v1", "hive"])
+@pytest.mark.parametrize("same", [True, False], ids=["the same job", "another of its transaction"])
+def test_a_job_that_is_run_again_is_at_work_though_its_id_has_committed(
+    tmp_path: Path, protocol: str, same: bool
+) -> None:
+    """Its nonce is the first run's: it was "left behind", and `gc` deleted what its tasks had staged."""
+    job, receipts = a_job(tmp_path, protocol, txn_id="t")
+    again = pickle.loads(pickle.dumps(job)) if same else None
+    first = job.commit(receipts)
+    again = again or Job(tmp_path, protocol=protocol, accept_unsafe=True, job_id="j", durable=False, txn_id="t")
+    again.setup()
+    attempt = again.task_attempt(0)
+    attempt.setup()
+    with attempt.open(f"n0-{attempt.tag}") as file:
+        file.write(b"again")
+    receipt = attempt.commit()
+    assert [state.status for state in lockgate.jobs(tmp_path) if state.job_id == "j"] == ["running"]
+    assert [each.action for each in lockgate.collect_garbage(tmp_path) if each.path.endswith("/j")] == ["kept"]
+    assert lockgate.recover(tmp_path, "j")["j"].outcome == "nothing"
+    assert again.commit([receipt]).job_id == first.job_id
+    assert visible(tmp_path) == ["0", "1"]
+
+
+def test_abortable_a_job_that_is_run_again_and_fails(tmp_path: Path) -> None:
+    """It was aborted, and "has committed" was said of it."""
+    job, receipts = a_job(tmp_path, "manifest", txn_id="t")
+    job.commit(receipts)
+    again, _ = a_job(tmp_path, "manifest", txn_id="t")
+    again.abort()
+    assert not (tmp_path / "_lockgate/jobs").exists()
+    assert visible(tmp_path) == ["0", "1"]
+
+
+@pytest.mark.parametrize("phase", ["claimed", "moving", "publishing"])
+def test_exclusive_losers_of_stocator_go_where_the_marker_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
+    """The tag in their names was looked for in the marker alone: they stayed, and no command deleted them any more."""
+    job, receipts = a_job(tmp_path, "stocator")
+    loser = job.task_attempt(0, 1)
+    loser.setup()
+    with loser.open(f"n0-{loser.tag}") as file:
+        file.write(b"loser")
+    loser.commit()
+    die_once(monkeypatch, job, lambda: job.commit(receipts), in_phase(phase))
+    lose(tmp_path, "marker")
+    lockgate.recover(tmp_path, "j", options=SILENT)
+    assert visible(tmp_path) == ["0", "1"]

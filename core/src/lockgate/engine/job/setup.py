@@ -73,7 +73,10 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
             (created, error), refusal = await both(_mark(run, by_task), _refusal(run))
         else:
             # What its tasks write is seen at once, and of a job that has committed nobody takes it out. So it is asked
-            # once the marker is there: a commit that comes later deletes that, and the tasks find their job over.
+            # once the marker is there: a commit that comes later deletes that, and the tasks find their job over. One
+            # that a task would set up is mostly over already where it comes late; others are to find no marker of it.
+            if by_task and (over := await _refusal(run) or await why_aborted(run)) is not None:
+                raise over
             created, error = await _mark(run, by_task)
             refusal = await _refusal(run) or await _in_a_directory_that_goes(run)
         if by_task and refusal is None:

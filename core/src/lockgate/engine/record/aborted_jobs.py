@@ -16,7 +16,10 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from lockgate.engine.record.marker import readable_marker
+from lockgate.engine.record.ended_jobs import has_ended
+from lockgate.engine.record.marker import read_marker, readable_marker
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import FileMissing, JobNotFound
@@ -76,3 +79,19 @@ async def why_aborted(run: JobRun) -> JobNotFound | None:
         where=run.url(run.layout.aborted_job),
         next_step="a task of it has come late, and adds nothing; run the write again",
     )
+
+
+async def is_over_for_tasks(run: JobRun) -> bool:
+    """Whether the job is over, for a task attempt of it that would write, or commit: its marker is gone. Or another
+    task that came late has set it up once more, and has not found out yet that it is over: what this one has written by
+    then would be nobody's once that is undone.
+
+    Raises:
+        StoreError: nobody can tell.
+    """
+    marker = await read_marker(run)
+    if marker is None or not marker.by_task:
+        return marker is None
+    ended, aborted = await both(has_ended(run), why_aborted(run))
+    # As long as there is a record, that decides: the job's driver may not have come to the end of its cleanup.
+    return (ended or aborted is not None) and await read_record(run) is None

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, owner_of
+from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
@@ -112,7 +113,7 @@ async def _refuse_if_too_late(run: JobRun) -> None:
     record = await read_record(run)
     if record is not None and record.phase in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK):
         raise fenced(run, record)
-    if await read_marker(run) is None:  # after the record, which goes later
+    if await is_over_for_tasks(run):  # after the record, which goes later
         raise not_at_work(run, run.layout.job_marker)
 
 

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests import committed_tasks, load_manifests
+from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, listed_by_summary
-from lockgate.engine.record.marker import read_marker
 from lockgate.engine.renames.roll_back import delete_sources
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
@@ -77,7 +77,7 @@ class InPlaceProtocol(Protocol):
     async def set_up_task(self, run: JobRun) -> None:
         """The job is looked for, so that a late attempt writes nothing. Its directory holds no files, and says that it
         has begun."""
-        if await read_marker(run) is None:
+        if await is_over_for_tasks(run):
             raise not_at_work(run)
         await staging.set_up_task(run)
 

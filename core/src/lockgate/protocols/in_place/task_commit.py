@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from lockgate.engine.job.set_aside_by_others import set_aside_by_other
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, is_pinned, may_count, owner_of
 from lockgate.engine.manifests.load_manifests import below_root_of
-from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
@@ -101,7 +101,7 @@ async def _entries(
 
 async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry], counted: Counted) -> None:
     record = await read_record(run)
-    if await read_marker(run) is None:  # after the record, which goes later
+    if await is_over_for_tasks(run):  # after the record, which goes later
         await give_up(run, attempt, entries, counted)
         raise not_at_work(run)
     if record is None or record.phase not in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK):

@@ -6,7 +6,7 @@ own. Where a timeline server is at work (`engine.run.marker_server`) it is asked
 
 from __future__ import annotations
 
-from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.model.capabilities import Capability
@@ -31,7 +31,7 @@ async def set_up_task(run: JobRun) -> None:
     Raises:
         JobNotFound: the job is not set up, or over.
     """
-    if await read_marker(run) is None:
+    if await is_over_for_tasks(run):
         raise not_at_work(run, run.layout.job_marker)
     if Capability.REAL_DIRECTORIES in run.store.capabilities:
         await run.store.make_directories([markers_of(run).directory])

@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping
 
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, is_pinned, may_count
 from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.record.ended_jobs import listed_by_summary
-from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
@@ -76,12 +76,12 @@ async def commit_task(
 
 async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> None:
     record = await read_record(run)
-    marker = await read_marker(run)  # after the record, which goes later
+    over = await is_over_for_tasks(run)  # after the record, which goes later
     held = record is not None and record.phase in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK)
-    if marker is not None and (record is None or not held or is_pinned(run, record, attempt)):
+    if not over and (record is None or not held or is_pinned(run, record, attempt)):
         return
     await abort_task(run, attempt, written)
-    if marker is not None and record is not None:
+    if not over and record is not None:
         raise fenced(run, record)
     raise not_at_work(run, run.layout.job_marker)
 

@@ -63,7 +63,8 @@ async def _paths(run: JobRun) -> list[str]:
 
 
 async def own_tag(run: JobRun) -> str:
-    """What stands for the run's attempt at the job; empty where its marker is gone, and the run does not know it."""
+    """What stands for the run's attempt at the job; empty where its marker is gone, and neither the run nor the job's
+    record knows it."""
     return await tag_of_attempt(run, run.layout)
 
 
@@ -72,17 +73,14 @@ async def tag_of_attempt(run: JobRun, layout: JobLayout) -> str:
     if run.marker and layout == run.layout:
         return tag_of_job(layout.job_id, layout.job_attempt, run.marker)
     marker = await read_marker_of(run, layout)
-    return "" if marker is None else tag_of_job(layout.job_id, layout.job_attempt, marker.nonce)
+    recorded = run.marker_for_parts if layout == run.layout else ""
+    nonce = recorded if marker is None else marker.nonce
+    return tag_of_job(layout.job_id, layout.job_attempt, nonce) if nonce else ""
 
 
 async def tags_of(run: JobRun) -> set[str]:
-    """What stands for the job in the names of its files, of every attempt at it that has a marker."""
-    found: set[str] = set()
-    for layout in await every_attempt(run):
-        marker = await read_marker_of(run, layout)
-        if marker is not None:
-            found.add(tag_of_job(layout.job_id, layout.job_attempt, marker.nonce))
-    return found
+    """What stands for the job in the names of its files, of every attempt at it of which that is known."""
+    return {tag for layout in await every_attempt(run) if (tag := await tag_of_attempt(run, layout))}
 
 
 async def files_of_job(run: JobRun) -> AsyncIterator[list[FileStatus]]:

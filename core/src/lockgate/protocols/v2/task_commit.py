@@ -18,6 +18,7 @@ from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, owner_of
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.manifests.saved_manifests import Saved
+from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.renames.rename_files import rename_all
@@ -74,7 +75,7 @@ async def commit_task(
         if record is not None and record.phase is not Phase.REFUSED:
             # Its directories may be there yet, while somebody deletes them.
             raise not_at_work(run)
-        if await read_marker(run) is None:  # after the record, which goes later
+        if await is_over_for_tasks(run):  # after the record, which goes later
             raise not_at_work(run)
         if (done := await _committed_before(run, attempt)) is not None:
             return done
@@ -106,7 +107,7 @@ async def commit_task(
             raise not_at_work(run) from error
         except FileExists as error:
             raise _interrupted(run, intent) from error
-        if await read_marker(run) is None:
+        if await is_over_for_tasks(run):
             # Nothing was moved by it; another job that was given the id since would take it for its own attempt's.
             await run.store.delete_files([intent])
             raise not_at_work(run)
