@@ -15,7 +15,7 @@ from command_line import crashed, run, run_json
 from faulty_store import Stop, make_faulty
 from lockgate.cli.main import app
 from lockgate.cli.typed_wrongly import CALLED_HERE
-from lockgate.errors import CommitFenced, LockgateError
+from lockgate.errors import CommitFenced, LockgateError, UsageError
 from typer.testing import CliRunner
 
 
@@ -27,6 +27,16 @@ def test_recovery_of_a_job_that_never_was_is_an_error(table, more) -> None:
     assert "no trace of a job typo" in err
     assert running.job_id in err
     assert lockgate.recover(table.root, "typo")["typo"].outcome == "no trace"
+
+
+@pytest.mark.parametrize("command", ["plan", "commit", "abort", "recover"])
+def test_an_empty_job_id_is_told_as_one(table, command) -> None:
+    """As of a shell's variable that is not set: there was no trace of a job of that id."""
+    table.job()
+    status, _, err = run(command, str(table.root), "")
+    assert (status, "UsageError: the job id is empty" in err, "lockgate jobs" in err) == (2, True, True)
+    with pytest.raises(UsageError, match="the job id is empty"):
+        getattr(lockgate, command)(table.root, "")
 
 
 @pytest.mark.parametrize("command", ["jobs", "recover", "gc"])

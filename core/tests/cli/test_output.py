@@ -15,7 +15,7 @@ from command_line import crashed, not_json, run, run_json
 from lockgate import Job
 from lockgate.api.telling import telling_why_it_takes_long
 from lockgate.cli.main import app
-from lockgate.cli.terminal import Answer, print_answer
+from lockgate.cli.terminal import Answer, Rows, print_answer
 from lockgate.engine.run.logs import get_log
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
 from lockgate.plugins.registry import PluginRegistry, needs_on
@@ -286,3 +286,14 @@ def test_who_waits_is_told_in_words_and_not_in_the_form_of_a_log(capsys: pytest.
         "lockgate: once",
         "lockgate: another's line",
     ]
+
+
+def test_letters_that_a_terminal_obeys_are_shown_and_not_printed(table, capsys: pytest.CaptureFixture[str]) -> None:
+    """An id, or a path, with a letter that turns the order of what follows looked like another."""
+    odd, shown = "a\u202eb\x1b[31m", "a\\u202eb\\x1b[31m"
+    table.write({"a": b"1"})
+    _, _, err = run("plan", str(table.root), odd)
+    assert shown in err and odd not in err
+    print_answer(Answer(None, [Rows("Jobs", ("id",), [[odd]])], [f"{odd}: done"]), as_json=False)
+    found = capsys.readouterr()
+    assert (shown in found.out, shown in found.err, odd in found.out + found.err) == (True, True, False)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -91,6 +92,16 @@ def _though_standard_output_is_full(ended: str) -> Iterator[None]:
         raise typer.Exit(PROBLEM) from error
 
 
+_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Letters that control a terminal, but for the ends of lines, or that turn the order of what is shown."""
+
+
+def visible(text: str) -> str:
+    """What is said to people: an id or a path may have letters by which a terminal would show another text, or do
+    something."""
+    return _INVISIBLE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
 def print_answer(answer: Answer, *, as_json: bool) -> None:
     """Print an answer in the form asked for.
 
@@ -110,6 +121,8 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
             print(_json(answer.document))
         return
     console = _console()
+    tables = [replace(each, rows=[[visible(cell) for cell in row] for row in each.rows]) for each in answer.tables]
+    answer = replace(answer, tables=tables, sentences=[visible(each) for each in answer.sentences])
     if console.is_terminal:
         for table in answer.tables:
             _print_table(console, table)
@@ -277,7 +290,7 @@ def print_error(error: LockgateError, *, as_json: bool) -> int:
     else:
         console = _console(stderr=True)
         console.print(f"[bold red]{type(error).__name__}[/]: ", end="")
-        console.print(str(error), markup=False)
+        console.print(visible(str(error)), markup=False)
     return USAGE if isinstance(error, UsageError) else PROBLEM
 
 

@@ -52,13 +52,20 @@ async def job_at(run: JobRun, job_id: str) -> JobRun:
 
     Raises:
         JobNotFound: there is none, or it is committed.
-        UsageError: it is another committer's, which only its driver ends; or the id is no text.
+        UsageError: it is another committer's, which only its driver ends; or the id is no text, or empty.
     """
     if not isinstance(job_id, str):
         raise UsageError(
             f"a job id is text, not {type(job_id).__name__}",
             where=repr(job_id),
             next_step="give the id as it is shown by `lockgate jobs`, and as Job.job_id has it",
+        )
+    if not job_id:
+        raise UsageError(
+            "the job id is empty",
+            where=run.url(""),
+            next_step=f"give the id as {command('jobs', run.store.url)} shows it; a shell's variable that holds it may "
+            "not be set",
         )
     try:
         layout = await find_job(run, job_id)
