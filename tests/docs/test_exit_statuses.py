@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import lockgate
 import pytest
 from lockgate import Job
 from lockgate.cli.main import app
@@ -103,6 +104,32 @@ def _refused(url: str) -> Job:
     return _written(url, "p=1/g", conflict="fail-partitions")
 
 
+HADOOPS = "job_202411211721_0003"
+ABORTED = ("abort", "{url}", HADOOPS, "--protocol", "v1", "--force")
+
+
+def _left_by_hadoop(url: str, directory: str) -> None:
+    path = Path(url) / "_temporary/0" / directory / "f"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"1")
+
+
+def _of_hadoops_second_algorithm(url: str) -> None:
+    """Nothing tells what of its tasks is in place."""
+    _left_by_hadoop(url, "_temporary/attempt_202411211721_0003_m_000001_0")
+
+
+def _changed_since_its_driver_died(url: str) -> None:
+    _crashed(url)
+    (Path(url) / "g").write_bytes(b"other")
+
+
+def _committed_before_its_last_task(url: str) -> None:
+    _left_by_hadoop(url, "task_202411211721_0003_m_000001")
+    lockgate.commit(url, HADOOPS, options=lockgate.JobOptions(protocol="v1"), force=True)
+    _left_by_hadoop(url, "task_202411211721_0003_m_000002")
+
+
 CASES: dict[str, list[Callable[[str], list[str]]]] = {
     "done; nothing to do is done too": [
         _with(_job, "show", "{url}"),
@@ -140,6 +167,13 @@ CASES: dict[str, list[Callable[[str], list[str]]]] = {
         _with(_open, "commit", "{url}", "{job}"),
     ],
     "`recover` of a named job whose commit has not begun": [_with(_open, "recover", "{url}", "{job}")],
+    "`abort`, `recover`: done, but files of the job stay, or may, or replaced ones did not come back: they are told": [
+        _with(_of_hadoops_second_algorithm, *ABORTED),
+        _with(_changed_since_its_driver_died, "recover", "{url}", "--undo"),
+    ],
+    "`abort`: the job is committed; what its tasks, another program's, had left since is deleted": [
+        _with(_committed_before_its_last_task, *ABORTED),
+    ],
     "the store refused or failed an operation, or does not do what its plugin claims": [
         _with(_nothing, "doctor", "/proc/nothing")
     ],
