@@ -131,19 +131,45 @@ attempt = job.task_attempt(0)
 attempt.setup()
 with attempt.open(f"part-0-{attempt.tag}.parquet") as file:
     file.write(b"x")
-attempt.commit()
+if sys.argv[3] == "committed":
+    attempt.commit()
 os._exit(7)
 """
 
 
-@pytest.mark.parametrize("protocol", ["v2", "direct", "stocator", "markers"])
-def test_ignore_does_not_take_what_tasks_of_a_dead_job_show_for_a_table(spark, destination, protocol) -> None:
-    """It returned None, `gc` then left an empty destination, and the rows were nowhere."""
-    done = subprocess.run([sys.executable, "-c", DEAD_TASKS, destination, protocol], check=False, timeout=120)
+def a_task_shows_its_file(destination: str, protocol: str, how: str = "committed") -> None:
+    done = subprocess.run([sys.executable, "-c", DEAD_TASKS, destination, protocol, how], check=False, timeout=120)
     assert done.returncode == 7
+
+
+@pytest.mark.parametrize(
+    ("protocol", "how"),
+    [*((each, "committed") for each in ("v2", "direct", "stocator", "markers")), ("direct", "open")],
+)
+def test_ignore_does_not_take_what_tasks_of_a_dead_job_show_for_a_table(spark, destination, protocol, how) -> None:
+    """It returned None, `gc` then left an empty destination, and the rows were nowhere."""
+    a_task_shows_its_file(destination, protocol, how)
     with pytest.raises(DestinationConflict, match="all the data there is of jobs that have not committed") as raised:
         write(spark.range(5), destination, mode="ignore")
     assert "dead  " in raised.value.where
+
+
+def test_ignore_does_not_take_them_for_a_table_beside_an_empty_one(spark, destination) -> None:
+    write(
+        spark.range(5).withColumnRenamed("id", "p").where("p < 0").selectExpr("p", "p as q"),
+        destination,
+        partition_by="p",
+    )
+    a_task_shows_its_file(destination, "v2")
+    with pytest.raises(DestinationConflict, match="all the data there is of jobs that have not committed"):
+        write(spark.range(5), destination, mode="ignore")
+
+
+def test_ignore_ignores_another_programs_table_beside_a_job_at_work(spark, destination) -> None:
+    spark.range(5).write.parquet(destination)
+    Path(destination, "_SUCCESS").unlink()
+    a_task_shows_its_file(destination, "v2")
+    assert write(spark.range(5), destination, mode="ignore") is None
 
 
 def test_a_conflict_is_known_by_its_type_not_by_its_text(spark, tmp_path) -> None:

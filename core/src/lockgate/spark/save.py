@@ -45,6 +45,9 @@ from lockgate.spark.write_options import WriteOptions, is_given
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_SHOWN_WHILE_WRITTEN = frozenset({"direct"})
+"""Protocols by which files are seen that no manifest names yet."""
+
 log = get_log()
 
 SUMMARY_PATIENCE_SECONDS = 30.0
@@ -314,35 +317,40 @@ def _last_summary(url: str, options: JobOptions) -> Summary | None:
 
 
 def _not_of_an_unfinished_job(url: str, options: JobOptions) -> None:
-    """Make sure that the data which is there is not just what an unfinished job commit has moved.
+    """Make sure that the data which is there is a table: not just what an unfinished job commit has moved, or what
+    tasks have written whose protocols show it before their job commits. What no list names counts as a table's, being
+    perhaps another program's, but beside a job of which it may be.
 
     Raises:
-        DestinationConflict: a job is in its commit, or died in it, and no job was ever committed there; or all that is
-            there is what tasks of such jobs have written whose protocols show it before they commit.
+        DestinationConflict: it is none, as far as anybody knows.
     """
     try:
-        if last_summary(url, options) is not None:
-            return
+        summary = last_summary(url, options)
     except UsageError:
         raise
     except LockgateError:
         return  # somebody else's `_SUCCESS`
-    there = jobs(url, options)
-    for job in there:
-        if job.status in (JobStatus.CRASHED, JobStatus.COMMITTING):
+    unfinished = [job for job in jobs(url, options) if job.status not in (JobStatus.COMMITTED, JobStatus.LEFT_BEHIND)]
+    if summary is not None and summary.files and not unfinished:
+        return
+    for job in unfinished:
+        if summary is None and job.status in (JobStatus.CRASHED, JobStatus.COMMITTING):
             raise DestinationConflict(
                 f"mode ignore: the data there is part of the output of job {job.job_id}, whose commit has not ended",
                 where=f"{url}\n{job.status}, phase {job.phase}",
                 next_step=f"write again later; if its driver is dead: {command('recover', url, job.job_id)}",
             )
-    unfinished = [job for job in there if job.status not in (JobStatus.COMMITTED, JobStatus.LEFT_BEHIND)]
-    if unfinished and not files(url, options).files:
-        named = "\n".join(f"{job.job_id}  {job.status}" for job in unfinished[:5])
-        raise DestinationConflict(
-            "mode ignore: all the data there is of jobs that have not committed",
-            where=f"{url}\n{named}",
-            next_step=f"write again once they have ended: {command('jobs', url)} shows how they stand, and what to do",
-        )
+    found = files(url, options).files
+    shows_all = any(job.protocol in _SHOWN_WHILE_WRITTEN for job in unfinished)
+    if any(file.listed for file in found) or (found and not shows_all):
+        return
+    named = "\n".join(f"{job.job_id}  {job.status}" for job in unfinished[:5])
+    raise DestinationConflict(
+        "mode ignore: all the data there is of jobs that have not committed",
+        where=f"{url}\n{named}".rstrip(),
+        next_step=f"write again once they have ended: {command('jobs', url)} shows how they stand, and what to do; "
+        f"what tasks that came late have left is in no list: {command('files', url)}",
+    )
 
 
 @contextlib.contextmanager
