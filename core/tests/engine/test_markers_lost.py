@@ -13,7 +13,14 @@ import pytest
 from killed_at_a_request import REQUESTS, Died
 from lockgate import Job, JobOptions
 from lockgate.cli.main import app
-from lockgate.errors import CommitFenced, JobNotFound, LockgateError, OutcomeUnknown, UsageError
+from lockgate.errors import (
+    CommitFenced,
+    JobNotFound,
+    LockgateError,
+    ManifestInvalid,
+    OutcomeUnknown,
+    UsageError,
+)
 from lockgate.stores.local import LocalStore
 from typer.testing import CliRunner
 
@@ -52,6 +59,24 @@ def die_once(monkeypatch: pytest.MonkeyPatch, job: Job, act, made) -> None:
             patch.setattr(LocalStore, name, dies_after(getattr(LocalStore, name), made))
         with pytest.raises(Died):
             act()
+    job._show_life_no_more()
+
+
+def die_amid_its_renames(monkeypatch: pytest.MonkeyPatch, job: Job, receipts: list[lockgate.Receipt]) -> None:
+    """The driver is killed once the first of its files is in place."""
+    renamed = LocalStore.rename_files
+
+    async def rename_one(store, renames, progress=None):
+        renames = list(renames)
+        if any("_lockgate/jobs" not in each.target for each in renames):
+            await renamed(store, renames[:1])
+            raise Died
+        return await renamed(store, renames, progress)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStore, "rename_files", rename_one)
+        with pytest.raises(Died):
+            job.commit(receipts)
     job._show_life_no_more()
 
 
@@ -216,20 +241,7 @@ def test_abortable_a_job_that_has_lost_its_record_amid_its_renames_is_told_of(
 ) -> None:
     """It was "abandoned": its staged files were deleted, and those in place stayed, without a word."""
     job, receipts = a_job(tmp_path, protocol)
-    renamed = LocalStore.rename_files
-
-    async def rename_one(store, renames, progress=None):
-        renames = list(renames)
-        if any("_lockgate/jobs" not in each.target for each in renames):
-            await renamed(store, renames[:1])
-            raise Died
-        return await renamed(store, renames, progress)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(LocalStore, "rename_files", rename_one)
-        with pytest.raises(Died):
-            job.commit(receipts)
-    job._show_life_no_more()
+    die_amid_its_renames(monkeypatch, job, receipts)
     lose(tmp_path, "record")
     assert len(visible(tmp_path)) == 1
     if end == "abort":
@@ -329,3 +341,33 @@ def test_exclusive_losers_of_stocator_go_where_the_marker_is_lost(
     lose(tmp_path, "marker")
     lockgate.recover(tmp_path, "j", options=SILENT)
     assert visible(tmp_path) == ["0", "1"]
+
+
+@pytest.mark.parametrize("protocol", ["manifest", "hive"])
+def test_exactly_once_a_commit_of_a_job_that_lost_its_record_amid_its_renames_does_not_say_run_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    job, receipts = a_job(tmp_path, protocol)
+    die_amid_its_renames(monkeypatch, job, receipts)
+    lose(tmp_path, "record")
+    with pytest.raises(ManifestInvalid, match="1 file of the job are in place") as raised:
+        lockgate.commit(tmp_path, "j", options=SILENT, force=True)
+    assert raised.value.next_step.startswith("do not run the job again before these are seen to")
+    with pytest.raises(OutcomeUnknown, match="some of the job's files are in place"):
+        lockgate.recover(tmp_path, "j", options=SILENT)
+    assert lockgate.recover(tmp_path, "j", undo=True, options=SILENT)["j"].outcome == "undone"
+    assert visible(tmp_path) == []
+
+
+@pytest.mark.parametrize("protocol", EVERY)
+def test_complete_files_of_a_committed_job_count_after_a_refused_commit_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    """Its record was lost. The refused commit left one, and `files` said that the job has not committed."""
+    job, receipts = a_job(tmp_path, protocol)
+    die_once(monkeypatch, job, lambda: job.commit(receipts), lambda path, _: path.endswith(".ended"))
+    lose(tmp_path, "record")
+    with pytest.raises(LockgateError, match=r"committed|in place"):
+        lockgate.commit(tmp_path, "j", options=SILENT, force=True)
+    found = lockgate.files(tmp_path)
+    assert (len(found.files), found.doubts) == (2, [])

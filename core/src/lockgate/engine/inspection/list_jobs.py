@@ -291,7 +291,7 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
             problem = f"{left}: {how_late_output_ends(run, layout)}"
     if record is not None:
         driver = _name(run, record.holder)
-    if record is not None and phase is Phase.COMMITTED:
+    if record is not None and record.phase is Phase.COMMITTED:
         phase = phase if await says_committed(dataclasses.replace(run, layout=layout), record) else None
     named = record.options.get("protocol", named) if record else named
     part_of = record.part_of if record else marker.part_of if marker else ""

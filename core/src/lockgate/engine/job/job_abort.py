@@ -25,6 +25,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.counted import counted
 from lockgate.model.errors import CommitFenced, JobNotFound, LockgateError, OutcomeUnknown
+from lockgate.model.layout import OURS
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Ground
 from lockgate.model.undone import Undone
@@ -195,7 +196,12 @@ async def _refuse_if_in_place(run: JobRun) -> list[str]:
     by_hand = f"delete them by hand before the job is aborted; {command('files', store)} tells which are in no list"
     what = "nothing says how far its commit had come: somebody has deleted its commit record"
     next_step = f"if they are not wanted, {by_hand}"
-    if await readable_marker(run, run.layout) is None:
+    if run.layout.prefix != OURS:
+        next_step = (
+            f"they and what waits in {run.url(run.layout.job_directory)} are the job's rows: if these are wanted, "
+            f"bring them together by hand; else {by_hand}"
+        )
+    elif await readable_marker(run, run.layout) is None:
         what = (
             "nothing says by which protocol it was written, or how far its commit had come: somebody has deleted its "
             "marker"

@@ -5,7 +5,10 @@ from __future__ import annotations
 from lockgate.engine.manifests.load_manifests import aborted_in, every_attempt
 from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.errors import LockgateError, StoreError
+from lockgate.engine.run.own_commands import found_command
+from lockgate.model.capabilities import Capability
+from lockgate.model.counted import counted
+from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
 
 BATCH = 1_000
 
@@ -44,3 +47,21 @@ async def found_in_place(run: JobRun) -> list[str]:
             if status is not None and run.store.same_identity(entry.identity, status.identity)
         }
     return sorted(found)
+
+
+async def refuse_what_is_in_place(run: JobRun, error: ManifestInvalid) -> None:
+    """Staged files are gone, as `error` says: say so where they are in place, since whoever runs the job again would
+    write them once more. Where equal files have one identity, nobody can tell.
+
+    Raises:
+        ManifestInvalid: some are.
+    """
+    if Capability.UNIQUE_IDENTITY not in run.store.capabilities or not (there := await found_in_place(run)):
+        return
+    raise ManifestInvalid(
+        f"{error.what}: {counted(len(there), 'file')} of the job are in place, so that its commit had begun, and "
+        "somebody has deleted its commit record",
+        where="\n".join(run.url(path) for path in there[:5]),
+        next_step="do not run the job again before these are seen to: their rows would be there twice. "
+        f"{found_command(run, 'abort', run.layout, '--force')} names all of them, and how the job is ended",
+    ) from error

@@ -13,6 +13,7 @@ from typing import ClassVar
 from lockgate.engine.inspection.left_by_hive import outputs_in
 from lockgate.engine.job.conflicts import meet_directories, resolve
 from lockgate.engine.job.target_names import refuse_names
+from lockgate.engine.manifests.found_in_place import refuse_what_is_in_place
 from lockgate.engine.manifests.load_manifests import add_manifest, below_root_of, unmatched
 from lockgate.engine.record.ended_jobs import has_ended
 from lockgate.engine.run.concurrency import together
@@ -22,7 +23,7 @@ from lockgate.engine.run.spool import DiskSpool
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command, job_command
-from lockgate.model.errors import CommitRefused, LockgateError, OptionError
+from lockgate.model.errors import CommitRefused, LockgateError, ManifestInvalid, OptionError
 from lockgate.model.files import FileStatus
 from lockgate.model.hadoop_checksums import is_checksum
 from lockgate.model.hive_output import PROTOCOL, adopted, job_id_of
@@ -251,7 +252,11 @@ class HiveProtocol(ManifestProtocol):
             return await super().meet(run, plan)
         taken = await is_adopted(run)
         if taken:
-            await refuse_unless_staged(run, plan)
+            try:
+                await refuse_unless_staged(run, plan)
+            except ManifestInvalid as error:
+                await refuse_what_is_in_place(run, error)
+                raise
         else:
             for batch in plan.batches():
                 refuse_names(run, batch)

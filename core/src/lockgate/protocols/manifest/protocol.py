@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from lockgate.engine.job.conflicts import meet_directories, resolve
 from lockgate.engine.manifests import committed_tasks, load_manifests
+from lockgate.engine.manifests.found_in_place import refuse_what_is_in_place
 from lockgate.engine.renames.move_files import move_files
 from lockgate.engine.renames.restore_replaced import restore_from
 from lockgate.engine.renames.roll_back import delete_sources, undo_moves
@@ -14,6 +15,7 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes, Protocol
 from lockgate.engine.run.store import OutputFile
 from lockgate.model.capabilities import Capability
+from lockgate.model.errors import ManifestInvalid
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.phases import Phase
@@ -118,7 +120,11 @@ class ManifestProtocol(Protocol):
 
     async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
         """Staged files inspected, conflicts resolved, directories probed."""
-        await refuse_unless_staged(run, plan)
+        try:
+            await refuse_unless_staged(run, plan)
+        except ManifestInvalid as error:
+            await refuse_what_is_in_place(run, error)
+            raise
         resolved = await resolve(run, plan, whole=True)
         return await with_old_summary_set_aside(run, await meet_directories(run, resolved))
 
