@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 from faulty_store import make_faulty
-from lockgate.errors import CommitFailed, LockgateError
+from lockgate import jobs
+from lockgate.errors import CommitFailed, DestinationConflict, LockgateError
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CapabilityMissing, OptionError
 from lockgate.plugins.hookspecs import StoreKind, hookimpl
 from lockgate.plugins.registry import PluginRegistry
 from lockgate.spark.batch_writer import BatchWriter, check_protocol
+from lockgate.spark.error_answer import told_by
 from lockgate.spark.stream_writer import StreamWriter
 from lockgate.spark.write_options import WriteOptions
+from lockgate.spark.write_task import CommitMessage
 from pyspark.sql.types import LongType, StructType
 
 
@@ -121,3 +124,54 @@ def test_spark_does_not_have_the_last_word_on_a_write_whose_committing_process_w
     else:
         assert "the job is committed, though Spark says that its write has failed: do not run it again" in told
     assert (tmp_path / "t/part-0").exists() == (ended == "committed")
+
+
+@pytest.mark.parametrize("knows", [True, False], ids=["after it knew the session", "before it knew the session"])
+@pytest.mark.parametrize("protocol", ["direct", "v2", "stocator", "markers", "v1", "manifest"])
+def test_abortable_a_write_whose_first_message_is_a_refusal_is_aborted_by_the_sessions_protocol(
+    tmp_path: Path, protocol: str, knows: bool
+) -> None:
+    """The session's settings were taken of the first message, and a refusal has none: by the usual protocol the job's
+    directory was deleted, and its files stayed in the table."""
+    conf = {"spark.lockgate.protocol": protocol, "spark.lockgate.accept_unsafe": "true"}
+    writer = BatchWriter(WriteOptions.parse({"path": str(tmp_path / "t")}), StructType().add("id", LongType()))
+    job = writer._job(conf)
+    job.setup(by_task=True, again=writer._set_up_for(conf) == "again")
+    attempt = job.task_attempt(1)
+    attempt.setup()
+    with attempt.open(f"part-1-{attempt.tag}") as file:
+        file.write(b"x")
+    committed = CommitMessage(attempt.commit(), conf)
+    refusal = told_by(DestinationConflict("the destination holds data", next_step="write elsewhere"))
+    refused = CommitMessage(None, conf if knows else {}, refusal=refusal)
+    with pytest.raises(DestinationConflict):
+        writer.commit([refused, committed])
+    writer.abort([refused, committed])
+    assert not list((tmp_path / "t").rglob("*part-1*"))
+    assert [state.job_id for state in jobs(tmp_path / "t") if state.status != "other committer"] == []
+
+
+@pytest.mark.parametrize("protocol", ["direct", "v2", "stocator", "markers", "v1", "manifest"])
+def test_a_task_is_not_refused_for_a_file_that_another_task_of_its_job_shows_already(
+    tmp_path: Path, protocol: str
+) -> None:
+    """Where the session names the protocol each task sets the job up, and the policy `fail` was asked each time."""
+    conf = {"spark.lockgate.protocol": protocol, "spark.lockgate.accept_unsafe": "true"}
+    options = WriteOptions.parse({"path": str(tmp_path / "t"), "conflict": "fail"})
+    writer = BatchWriter(options, StructType().add("id", LongType()))
+    receipts = []
+    for task in range(3):
+        job = writer._job(conf)
+        job.setup(by_task=True, again=writer._set_up_for(conf) == "again")
+        attempt = job.task_attempt(task)
+        attempt.setup()
+        with attempt.open(f"part-{task}-{attempt.tag}") as file:
+            file.write(b"x")
+        receipts.append(attempt.commit())
+    writer.commit([CommitMessage(receipt, conf) for receipt in receipts])
+    assert len(list((tmp_path / "t").glob("part-*"))) == 3
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/theirs").write_bytes(b"x")
+    options = WriteOptions.parse({"path": str(tmp_path / "other"), "conflict": "fail"})
+    with pytest.raises(DestinationConflict):
+        BatchWriter(options, StructType().add("id", LongType()))

@@ -73,6 +73,7 @@ class BatchWriter(DataSourceArrowWriter):
     @telling_why_it_takes_long()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's rows; called in a Python worker of an executor."""
+        conf: dict[str, str] = {}
         with answering(self._options.answer):
             try:
                 conf = self._options.conf_of(task_properties(), os.environ)
@@ -81,7 +82,7 @@ class BatchWriter(DataSourceArrowWriter):
             except LockgateError as error:
                 if not is_the_jobs(error):
                     raise
-                return CommitMessage(None, refusal=told_by(error))
+                return CommitMessage(None, conf, refusal=told_by(error))
             receipt = write_task(job, attempt, self._options, self._schema, iterator)
         return CommitMessage(receipt, conf)
 
@@ -90,7 +91,7 @@ class BatchWriter(DataSourceArrowWriter):
         """Commit the job, or raise why its tasks were refused; called in a Python process of the driver. Once the job
         is committed nothing is raised: Spark would call the write failed, and whoever wrote would write again."""
         told = [message for message in messages if isinstance(message, CommitMessage)]
-        conf = told[0].spark_conf if told else {}
+        conf = _conf_told(told) or {}
         with answering(self._options.answer), drawing_on(driver_terminal):
             receipts = receipts_of(told)
             try:
@@ -107,8 +108,9 @@ class BatchWriter(DataSourceArrowWriter):
         conf: dict[str, str] = {}
         try:
             # Where no task has told the session's settings, those that the application was started with have to do.
-            conf = told[0].spark_conf if told else self._conf_at_start()
-            self._job(conf).abort(set_up_by_tasks=self._set_up_for(conf) != "done" or not told)
+            of_tasks = _conf_told(told)
+            conf = self._conf_at_start() if of_tasks is None else of_tasks
+            self._job(conf).abort(set_up_by_tasks=of_tasks is None or self._set_up_for(conf) != "done")
             self._tell_if_committed(conf)
         except CommitFenced as error:
             if not self._tell_if_committed(conf):
@@ -265,3 +267,10 @@ def check_scheme(url: str, options: JobOptions) -> None:
     scheme = parse_url(url).scheme
     if not registry.failures and not any(each.store and scheme in each.store.schemes for each in registry.loaded):
         registry.owner_of(scheme)
+
+
+def _conf_told(messages: Sequence[CommitMessage]) -> dict[str, str] | None:
+    """The session's settings, by a task that knows them; None where none does: one that was refused may have been so
+    before it knew."""
+    known = (each.spark_conf for each in messages if each.receipt is not None or each.spark_conf)
+    return next(known, None)

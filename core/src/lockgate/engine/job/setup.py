@@ -66,8 +66,9 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
         try:
             await refuse_early(run)
         except DestinationConflict:
-            # What is there may be what this very transaction has written, which its commit finds out.
-            if not await has_begun(run):
+            # What is there may be what this very transaction has written, which its commit finds out; or what a task of
+            # this very job has, which has set it up by the same options.
+            if not await has_begun(run) and not await _is_set_up_so(run):
                 raise
         if run.protocol.attributes.committed_invisible:
             (created, error), refusal = await both(_mark(run, by_task), _refusal(run))
@@ -199,6 +200,12 @@ async def _created(run: JobRun, marker: JobMarker) -> bool:
     except (FileExists, AnswerLost):
         return False
     return True
+
+
+async def _is_set_up_so(run: JobRun) -> bool:
+    """Whether this job is set up already, by these very options: then its policy has been asked."""
+    found = await read_marker(run)
+    return found is not None and found.nonce == run.marker and dict(found.options) == options_for_marker(run.options)
 
 
 async def _correct(run: JobRun, found: JobMarker) -> None:
