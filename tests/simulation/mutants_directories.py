@@ -72,6 +72,7 @@ def a_directory_is_renamed_into_the_one_at_its_target() -> Iterator[None]:
 @mutant(
     "undoable",
     "resumable",
+    "complete",
     wants=_somebody("hide inside"),
     features=WHOLE,
     mended="what cannot be listed never keeps a directory from coming back",

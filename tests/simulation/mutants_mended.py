@@ -750,7 +750,7 @@ def _its_marker_is_deleted_when_it_has_died(scenario: Scenario) -> Scenario:
 )
 def a_job_without_its_marker_is_over() -> Iterator[None]:
     """Of a job whose marker somebody has deleted, recovery says that nothing is to be done, and deletes its files."""
-    with patch.object(recover, "stands_by_manifests", _false):
+    with patch.object(recover, "_WITH_WORK", frozenset()):
         yield
 
 

@@ -223,11 +223,10 @@ async def _stands(run: JobRun, layout: JobLayout, theirs: CommitRecord) -> bool:
 
 
 async def stands_by_manifests(run: JobRun, layout: JobLayout, record: CommitRecord) -> bool:
-    """Whether a record is of a job that is not over, though its marker is not there, or it never had one, being another
-    program's, and though the version before it may be gone: somebody has deleted these. What a driver creates that
-    wakes up when its job is over finds no manifests any more: of those a cleanup deletes all before the newest version.
-    """
-    if record.phase not in (Phase.CLAIMED, *HAS_GONE_ON, Phase.REFUSED):
+    """Whether a record that names no marker, of a job that another program has set up, or that somebody from outside
+    commits, or has aborted, is of one that is not over, though no version before it is there: somebody has deleted
+    that. What a driver creates that wakes up when such a job is over finds no manifests any more."""
+    if record.marker or record.phase not in (*HAS_GONE_ON, Phase.REFUSED):
         return False
     return bool(await list_all(run.store, layout.manifests))
 

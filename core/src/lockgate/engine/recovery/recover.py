@@ -454,6 +454,10 @@ async def _lists_of_another_record(run: JobRun, record: CommitRecord) -> list[Ke
     return kept if all(each.nonce not in holders for each in kept) else []
 
 
+_WITH_WORK = frozenset({Phase.CLAIMED, Phase.REFUSED, *HAS_GONE_ON})
+"""The phases of a job whose staged files are wanted, or are to be undone."""
+
+
 async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
     """Whether the job is over, and the record is what a cleanup that was cut short has left, or what a delayed request
     or a driver that slept has created after it. Cleanup deletes the job's marker, and older versions of the record,
@@ -470,11 +474,12 @@ async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
         # A late driver's, that has woken where its job was undone and set up again, has manifests that are gone; of
         # tasks without output they are like those of the new ones.
         return not await has_predecessor(run, record) and not (record.files and await _has_manifests(run, record))
-    if await stands_by_manifests(run, run.layout.at_attempt(record.job_attempt), record):
-        # As where the marker alone is gone, which a program that tidies up takes first, as the oldest file.
+    if record.marker and record.pins and record.phase in _WITH_WORK and await _has_manifests(run, record):
+        # Its marker alone is gone, which a program that tidies up takes first, as the oldest file. Of a job that is
+        # over no manifest is left that a late driver has pinned, though a late attempt may save another.
         return False
     if not await has_predecessor(run, record):
-        return True
+        return not await stands_by_manifests(run, run.layout.at_attempt(record.job_attempt), record)
     # Of a job without output there are no manifests.
     return bool(record.marker) and not (record.phase in HAS_GONE_ON and await _has_manifests(run, record))
 
