@@ -48,7 +48,7 @@ class StocatorProtocol(InPlaceProtocol):
     costs: ClassVar[Costs] = dataclasses.replace(
         InPlaceProtocol.costs,
         job_commit=(
-            Requests("look at the destination, and for other jobs", job=31),
+            Requests("look at the destination, and for other jobs", job=30),
             Requests("read manifests", task=1),
             LOOK_FOR_REPLACING,
         ),
