@@ -24,6 +24,9 @@ _TASK = re.compile(r"task_([A-Za-z0-9.\-]+_[0-9]{4,})_([a-zA-Z])_([0-9]{6,})")
 _ATTEMPT = re.compile(r"attempt_([A-Za-z0-9.\-]+_[0-9]{4,})_([a-zA-Z])_([0-9]{6,})_([0-9]+)")
 _JOB_ATTEMPT = re.compile(rf"{TEMPORARY}/(0|[1-9][0-9]{{0,3}})")
 
+PROTOCOL = "v1"
+"""The protocol of Lockgate's that commits what tasks of such a job have left: those of version 2 leave nothing."""
+
 MAP = "m"
 """The kind of tasks that write a table: Spark's are all of it."""
 

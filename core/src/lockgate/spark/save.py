@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lockgate.api.destination import ended_summary, holds_files, last_summary, transaction_summary
 from lockgate.api.files import files
 from lockgate.api.job import Job
+from lockgate.api.job_runs import registry_of
 from lockgate.api.jobs import jobs
 from lockgate.api.location import Location, absolute
 from lockgate.api.telling import telling_why_it_takes_long
@@ -44,9 +45,6 @@ from lockgate.spark.write_options import WriteOptions, is_given
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_SHOWN_WHILE_WRITTEN = frozenset({"direct"})
-"""Protocols by which files are seen that no manifest names yet."""
 
 log = get_log()
 
@@ -341,13 +339,15 @@ def _not_of_an_unfinished_job(url: str, options: JobOptions) -> None:
                 next_step=f"write again later; if its driver is dead: {command('recover', url, job.job_id)}",
             )
     found = files(url, options).files
-    shows_all = any(job.protocol in _SHOWN_WHILE_WRITTEN for job in unfinished)
-    if any(file.listed for file in found) or (found and not shows_all):
+    known = registry_of(options).protocols()
+    named = {job.protocol for job in unfinished if job.protocol}
+    may_be_theirs = any(name not in known or known[name].shows_unnamed_files for name in named)
+    if any(file.listed for file in found) or (found and not may_be_theirs):
         return
-    named = "\n".join(f"{job.job_id}  {job.status}" for job in unfinished[:5])
+    shown = "\n".join(f"{job.job_id}  {job.status}" for job in unfinished[:5])
     raise DestinationConflict(
         "mode ignore: all the data there is of jobs that have not committed",
-        where=f"{url}\n{named}".rstrip(),
+        where=f"{url}\n{shown}".rstrip(),
         next_step=f"write again once they have ended: {command('jobs', url)} shows how they stand, and what to do; "
         f"what tasks that came late have left is in no list: {command('files', url)}",
     )

@@ -23,6 +23,7 @@ from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError, StoreUnavailable
+from lockgate.model.file_output import PROTOCOL as HADOOPS
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL as HIVE
 from lockgate.model.layout import (
@@ -37,9 +38,6 @@ from lockgate.model.layout import (
 )
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, Holder
-
-V1 = "v1"
-"""The protocol that commits what jobs of Hadoop's `FileOutputCommitter` have left."""
 
 
 class JobStatus(StrEnum):
@@ -162,10 +160,10 @@ async def list_jobs(run: JobRun) -> list[JobState]:
 
 async def _late_of_hadoops(run: JobRun, other: OtherJob) -> JobState | None:
     """What tasks of a job of Hadoop's have left once that was committed here, as who asks for `v1` is shown it."""
-    v1 = run.hooks.protocols().get(V1)
+    v1 = run.hooks.protocols().get(HADOOPS)
     if other.job_attempt is None or v1 is None or not v1.needs <= run.store.capabilities:
         return None
-    layout = found_layout(V1, other.job_id, other.job_attempt)
+    layout = found_layout(HADOOPS, other.job_id, other.job_attempt)
     if not await has_ended(dataclasses.replace(run, layout=layout)):
         return None
     state = await job_state(run, layout)

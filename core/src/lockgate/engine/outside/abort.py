@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NoReturn
 
-from lockgate.engine.inspection.list_jobs import job_state
+from lockgate.engine.inspection.list_jobs import JobState, job_state
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.job_abort import abort_job
 from lockgate.engine.outside.found_job import committed_already, is_over_and_committed, job_at, over_and_committed
@@ -38,8 +38,8 @@ async def abort_found(run: JobRun, job_id: str, *, force: bool, told: Collection
         await refuse_other_protocol(job)
     if not force:
         await refuse_unless_over(await by_the_stores_clock(job), harm="what its tasks have written would be deleted")
-    if job.layout.prefix != OURS and (await job_state(job, job.layout)).came_late:
-        await _delete_late_output(job)
+    if job.layout.prefix != OURS and (state := await job_state(job, job.layout)).came_late:
+        await _delete_late_output(job, state)
     if job.layout.prefix != OURS:
         record = await read_record(job)
         if record is None or record.phase is Phase.REFUSED:
@@ -50,7 +50,7 @@ async def abort_found(run: JobRun, job_id: str, *, force: bool, told: Collection
     return await abort_job(job, set_up_by_tasks=True)
 
 
-async def _delete_late_output(run: JobRun) -> NoReturn:
+async def _delete_late_output(run: JobRun, state: JobState) -> NoReturn:
     """Delete what tasks of another program's have left since their job was committed. Whoever would write its rows
     again is to hear that it was.
 
@@ -58,14 +58,13 @@ async def _delete_late_output(run: JobRun) -> NoReturn:
         CommitFenced: that is deleted.
         JobNotFound: it is in a directory that was named, which nobody knows to be this job's.
     """
-    where = (await job_state(run, run.layout)).directory
     own = by_protocol(run, run.layout.found_protocol)
     await own.protocol.take_over(own, to_commit=False)
     if not await list_all(run.store, run.layout.job_directory):
-        raise await over_and_committed(run)
+        raise await over_and_committed(run, state)
     await clean_up(own, committed=True)
     raise CommitFenced(
         f"job {run.layout.job_id} has committed, and stays so; what its tasks had left since is deleted",
-        where=run.url(where),
+        where=run.url(state.directory),
         next_step=f"do not run it again; {command('files', run.store.url)} lists what is committed here",
     )

@@ -81,7 +81,7 @@ async def plan_found(run: JobRun, job_id: str, *, told: Collection[str]) -> Comm
     run = await job_at(run, job_id)
     state = await job_state(run, run.layout)
     if state.came_late:
-        raise await over_and_committed(run)
+        raise await over_and_committed(run, state)
     if state.phase not in (None, Phase.CLAIMED, Phase.REFUSED):
         raise _past_planning(run, state)
     job = await as_set_up(run, told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 
-from lockgate.engine.inspection.list_jobs import find_job, how_late_output_ends, job_state
+from lockgate.engine.inspection.list_jobs import JobState, find_job, how_late_output_ends, job_state
 from lockgate.engine.inspection.other_committers import is_unknown, list_other_jobs
 from lockgate.engine.record.ended_jobs import read_end, says_committed
 from lockgate.engine.record.record_log import read_record
@@ -13,6 +13,7 @@ from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
+from lockgate.model.file_output import PROTOCOL as HADOOPS
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.phases import Phase
 
@@ -30,10 +31,10 @@ def _how_it_ends(run: JobRun, job_id: str) -> str:
     """The next step of who would end a job of Hadoop's `FileOutputCommitter`."""
     if is_unknown(job_id):
         return _EMPTY
-    v1 = run.hooks.protocols().get("v1")
+    v1 = run.hooks.protocols().get(HADOOPS)
     if v1 is None or not v1.needs <= run.store.capabilities:
         return _BY_HAND
-    committing, aborting = (command(name, run.store.url, job_id, "--protocol", "v1") for name in ("commit", "abort"))
+    committing, aborting = (command(name, run.store.url, job_id, "--protocol", HADOOPS) for name in ("commit", "abort"))
     if run.options.protocol == "v2":
         return (
             "of a job by the second algorithm of Hadoop's FileOutputCommitter nothing waits to be committed: the files "
@@ -90,9 +91,10 @@ def committed_already(run: JobRun, job_id: str) -> JobNotFound:
     )
 
 
-async def over_and_committed(run: JobRun) -> JobNotFound:
-    """The same of a job that is there, with what its tasks have left since, if they are another program's."""
-    state = await job_state(run, run.layout)
+async def over_and_committed(run: JobRun, state: JobState | None = None) -> JobNotFound:
+    """The same of a job that is there, with what its tasks have left since, if they are another program's; for who has
+    seen how it stands, by that."""
+    state = state or await job_state(run, run.layout)
     if not state.came_late:
         return committed_already(run, run.layout.job_id)
     return JobNotFound(

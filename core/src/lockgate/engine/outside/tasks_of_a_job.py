@@ -14,6 +14,7 @@ from lockgate.engine.run.own_commands import found_command
 from lockgate.engine.run.store import list_all
 from lockgate.model.counted import counted
 from lockgate.model.errors import CommitRefused
+from lockgate.model.file_output import PROTOCOL as HADOOPS
 from lockgate.model.file_output import task_of_attempt
 from lockgate.model.layout import OURS, task_of
 from lockgate.model.phases import Phase
@@ -59,7 +60,7 @@ async def committed_tasks_of(run: JobRun) -> set[str]:
         f"no task of job {run.layout.job_id} has committed",
         where=run.url(run.layout.manifests if run.layout.prefix == OURS else ""),
         next_step=f"{found_command(run, 'abort', run.layout, '--force')} deletes the job, if it is surely over"
-        + (empty if run.layout.prefix == OURS else _BY_THE_SECOND if run.layout.found_protocol == "v1" else ""),
+        + (empty if run.layout.prefix == OURS else _BY_THE_SECOND if run.layout.found_protocol == HADOOPS else ""),
     )
 
 
