@@ -670,22 +670,25 @@ class Judges:
         before it is."""
         if not self.has_record(job) or job.record is None or job.record.follows is None:
             return not self.has_record(job)
-        before = self._before(job)
+        before = self._before(job.record)
         return before is not None and before.holder.nonce != job.record.follows.nonce
 
     def _has_predecessor(self, job: JobTruth) -> bool:
         """Whether the version before the newest is there: a cleanup deletes it first, and may have been cut short; and
         then a driver that slept may have begun another record in its place."""
-        if job.record is None or job.record.follows is None:
-            return True
-        before = self._before(job)
-        return before is not None and before.holder.nonce == job.record.follows.nonce
+        return job.record is None or self._is_preceded(job.record)
 
-    def _before(self, job: JobTruth) -> CommitRecord | None:
-        """The version that stands where the newest says that the one before it is."""
-        if job.record is None or job.record.follows is None:
+    def _is_preceded(self, record: CommitRecord) -> bool:
+        if record.follows is None:
+            return True
+        before = self._before(record)
+        return before is not None and before.holder.nonce == record.follows.nonce
+
+    def _before(self, record: CommitRecord) -> CommitRecord | None:
+        """The version that stands where this one says that the one before it is."""
+        if record.follows is None:
             return None
-        stored = self.disk.files.get(JobLayout(job.record.job_id).commit_record(job.record.follows.sequence))
+        stored = self.disk.files.get(JobLayout(record.job_id).commit_record(record.follows.sequence))
         return None if stored is None else _record(stored.content)
 
     def _within(self, actor: str, path: str) -> None:
@@ -718,6 +721,10 @@ class Judges:
         if not _follows(record, before) and not (job.robbed and self._is_cut_off(job)):
             # Of a driver that slept while the job was undone and run again, or its record lost and begun anew. Nobody
             # goes by it.
+            return
+        if record.phase is Phase.COMMITTED and job.robbed and not job.committed and not self._is_preceded(record):
+            # Its driver slept while another committer deleted all that was before it: that it was published, or undone,
+            # was to be read there. It is told that somebody else has ended the job, and nobody goes by it.
             return
         comes_for = self.unforced.get(actor) == job.directory
         if before is not None and comes_for and before.holder.nonce != record.holder.nonce:
