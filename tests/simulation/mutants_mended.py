@@ -15,6 +15,7 @@ from lockgate.engine.record.record_log import RecordLog, read_record
 from lockgate.engine.recovery import collect_garbage, recover
 from lockgate.engine.recovery.recover import Recovery
 from lockgate.engine.renames import move_files, replaced_files, roll_back
+from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed
 from lockgate.model.layout import JobLayout, record_sequence
 from lockgate.model.numbers import Numbers
@@ -25,6 +26,7 @@ from mutants import FAILING, REPLACING, _all, _crowd, _false, _nothing, _policy,
 from simworld.faults import CRASHES, Kind
 from simworld.features import Feature
 from simworld.scenario import AttemptPlan, Person, Scenario, Stranger, Visitor, changed, options
+from simworld.store import profile_of
 
 
 def _alone_until_the_end(scenario: Scenario) -> Scenario:
@@ -751,6 +753,42 @@ def _its_marker_is_deleted_when_it_has_died(scenario: Scenario) -> Scenario:
 def a_job_without_its_marker_is_over() -> Iterator[None]:
     """Of a job whose marker somebody has deleted, recovery says that nothing is to be done, and deletes its files."""
     with patch.object(recover, "_WITH_WORK", frozenset()):
+        yield
+
+
+def _all_of_it_is_deleted_while_its_tasks_write(scenario: Scenario) -> Scenario:
+    """Somebody deletes all that is there between the task commits, and the driver dies in its commit."""
+    shaped = _alone_until_the_end(scenario)
+    (job,) = shaped.jobs
+    attempts = tuple(replace(plan, start=60.0 * plan.task) for plan in job.attempts)
+    return replace(
+        shaped,
+        jobs=(replace(job, start=0.0, attempts=attempts, with_receipts=False, aborts=False),),
+        visitors=(Visitor("recover", 0, 5_000.0),),
+        strangers=(Stranger(30.0, (), aborts=True, tidies=True),),
+    )
+
+
+def _without_directories(scenario: Scenario) -> bool:
+    return Capability.REAL_DIRECTORIES not in profile_of(scenario.store).capabilities
+
+
+def _several_tasks(scenario: Scenario) -> bool:
+    return len({plan.task for plan in scenario.jobs[0].attempts}) > 1
+
+
+@mutant(
+    "complete",
+    features=(Feature.FINISHING, Feature.TIDYING),
+    wants=_all(_without_directories, _several_tasks),
+    shape=_all_of_it_is_deleted_while_its_tasks_write,
+    histories_max=1_000,
+    near=413,
+    mended="a job that was only claimed, and has lost its marker, is finished for who says that its output is whole",
+)
+def recovery_finishes_a_claim_whose_marker_is_gone() -> Iterator[None]:
+    """What the first tasks saved was deleted with the marker; of the others' alone a job is made."""
+    with patch.object(recover, "_refuse_if_marker_lost", _nothing):
         yield
 
 

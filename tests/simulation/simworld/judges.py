@@ -658,6 +658,13 @@ class Judges:
             # Who deletes this record, and sets the job up again, begins another.
             job.over = True
 
+    def was_claimed_and_lost_its_marker(self, job_id: str) -> bool:
+        """Whether another committer has deleted the marker of a job whose driver had not come to look for that."""
+        job = self.jobs.get(job_id)
+        if job is None or job.record is None or job.phase is not Phase.CLAIMED:
+            return False
+        return JobLayout(job_id, job.record.job_attempt).job_marker not in self.disk.files
+
     def has_record(self, job: JobTruth) -> bool:
         """Whether the job's own newest version is there, and not one that a late driver has begun anew."""
         if job.record is None:
@@ -786,7 +793,7 @@ class Judges:
             self.accuse("exclusive", f"{job.directory} pins attempts of several jobs: {sorted(runs)}")
         offered = self.offered.get(record.job_id, [])
         pins = frozenset((pin.task_attempt_id, pin.digest) for pin in record.pins)
-        if None in offered and not job.robbed:
+        if None in offered:
             for run in runs or self.reported:
                 missing = set(self.reported.get(run, ())) - tasks
                 if missing and (runs or (record.job_id == job.directory and len(self.reported) == 1)):

@@ -62,6 +62,7 @@ class JobPlan:
     same_bytes: bool = False
     """What its attempts write depends on the target alone."""
     shows_identities: bool = True
+    """Its manifests state the identities of files; Hadoop's do so only on ABFS."""
     job_attempt: int = 0
     attempt_of: str = ""
     """The run whose job this is a further attempt at."""
@@ -71,7 +72,6 @@ class JobPlan:
     """It commits the tasks that earlier attempts at the job have left committed, and runs only the others."""
     calls_it: int = 0
     """By which of the destination's names its driver and its tasks know it."""
-    """Its manifests state the identities of files; Hadoop's do so only on ABFS."""
     commits_twice: bool = False
     commits_again_after: float = 0.0
     """Virtual seconds between the two."""

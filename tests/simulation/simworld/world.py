@@ -797,6 +797,7 @@ class World:
                 break
             for layout in layouts:
                 await self._settle_job(actor, layout, undo if attempt % 2 == 0 else (None if undo else True))
+        self.judges.begin_gc(actor.name, run.options.alive_seconds)
         garbage = await collect_garbage(run)
         if actor.name == LAST and self.scenario.judges_finishing:
             judge_garbage(self.judges, actor.name, garbage)
@@ -809,6 +810,8 @@ class World:
         must = ""
         if actor.name == LAST and not undo and self.scenario.judges_finishing:
             must = self._why_finishable(layout)
+            if must and self.judges.was_claimed_and_lost_its_marker(layout.job_id):
+                undo = False  # nobody but this operator, who knows that nothing else was deleted, can say so
         touched = len(self.told_of_people())
         outcome: str = ""
         try:

@@ -61,6 +61,7 @@ from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.commands import command, job_command
+from lockgate.model.counted import counted
 from lockgate.model.errors import (
     CommitFailed,
     CommitFenced,
@@ -107,6 +108,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
     Raises:
         CommitFenced: its driver may be alive (and `force` was not given), or somebody else is recovering it.
         UsageError: it is past its commit point and cannot be undone.
+        CommitFailed: its marker is gone, and nothing tells whether more is; whoever recovers it has to say `undo`.
         FileChanged: somebody has deleted files that it had put in place, or changed what is still staged.
     """
     if run.movers is not None:
@@ -136,6 +138,8 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
             await recover_job(run, undo=True if recovery.outcome == "undone" else None, force=force)
             return recovery
         wants_undo = _wants_undo(run, record, undo)
+        if undo is None and not wants_undo:
+            await _refuse_if_marker_lost(run, record)
         options, left_out, beside = as_recorded(run.options, record), record.left_out, record.outputs_beside
         run = dataclasses.replace(run, options=options, left_out=left_out, outputs_beside=beside)
         log = RecordLog(run)
@@ -231,6 +235,29 @@ def _wants_undo(run: JobRun, record: CommitRecord, undo: bool | None) -> bool:
             next_step=command("recover", run.store.url, run.layout.job_id, "--undo"),
         )
     return wants_undo
+
+
+async def _refuse_if_marker_lost(run: JobRun, record: CommitRecord) -> None:
+    """Make sure that a job which has only been claimed has lost no work of its tasks that nobody would miss. Its driver
+    looks for the marker right after the claim, and may have died before that look. Whoever has deleted the marker may
+    have deleted more: where directories are not real, a task attempt that comes later saves a manifest without it, and
+    that is what a driver has pinned.
+
+    Raises:
+        CommitFailed: the marker is gone, so that whoever recovers the job has to say how it ends.
+    """
+    if record.phase is not Phase.CLAIMED or not record.marker or record.part_of:
+        return
+    if is_set_up(await read_marker(run), record):
+        return
+    url, job, tasks = run.store.url, run.layout.job_id, counted(len(record.pins), "task")
+    raise CommitFailed(
+        f"somebody has deleted the marker of job {job}, and may have deleted work of its tasks with it; its commit has "
+        "moved nothing yet",
+        where=run.url(run.layout.job_marker),
+        next_step=f"nothing was touched. If the job is to be run again: {command('recover', url, job, '--undo')}. If "
+        f"its output is surely whole, of {tasks}: {command('recover', url, job, '--finish')}",
+    )
 
 
 async def _met_others(run: JobRun, record: CommitRecord) -> bool:
