@@ -685,6 +685,12 @@ class Judges:
         then a driver that slept may have begun another record in its place."""
         return job.record is None or self._is_preceded(job.record)
 
+    def _came_after_its_commit(self, directory: str) -> bool:
+        """Whether a delayed request has created what is there, once the job had committed and was cleaned up."""
+        job = self.jobs.get(directory)
+        is_late = job is None or job.record is None or not self._has_predecessor(job)
+        return is_late and any(one.directory == directory and one.committed for one in self.ended)
+
     def _is_preceded(self, record: CommitRecord) -> bool:
         if record.follows is None:
             return True
@@ -708,7 +714,8 @@ class Judges:
             idle = self.disk.clock() - touched.get(directory, 0.0)
             # An abort that was cut short is ended at once where its driver is known to be dead.
             doomed = job is not None and job.phase is Phase.ROLLING_BACK and not job.pinned
-            if idle < alive and not doomed and not (job is not None and (job.over or job.robbed)):
+            over = self._came_after_its_commit(directory) or (job is not None and (job.over or job.robbed))
+            if idle < alive and not doomed and not over:
                 self.accuse("contained", f"gc touched {path} of a job that was at work {idle:.0f} s ago")
             return
         now = self.disk.clock()

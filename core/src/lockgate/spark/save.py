@@ -19,6 +19,7 @@ from lockgate.api.location import Location, absolute
 from lockgate.api.telling import telling_why_it_takes_long
 from lockgate.engine.inspection.list_jobs import JobStatus
 from lockgate.engine.run.logs import get_log
+from lockgate.engine.run.protocol import shows_unnamed_files
 from lockgate.model.commands import command
 from lockgate.model.counted import counted
 from lockgate.model.errors import (
@@ -341,7 +342,7 @@ def _not_of_an_unfinished_job(url: str, options: JobOptions) -> None:
     found = files(url, options).files
     known = registry_of(options).protocols()
     named = {job.protocol for job in unfinished if job.protocol}
-    may_be_theirs = any(name not in known or known[name].shows_unnamed_files for name in named)
+    may_be_theirs = any(name not in known or shows_unnamed_files(known[name]) for name in named)
     if any(file.listed for file in found) or (found and not may_be_theirs):
         return
     shown = "\n".join(f"{job.job_id}  {job.status}" for job in unfinished[:5])

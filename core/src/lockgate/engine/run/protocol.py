@@ -170,12 +170,6 @@ class Protocol(ABC):
     names_tell: ClassVar[bool] = False
     """Whether a file in the destination is known to be the job's by its name, and not by a manifest alone."""
 
-    @property
-    def shows_unnamed_files(self) -> bool:
-        """Whether readers may see files of its task attempts of which nothing tells whose they are: neither their
-        names, nor a manifest yet."""
-        return not self.attributes.uncommitted_invisible and not self.names_tell
-
     costs: ClassVar[Costs] = Costs()
     """What it asks of any store beside what is done to each file, for predictions: a lower bound."""
 
@@ -506,3 +500,9 @@ class Protocol(ABC):
     async def restore(self, run: JobRun, kept: Sequence[KeptList]) -> Undone:
         """Bring back what these lists name, and take out what has replaced it, by the lists alone: the record is
         lost."""
+
+
+def shows_unnamed_files(protocol: Protocol) -> bool:
+    """Whether readers may see files of a protocol's task attempts of which nothing tells whose they are: neither their
+    names, nor a manifest yet."""
+    return not protocol.attributes.uncommitted_invisible and not protocol.names_tell
