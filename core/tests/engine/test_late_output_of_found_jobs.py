@@ -10,8 +10,10 @@ import lockgate
 import pytest
 from hive_left import JOB as HIVES_JOB
 from hive_left import OUTPUT, STAGING
+from killed_at_a_request import Died, at_request
 from lockgate import JobOptions
 from lockgate.errors import CommitFenced, JobNotFound, UsageError
+from lockgate.stores.local import LocalStore
 
 HADOOPS_JOB = "job_202411211721_0003"
 TASK = "_temporary/0/task_202411211721_0003_m_00000"
@@ -112,3 +114,57 @@ def test_a_job_of_hadoops_is_shown_in_one_way_whoever_asks(tmp_path: Path) -> No
     (state,) = lockgate.jobs(tmp_path)
     assert (state.status, state.phase) == ("left behind", "committed")
     assert state.problem in [each.why for each in lockgate.collect_garbage(tmp_path)]
+
+
+def _everything(table: Path) -> list[bytes]:
+    return [path.read_bytes() for path in table.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("request_number", range(8, 38))
+def test_what_a_task_commits_while_its_job_is_committed_is_in_the_table_or_kept_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_number: int
+) -> None:
+    """The cleanup deleted every directory of the job's, also those that no commit has."""
+    options = JobOptions(protocol="v1", alive_seconds=0.0)
+    leave(tmp_path, "v1", 1)
+    with monkeypatch.context() as patched:
+        made = at_request(patched, request_number, lambda: leave(tmp_path, "v1", 2))
+        lockgate.commit(tmp_path, HADOOPS_JOB, options=options, force=True)
+    assert len(made) >= request_number, "the commit makes fewer requests now"
+    assert sorted(each for each in _everything(tmp_path) if each in (b"1", b"2")) == [b"1", b"2"]
+    in_table = any(path.read_bytes() == b"2" for path in tmp_path.iterdir() if path.is_file())
+    assert in_table or [state for state in lockgate.jobs(tmp_path, options) if state.came_late]
+
+
+@pytest.mark.parametrize("phase", ["claimed", "moving", "publishing", "committed"])
+@pytest.mark.parametrize("by", ["recover", "recover all", "gc"])
+def test_what_a_task_commits_when_the_driver_of_its_jobs_commit_has_died_is_kept_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str, by: str
+) -> None:
+    options = JobOptions(protocol="v1", alive_seconds=0.0)
+    leave(tmp_path, "v1", 1)
+    create = LocalStore.create_file
+
+    async def die(store, path, content, **named):
+        created = await create(store, path, content, **named)
+        if path.rpartition("/")[2].startswith("commit") and f'"phase":"{phase}"'.encode() in content:
+            raise Died
+        return created
+
+    with monkeypatch.context() as patched, pytest.raises(Died):
+        patched.setattr(LocalStore, "create_file", die)
+        lockgate.commit(tmp_path, HADOOPS_JOB, options=options, force=True)
+    left = leave(tmp_path, "v1", 2)
+    if by == "gc":
+        lockgate.collect_garbage(tmp_path, options=options)
+    if by != "gc" or phase != "committed":
+        recovery = lockgate.recover(tmp_path, None if by == "recover all" else HADOOPS_JOB, options=options)
+        assert recovery[HADOOPS_JOB].outcome == "finished"
+        assert "have left more since" in recovery[HADOOPS_JOB].problem
+    assert left.exists()
+    (state,) = lockgate.jobs(tmp_path, options)
+    assert state.came_late
+    with pytest.raises(CommitFenced, match="what its tasks had left since is deleted"):
+        lockgate.abort(tmp_path, HADOOPS_JOB, options=options)
+    assert not left.exists()
+    assert (tmp_path / "p1").read_bytes() == b"1"

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import pickle
+import time
 from pathlib import Path
 
 import lockgate
@@ -138,6 +140,34 @@ def test_complete_nobody_takes_a_committed_job_for_one_that_is_not_where_its_rec
     with pytest.raises(JobNotFound, match="committed already"):
         lockgate.abort(tmp_path, "j", options=SILENT)
     assert visible(tmp_path) == ["0", "1"]
+
+
+@pytest.mark.parametrize(("protocol", "txn_id"), [*((each, "") for each in EVERY), *((each, "t") for each in EARLY)])
+@pytest.mark.parametrize("how", ["touched", "copied"])
+def test_exactly_once_a_committed_job_is_known_by_its_nonce_whatever_the_dates_of_its_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, txn_id: str, how: str
+) -> None:
+    """Where the marker was newer than the note, a committed job without record was "abandoned": `gc` deleted the rows
+    of v2, and "aborted" was said of the others. A copy of a destination makes its files in an order of its own."""
+    table = tmp_path / "table"
+    job, receipts = a_job(table, protocol, **({"txn_id": txn_id} if txn_id else {}))
+    die_once(monkeypatch, job, lambda: job.commit(receipts), lambda path, _: path.endswith(".ended"))
+    lose(table, "record")
+    if how == "touched":
+        later = time.time() + 300.0
+        os.utime(table / "_lockgate/jobs/j/00/job.json", (later, later))
+    else:
+        for number, path in enumerate(sorted(each for each in table.rglob("*") if each.is_file())):
+            os.utime(path, (1_000_000.0 + number, 1_000_000.0 + number))
+    (state,) = lockgate.jobs(table, SILENT)
+    assert (state.status, state.phase) == ("left behind", "committed")
+    with pytest.raises(CommitFenced, match="has committed"):
+        lockgate.abort(table, "j", options=SILENT)
+    with pytest.raises(UsageError, match="cannot be undone"):
+        lockgate.recover(table, "j", undo=True, options=SILENT)
+    lockgate.collect_garbage(table, options=SILENT)
+    assert visible(table) == ["0", "1"]
+    assert not (table / "_lockgate/jobs").exists()
 
 
 @pytest.mark.parametrize("protocol", EVERY)

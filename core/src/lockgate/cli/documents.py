@@ -169,7 +169,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "JOB.outcome": "`finished`, `undone`, `nothing` to do, `not begun`, `at work` or `failed`",
             "JOB.phase": f"the phase that it was in: {_one_of(Phase)}; null where its commit had not begun",
             "JOB.files": "how many files the finished job has, at all of its locations; 0 otherwise",
-            "JOB.problem": "why nothing was done, or it failed; empty otherwise",
+            "JOB.problem": "why nothing was done, or it failed; or what else somebody has to know; empty otherwise",
             "JOB.missing[]": "replaced files that somebody had deleted, and that did not come back",
             "JOB.left[]": "files of the job that stay: somebody may have changed them since, or another "
             "program has put them there",

@@ -66,7 +66,8 @@ def _told(job: str, recovery: Recovery) -> str:
     )
     return {
         "nothing": f"{job}: nothing to do{phase}{f': {recovery.problem}' if recovery.problem else ''}",
-        "finished": f"{job}: finished{phase}: {files(_files(recovery))}{_where(recovery.summary)}",
+        "finished": f"{job}: finished{phase}: {files(_files(recovery))}{_where(recovery.summary)}"
+        f"{f'; {recovery.problem}' if recovery.problem else ''}",
         "undone": f"{job}: undone{phase}: the destination is as before{but}; {after}",
         "not begun": f"{job}: nothing to recover: {recovery.problem}",
         "at work": f"{job}: passed over{phase}: {recovery.problem}",

@@ -62,6 +62,7 @@ async def _delete_late_output(run: JobRun, state: JobState) -> NoReturn:
     await own.protocol.take_over(own, to_commit=False)
     if not await list_all(run.store, run.layout.job_directory):
         raise await over_and_committed(run, state)
+    await own.protocol.delete_late_output(own)
     await clean_up(own, committed=True)
     raise CommitFenced(
         f"job {run.layout.job_id} has committed, and stays so; what its tasks had left since is deleted",

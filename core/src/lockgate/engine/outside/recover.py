@@ -75,7 +75,7 @@ async def _recover_one(run: JobRun, job_id: str, *, undo: bool | None, force: bo
             if undo:
                 raise too_late(job)
             return Recovery("nothing", Phase.COMMITTED)
-    return recovery
+    return await _with_what_came_late(job, recovery)
 
 
 async def _recover_all(run: JobRun, *, undo: bool | None, force: bool, told: Collection[str]) -> dict[str, Recovery]:
@@ -104,7 +104,7 @@ async def _recover_all(run: JobRun, *, undo: bool | None, force: bool, told: Col
             try:
                 # What protocol is given says here whose jobs are looked for beside those of Lockgate.
                 await owners_options(job, [name for name in told if name != "protocol"])
-                found[state.job_id] = await recover_job(job, undo=undo, force=True)
+                found[state.job_id] = await _with_what_came_late(job, await recover_job(job, undo=undo, force=True))
             except LockgateError as error:
                 found[state.job_id] = _failed(state, error)
     return found
@@ -118,6 +118,18 @@ def _came_late(run: JobRun, state: JobState) -> Recovery:
     """The answer about a committed job whose tasks, another program's, have left more since: that is left alone."""
     ends = how_late_output_ends(run, state.layout)
     return Recovery("nothing", state.phase, problem=state.problem, next_step=ends)
+
+
+async def _with_what_came_late(job: JobRun, recovery: Recovery) -> Recovery:
+    """The answer about another program's job that is finished, with what its tasks have left since the driver pinned
+    what was there."""
+    if job.layout.prefix == OURS or recovery.outcome != "finished":
+        return recovery
+    state = await job_state(job, job.layout)
+    if not state.came_late:
+        return recovery
+    ends = how_late_output_ends(job, state.layout)
+    return dataclasses.replace(recovery, problem=state.problem, next_step=ends)
 
 
 def _in_turn(state: JobState) -> tuple[bool, float]:

@@ -58,6 +58,7 @@ from lockgate.model.errors import (
     OutcomeUnknown,
     StoreError,
 )
+from lockgate.model.files import FileStatus
 from lockgate.model.layout import ENDED_SUFFIX, FILE_LISTS, SUCCESS, JobLayout
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord
@@ -147,24 +148,39 @@ async def has_committed_unrecorded(run: JobRun) -> bool:
 async def has_committed_since(run: JobRun, set_up: SetUp | None) -> bool:
     """Whether a job of this id is known to have committed since this one was set up; None: whenever it was.
 
-    An id that has committed may be set up once more, with the same transaction id, by the same program, and so with the
-    same nonce: it is at work then, and only the store's dates tell it. Where these are equal, being of whole seconds,
-    the nonces must be, too."""
+    Its nonce says so, whatever the dates are: a marker that somebody has touched, or a copy of the whole destination,
+    has others. But an id that has committed may be set up once more (`_may_begin_again`) by the same program, and so
+    with the same nonce: it is at work then, and only the store's dates tell it. Where these are equal, being of whole
+    seconds, the nonces must be, too."""
     by_id = _by_id(run)
     (note, mark), last = await both(run.store.stat_files([run.layout.ended, SUCCESS]), success_content(run))
     published = own_summary(by_id, last)
     if set_up is None:
         return note is not None or published is not None
-    if note is not None and note.modified >= set_up.modified:
-        if note.modified > set_up.modified:
+    if note is not None:
+        ended = await read_end(run, run.layout.ended) or Ended("", 0, 0.0)
+        if _is_after(run, note, set_up, ended.marker, ended.txn_id):
             return True
-        ended = await read_end(run, run.layout.ended)
-        if ended is not None and ended.marker == set_up.nonce:
-            return True
-    if published is None or mark is None or mark.modified < set_up.modified:
+    if published is None or mark is None:
         return False
-    told = published.lockgate.marker if published.lockgate is not None else ""
-    return mark.modified > set_up.modified or told == set_up.nonce
+    told = published.lockgate
+    return _is_after(run, mark, set_up, told.marker if told else "", told.txn_id if told else "")
+
+
+def _is_after(run: JobRun, sign: FileStatus, set_up: SetUp, nonce: str, txn_id: str) -> bool:
+    """Whether a sign of a job's commit is of what was set up, or of what came after it. `nonce` and `txn_id` are those
+    of the job that committed."""
+    is_its_own = bool(nonce) and nonce == set_up.nonce
+    if sign.modified == set_up.modified or (is_its_own and not _may_begin_again(run, set_up, txn_id)):
+        return is_its_own
+    return sign.modified > set_up.modified
+
+
+def _may_begin_again(run: JobRun, set_up: SetUp, txn_id: str) -> bool:
+    """Whether `why_over` lets a job be set up whose id has committed with this transaction id; true also where nobody
+    here knows the protocol."""
+    protocol = run.hooks.protocols().get(set_up.protocol)
+    return bool(txn_id) and (protocol is None or protocol.attributes.committed_invisible)
 
 
 def _by_id(run: JobRun) -> JobRun:

@@ -82,11 +82,12 @@ async def readable_marker(run: JobRun, layout: JobLayout) -> JobMarker | None:
 
 
 class SetUp(NamedTuple):
-    """When a job was set up, by the store's clock, as its marker's date shows it, in seconds since 1970; and the nonce
-    in its marker, empty where that is damaged."""
+    """When a job was set up, by the store's clock, as its marker's date shows it, in seconds since 1970; the nonce in
+    its marker, and the name of its protocol, both empty where that is damaged."""
 
     modified: float
     nonce: str
+    protocol: str = ""
 
 
 async def seen_set_up(run: JobRun) -> SetUp | None:
@@ -95,7 +96,9 @@ async def seen_set_up(run: JobRun) -> SetUp | None:
     if status is None:
         return None
     marker = await readable_marker(run, run.layout)
-    return SetUp(status.modified, "" if marker is None else marker.nonce)
+    if marker is None:
+        return SetUp(status.modified, "")
+    return SetUp(status.modified, marker.nonce, marker.options.get("protocol", ""))
 
 
 def is_set_up(marker: JobMarker | None, record: CommitRecord) -> bool:

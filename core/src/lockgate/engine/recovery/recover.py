@@ -84,7 +84,8 @@ class Recovery:
     """What recovery did: `nothing` was to be done, the job was `finished` or `undone`, there is `no trace` of a job of
     that id (it has ended, or never was), its commit has `not begun` (`problem` says what can be done with it), or,
     among several jobs that were recovered at once, its driver may be `at work` at its commit, or its recovery `failed`,
-    with this `problem`. `phase` is where the job was before. `missing` are files that an undone job was to replace and
+    with this `problem`; of one that was finished it says what else somebody has to end.
+    `phase` is where the job was before. `missing` are files that an undone job was to replace and
     that could not be restored, since somebody else has deleted them; `left` are paths where it had put a file that
     somebody has changed or replaced since: what is there was left. `given_back` is where all is that the tasks of an
     undone job have written, where the undoing has not deleted it, and `next_step` what to do with it; or with a job

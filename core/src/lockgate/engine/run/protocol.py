@@ -12,7 +12,7 @@ In the order of a job's life:
 | runs a task attempt | `set_up_task`, `set_up_directory`, `announce_file`, `open_file`, `send_files` |
 | ends it | `commit_task` or `abort_task` |
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
-| has committed | `conclude`, `release` |
+| has committed | `conclude`, `release`, and for who says so, `delete_late_output` |
 | undoes it | `revoke`, `undo`, `discard`, `left_by_dead_attempts`, `gave_back` |
 | looks for jobs | `jobs_of_others`, `has_jobs_of_others_in`, `tasks_elsewhere`, `outputs_beside` |
 | commits another program's | before that, `take_over` |
@@ -437,6 +437,14 @@ class Protocol(ABC):
 
         Raises:
             StoreError: it could not be done.
+        """
+
+    async def delete_late_output(self, run: JobRun) -> None:  # noqa: B027  # of most it is in what `take_over` has taken
+        """Delete what tasks of another program's have left since their job was committed here: called where somebody
+        says that it is not wanted, after `take_over` and before the cleanup. The default has nothing to do.
+
+        Raises:
+            StoreError: it could not be deleted.
         """
 
     # The job's undoing, and its recovery.

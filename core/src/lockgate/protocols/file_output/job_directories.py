@@ -9,7 +9,7 @@ for long.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from lockgate.engine.run.delete_trees import delete_trees
@@ -98,6 +98,23 @@ async def tasks_elsewhere(run: JobRun) -> TasksElsewhere:
     return TasksElsewhere(
         committed, frozenset(begun) | committed, max(newest, default=0.0), holding[-1] if holding else ""
     )
+
+
+async def delete_counted(run: JobRun, pinned: Container[str], left_out: Container[str]) -> None:
+    """Delete the directories of a job that another program has set up, once it is committed here: of every attempt at
+    it those of tasks that are `pinned`, and of the attempts of those that were `left_out` as not committed. What a task
+    has committed since, or has begun since, stays, being in no commit.
+
+    Raises:
+        StoreError: one cannot be deleted.
+    """
+    every = await all_directories_of(run)
+    over = [s.path for found in every for task, s in found.attempts if task in pinned or task in left_out]
+    over += [status.path for found in every for task, status in found.tasks.items() if task in pinned]
+    await delete_trees(run, over)
+    kept = sorted({path for found in await all_directories_of(run) for path in found.paths()})
+    if kept:
+        run.log.warning("tasks have left more since the commit began: it is kept", where=kept[:5], count=len(kept))
 
 
 async def delete_of_job(run: JobRun) -> None:

@@ -9,6 +9,7 @@ from typing import ClassVar
 from lockgate.engine.inspection.other_committers import list_other_jobs
 from lockgate.engine.job.conflicts import meet_directories, resolve
 from lockgate.engine.manifests.found_in_place import found_in_place
+from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.store import list_all
@@ -17,6 +18,7 @@ from lockgate.model.errors import ManifestInvalid, OptionError
 from lockgate.model.file_output import job_part
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import OURS, JobLayout, TaskAttempt, found_directory, found_layout, parse_attempt_directory
+from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.prediction import Costs, Requests
 from lockgate.model.receipt import Pin, Receipt
@@ -187,7 +189,18 @@ class V1Protocol(FileOutputProtocol):
         )
 
     async def release(self, run: JobRun) -> None:
-        """The job's directories below `_temporary`, and nobody else's."""
+        """The job's directories below `_temporary`, and nobody else's. Of a job of Hadoop's that is committed here what
+        no commit has stays: a task may have committed since its commit began."""
+        record = None if run.layout.prefix == OURS else await read_record(run)
+        undone = record is not None and record.phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK)
+        if run.layout.prefix == OURS or undone:
+            await job_directories.delete_of_job(run)
+            return
+        pinned, left_out = (record.pins, record.left_out) if record is not None else ((), ())
+        await job_directories.delete_counted(run, {pin.task_id for pin in pinned}, left_out)
+
+    async def delete_late_output(self, run: JobRun) -> None:
+        """The same directories, all of them."""
         await job_directories.delete_of_job(run)
 
     async def has_performed(self, run: JobRun, plan: CommitPlan) -> bool:
