@@ -308,6 +308,28 @@ def test_a_truncated_file_of_markers_is_refused_before_anything_is_deleted(
         assert data(tmp_path) == []
 
 
+@pytest.mark.parametrize("how", ["emptied", "deleted"])
+@pytest.mark.parametrize("loser", ["committed", "died"])
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_exclusive_where_a_file_of_markers_was_emptied_or_deleted(
+    tmp_path: Path, how: str, loser: str, end: str
+) -> None:
+    """Whose markers were in it stayed: it was refused only where they were those of files that the job commits."""
+    job = a_job(tmp_path, job_id="j", markers_batch_interval_ms=1, markers_batch_threads=3)
+    try:
+        receipts = [begun(job, {"0-TAG": b"1"}).commit()]
+        attempt = begun(job, {"1-TAG": b"loser"}, 1, 0)
+        if loser == "committed":
+            attempt.commit()
+        receipts.append(begun(job, {"2-TAG": b"2"}, 1, 1).commit())
+        (file,) = (each for each in (tmp_path / ".hoodie/.temp/j").glob("MARKERS?") if b"1-" in each.read_bytes()[:2])
+        file.write_bytes(b"") if how == "emptied" else file.unlink()
+        job.commit(receipts) if end == "commit" else job.abort()
+    finally:
+        job._timeline.stop()
+    assert data(tmp_path) == ([b"1", b"2"] if end == "commit" else [])
+
+
 def test_writers_of_one_file_group_find_each_other_by_their_servers(tmp_path: Path) -> None:
     first, second = (a_job(tmp_path, early_conflicts=True, markers_batch_interval_ms=5) for _ in range(2))
     receipt = begun(first, {"p=1/f-0_TAG_1.parquet": b"1"}).commit()

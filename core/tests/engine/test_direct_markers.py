@@ -365,6 +365,18 @@ def test_a_commit_is_refused_whose_markers_somebody_has_deleted(tmp_path: Path) 
     assert data(tmp_path) == []
 
 
+def test_who_commits_without_tasks_that_have_begun_finds_their_files_by_name(tmp_path: Path) -> None:
+    """A marker that somebody has deleted names nothing: "what they wrote is not here" was said of what stayed."""
+    job = a_job(tmp_path, job_id="j", durable=False)
+    done(job, {"0-TAG": b"1"})
+    begun(job, {"1-TAG": b"left out"}, 1)
+    (marker,) = (tmp_path / ".hoodie/.temp/j").glob("1-*")
+    marker.unlink()
+    job._show_life_no_more()
+    lockgate.commit(tmp_path, "j", force=True)
+    assert data(tmp_path) == [b"1"]
+
+
 def test_an_abort_says_that_markers_were_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What an attempt wrote that has not committed is named by its marker alone: it is looked for by its own name."""
     job = a_job(tmp_path)

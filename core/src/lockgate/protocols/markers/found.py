@@ -70,9 +70,9 @@ async def files_of_markers(run: JobRun, layout: MarkerLayout) -> tuple[list[str]
     return many, [status.path + ("/" if status.is_directory else "") for status in others]
 
 
-async def one_is_missing(run: JobRun, layout: MarkerLayout) -> bool:
+def _one_is_missing(layout: MarkerLayout, many: Sequence[str]) -> bool:
     """Whether there is a file of many markers, and none of a lower number: the server begins them in turn."""
-    numbers = {layout.number_of(path) for path in (await files_of_markers(run, layout))[0]}
+    numbers = {layout.number_of(path) for path in many}
     return numbers != set(range(len(numbers)))
 
 
@@ -127,16 +127,34 @@ async def read_numbered(run: JobRun, paths: Sequence[str]) -> list[Marker]:
     return [marker async for markers in each_numbered(run, paths) for marker in markers]
 
 
-async def all_markers(run: JobRun, layout: MarkerLayout) -> Sorter[FileStatus]:
-    """The paths of the files that the markers of a job name, sorted, however many there are.
+class Marked:
+    """Paths, each once, in order; iterated as often as needed. `some_are_gone`: it shows that somebody has deleted, or
+    emptied, a file of many markers, so that there may be files which none of these names."""
+
+    def __init__(self, found: Sorter[FileStatus], *, some_are_gone: bool = False) -> None:
+        self._found = found
+        self.some_are_gone = some_are_gone
+
+    def __iter__(self) -> Iterator[str]:
+        last = ""
+        for status in self._found.in_order():
+            if status.path != last:
+                yield status.path
+            last = status.path
+
+
+async def all_markers(run: JobRun, layout: MarkerLayout) -> Marked:
+    """The files that the markers of a job name, however many there are.
 
     Raises:
         ManifestInvalid: one is no marker, or names no place for data; nothing was done by any.
     """
     found = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
     many, others = await files_of_markers(run, layout)
+    some_are_gone = _one_is_missing(layout, many)
     async for markers in each_numbered(run, many):
         found.add([FileStatus(marker.path) for marker in markers])
+        some_are_gone |= not markers  # no server writes such a file
     files = [path for path in others if not path.endswith("/")]
     found.add([FileStatus(_direct(run, layout, path).path) for path in files])
     directories = [path.rstrip("/") for path in others if path.endswith("/")]
@@ -148,7 +166,16 @@ async def all_markers(run: JobRun, layout: MarkerLayout) -> Sorter[FileStatus]:
 
     for start in range(0, len(directories), DIRECTORIES_AT_ONCE):
         await together(listed(directory) for directory in directories[start : start + DIRECTORIES_AT_ONCE])
-    return found
+    return Marked(found, some_are_gone=some_are_gone)
+
+
+async def all_tagged(run: JobRun) -> Marked:
+    """The files in the destination whose names say that the job has written them. One listing of all of it."""
+    found = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
+    nonces = await nonces_of(run)
+    async for page in list_visible(run, hidden=True):
+        found.add([FileStatus(status.path) for status in page if tagged_by(status.path, nonces)])
+    return Marked(found)
 
 
 def _direct(run: JobRun, layout: MarkerLayout, path: str) -> Marker:
@@ -171,14 +198,14 @@ async def nonces_of(run: JobRun) -> frozenset[str]:
     return frozenset(found - {""})
 
 
-async def refuse_liars(run: JobRun, found: Sorter[FileStatus]) -> None:
+async def refuse_liars(run: JobRun, found: Marked) -> None:
     """Make sure that every file that a marker names is the job's by its name.
 
     Raises:
         ManifestInvalid: one is not; nothing was deleted.
     """
     nonces = await nonces_of(run)
-    for path in _each_once(found):
+    for path in found:
         if not tagged_by(path, nonces):
             raise ManifestInvalid(
                 f"a marker of job {run.layout.job_id} names a file that no task attempt of the job has written, or "
@@ -192,14 +219,6 @@ async def refuse_liars(run: JobRun, found: Sorter[FileStatus]) -> None:
             )
 
 
-def _each_once(found: Sorter[FileStatus]) -> Iterator[str]:
-    last = ""
-    for status in found.in_order():
-        if status.path != last:
-            yield status.path
-        last = status.path
-
-
 async def paths_marked(run: JobRun) -> Marked:
     """The files that the job's markers name, all of them the job's own.
 
@@ -208,14 +227,4 @@ async def paths_marked(run: JobRun) -> Marked:
     """
     found = await all_markers(run, MarkerLayout(run.layout.job_id))
     await refuse_liars(run, found)
-    return Marked(found)
-
-
-class Marked:
-    """Paths, each once, in order; iterated as often as needed."""
-
-    def __init__(self, found: Sorter[FileStatus]) -> None:
-        self._found = found
-
-    def __iter__(self) -> Iterator[str]:
-        return _each_once(self._found)
+    return found

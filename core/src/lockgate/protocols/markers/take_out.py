@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from lockgate.engine.job.conflicts import list_visible
 from lockgate.engine.manifests.saved_manifests import saved_and_damaged
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, says_committed
 from lockgate.engine.record.record_log import read_record
@@ -23,12 +22,12 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
 from lockgate.model.files import Deleted, FileStatus
-from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout, tagged_by
+from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.spooled import windows
 from lockgate.protocols.in_place.visible import changed_since, not_provably_ours, written_by_others
-from lockgate.protocols.markers.found import Marked, nonces_of, one_is_missing, paths_marked
+from lockgate.protocols.markers.found import Marked, all_tagged, paths_marked
 
 AT_ONCE = 1_000
 """So many files are deleted by one call."""
@@ -74,8 +73,17 @@ async def refuse_unless_marked(run: JobRun, plan: CommitPlan, marked: Marked) ->
 
 
 async def take_out_uncommitted(run: JobRun, plan: CommitPlan, marked: Marked) -> None:
-    """Delete what markers name and the plan does not commit. What somebody has changed since an attempt saved its
-    manifest stays; these are read only where there is something to delete."""
+    """Delete what markers name and the plan does not commit; where markers are gone, or somebody from outside commits
+    the job without tasks that have begun, also what is the job's by its name."""
+    number = await _take_out_beside(run, plan, marked)
+    if marked.some_are_gone or run.left_out:
+        number += await _take_out_beside(run, plan, await all_tagged(run))
+    run.count("uncommitted_files_deleted", number)
+
+
+async def _take_out_beside(run: JobRun, plan: CommitPlan, marked: Marked) -> int:
+    """Delete those that the plan does not commit; the answer: how many. What somebody has changed since an attempt
+    saved its manifest stays; these are read only where there is something to delete."""
     number = 0
     written: Mapping[str, Entry] | None = None
     for some in windows((path for path, counts in _beside(run, plan.batches(), marked) if not counts), AT_ONCE):
@@ -85,7 +93,7 @@ async def take_out_uncommitted(run: JobRun, plan: CommitPlan, marked: Marked) ->
         changed = changed_since(run, written, [status for status in found if status is not None])
         outcomes = await _delete_marked(run, [path for path in some if path not in changed])
         number += sum(outcome is not Deleted.MISSING for outcome in outcomes)
-    run.count("uncommitted_files_deleted", number)
+    return number
 
 
 async def _delete_marked(run: JobRun, paths: Sequence[str]) -> Sequence[Deleted]:
@@ -143,12 +151,10 @@ async def take_out_all(run: JobRun) -> list[str]:
     stay = set(left)
     for some in windows(marked, AT_ONCE):
         await _delete_marked(run, [path for path in some if path not in stay])
-    if damaged or unmarked or await one_is_missing(run, MarkerLayout(run.layout.job_id)):
+    if damaged or unmarked or marked.some_are_gone:
         # A file may be there that neither a manifest nor a marker names any more.
-        nonces = await nonces_of(run)
-        async for page in list_visible(run, hidden=True):
-            own = [each.path for each in page if tagged_by(each.path, nonces) and each.path not in stay]
-            await _delete_marked(run, own)
+        for some in windows(await all_tagged(run), AT_ONCE):
+            await _delete_marked(run, [path for path in some if path not in stay])
     return sorted(stay)
 
 
