@@ -13,7 +13,7 @@ from lockgate.engine.manifests.load_manifests import attempts_of
 from lockgate.engine.record.ended_jobs import has_committed_unrecorded, has_ended, last_end, says_committed
 from lockgate.engine.record.marker import JobMarker, is_set_up, read_marker_of
 from lockgate.engine.record.neighbours import job_layouts, stands_by_manifests
-from lockgate.engine.record.record_log import has_predecessor, read_record, renewed_at
+from lockgate.engine.record.record_log import has_predecessor, read_record, record_in_force, renewed_at
 from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept_lists
 from lockgate.engine.record.signs_of_life import drivers_own, is_recent, why_at_work
 from lockgate.engine.record.summaries import read_summary
@@ -217,7 +217,7 @@ async def _without_record(run: JobRun, recorded: set[str]) -> list[JobState]:
 async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     """How one job stands: the attempt that its commit record names, or else its newest."""
     try:
-        record = await read_record(run, layout)
+        record = await record_in_force(run, layout)
         problem = ""
     except StoreUnavailable:
         raise  # who asks again may hear it: that is no state of the job

@@ -17,7 +17,14 @@ from lockgate.engine.record.ended_jobs import has_committed_since, has_committed
 from lockgate.engine.record.lost_versions import refuse_if_moved
 from lockgate.engine.record.marker import SetUp, is_anothers, readable_marker, seen_set_up
 from lockgate.engine.record.own_protocol import with_own_protocol
-from lockgate.engine.record.record_log import RecordLog, fenced, is_begun_anew, look_at_job, refuse_superseded
+from lockgate.engine.record.record_log import (
+    RecordLog,
+    fenced,
+    is_begun_anew,
+    is_of_earlier_setup,
+    look_at_job,
+    refuse_superseded,
+)
 from lockgate.engine.record.replaced_lists import lists_in_force, still_set_aside
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
@@ -63,7 +70,8 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
     """
     undone = Undone()
     with run.stage("abort_job"):
-        record, newest_attempt = await look_at_job(run)
+        newest, newest_attempt = await look_at_job(run)
+        record = None if newest is None or await is_of_earlier_setup(run, newest) else newest
         if record is not None and record.phase is Phase.COMMITTED:
             raise fenced(run, record)
         refuse_superseded(run, newest_attempt)
@@ -97,7 +105,7 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
                 # By which protocol, too: whoever goes on may find nothing else that says it.
                 options = {"protocol": run.options.protocol} if record is None else record.options
                 claimed = await log.claim(
-                    Phase.ROLLING_BACK, record, reason="aborted", ground=Ground(), may_stay=may_stay, options=options
+                    Phase.ROLLING_BACK, newest, reason="aborted", ground=Ground(), may_stay=may_stay, options=options
                 )
             except JobNotFound:
                 await _refuse_if_run_again(run)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from lockgate.engine.record.marker import readable_marker
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -58,6 +59,12 @@ CREATE_RETRY_SECONDS = 0.1
 async def read_record(run: JobRun, layout: JobLayout | None = None) -> CommitRecord | None:
     """The newest version of the record, None where the job commit has not begun; of `layout`'s job, or of this."""
     return (await look_at_job(run, layout))[0]
+
+
+async def record_in_force(run: JobRun, layout: JobLayout | None = None) -> CommitRecord | None:
+    """The same; None also where that is of an earlier setup of the id (`is_of_earlier_setup`)."""
+    record = await read_record(run, layout)
+    return None if record is None or await is_of_earlier_setup(run, record, layout) else record
 
 
 async def renewed_at(run: JobRun, layout: JobLayout, record: CommitRecord) -> float:
@@ -154,6 +161,20 @@ async def has_predecessor(run: JobRun, record: CommitRecord, layout: JobLayout |
     """Whether the version before this one is there: only the cleanup of a job that is over deletes it. Of `layout`'s
     job, or of this."""
     return record.follows is None or await _read(run, layout or run.layout, record.follows.sequence) is not None
+
+
+async def is_of_earlier_setup(run: JobRun, record: CommitRecord, layout: JobLayout | None = None) -> bool:
+    """Whether a record is of a driver that slept while its job was ended, and has woken where the id is set up again:
+    the marker there is another's, and the record has moved nothing, being only claimed, or refused, or following no
+    version that is there. Of `layout`'s job, or of this. Nobody ends the job by it: its directory is the other's, who
+    goes on from it."""
+    if not record.marker or record.part_of:
+        return False
+    layout = (layout or run.layout).at_attempt(record.job_attempt)
+    marker = await readable_marker(run, layout)
+    if marker is None or marker.nonce in ("", record.marker):
+        return False
+    return record.phase in (Phase.CLAIMED, Phase.REFUSED) or not await has_predecessor(run, record, layout)
 
 
 def is_begun_anew(record: CommitRecord | None) -> bool:
@@ -257,9 +278,10 @@ class RecordLog:
         run = self._run
         # One that follows nothing that is there is what a late driver has created after the job was over, or undone.
         if earlier is not None and await has_predecessor(run, earlier):
-            if earlier.phase is not Phase.REFUSED:
+            anew = await is_of_earlier_setup(run, earlier)
+            if not anew and earlier.phase is not Phase.REFUSED:
                 raise fenced(run, earlier)
-            return await self._succeed(earlier, phase, job_attempt=run.layout.job_attempt, **fields)
+            return await self._succeed(earlier, phase, anew=anew, job_attempt=run.layout.job_attempt, **fields)
         if earlier is not None and _is_under_way(run, earlier):
             raise fenced(run, earlier)
         return await self._create(
@@ -331,7 +353,9 @@ class RecordLog:
                 except StoreError as error:
                     self._run.log.info("the commit record could not be renewed", error=str(error))
 
-    async def _succeed(self, before: CommitRecord, phase: Phase, *, look: bool = True, **changes: Any) -> CommitRecord:
+    async def _succeed(
+        self, before: CommitRecord, phase: Phase, *, look: bool = True, anew: bool = False, **changes: Any
+    ) -> CommitRecord:
         if not self._is_checked and (look or phase is not Phase.COMMITTED):
             # This driver has not looked, or could not, when it had created `now`; nor may it go on from there unseen.
             assert self.now is not None
@@ -339,7 +363,8 @@ class RecordLog:
             self._is_checked = True
         skipped = 0
         while True:
-            record = before.succeeded_by(phase, self._holder, self._run.runtime.wall(), **changes)
+            taken_over = _nothing_but_its_number(before) if anew else before
+            record = taken_over.succeeded_by(phase, self._holder, self._run.runtime.wall(), **changes)
             record = msgspec.structs.replace(record, sequence=record.sequence + skipped)
             in_few = phase in STEPS and phase is not before.phase
             try:
@@ -428,6 +453,20 @@ async def _cancel(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _nothing_but_its_number(record: CommitRecord) -> CommitRecord:
+    """A version to go on from, of which nothing is taken over. Its driver finds the next number taken, if it lives."""
+    return CommitRecord(
+        record.job_id,
+        record.job_attempt,
+        record.sequence,
+        record.phase,
+        record.holder,
+        record.updated,
+        follows=record.follows,
+        begun_by=record.begun_by,
+    )
 
 
 def _is(found: CommitRecord | None, version: CommitRecord) -> bool:

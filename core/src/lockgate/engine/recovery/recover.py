@@ -47,6 +47,7 @@ from lockgate.engine.record.record_log import (
     holders_of,
     look_at_job,
     read_record,
+    record_in_force,
     renewed_at,
     was_alone,
 )
@@ -116,7 +117,7 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
         # A driver's own, for its own job: who recovers one renames its files himself.
         run = dataclasses.replace(run, movers=None)
     with run.stage("recover"):
-        record = await read_record(run)
+        record = await record_in_force(run)
         if record is None:
             return await _without_record(await with_own_protocol(run, None), undo=undo, force=force)
         run = await with_own_protocol(run, record)
@@ -435,7 +436,7 @@ async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Rec
         return await _end_unrecorded(run, undo=undo) if has_committed else Recovery("nothing", None)
     # A list comes after the record, and goes before it. The job may have begun since its record was looked for, and may
     # have ended since: lost is a record that is not there while a list is, before it and after it.
-    if await read_record(run) is not None:
+    if await record_in_force(run) is not None:
         return await recover_job(run, undo=undo, force=force)
     kept = await kept_lists(run, run.layout.job_id)
     if not kept:

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, owner_of
 from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.record.marker import read_marker
-from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.engine.run.own_commands import how_to_abort
@@ -110,7 +110,7 @@ async def commit_task(
 
 
 async def _refuse_if_too_late(run: JobRun) -> None:
-    record = await read_record(run)
+    record = await record_in_force(run)
     if record is not None and record.phase in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK):
         raise fenced(run, record)
     if await is_over_for_tasks(run):  # after the record, which goes later
@@ -190,7 +190,7 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
             staging.clear(run)
         own = run.layout.manifest_temporary(attempt.task_attempt_id)
         place = run.layout.manifest(attempt.task_id)
-        record, marker = await read_record(run), await read_marker(run)
+        record, marker = await record_in_force(run), await read_marker(run)
         over = marker is None or (record is not None and record.phase is Phase.COMMITTED)
         sent = {target: status for target, status in (written or {}).items() if status.upload}
         await give_up_unseen(run, [upload_of(entry_of(target, status)) for target, status in sent.items()])

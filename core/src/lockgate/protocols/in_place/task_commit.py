@@ -17,7 +17,7 @@ from lockgate.engine.job.set_aside_by_others import set_aside_by_other
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, is_pinned, may_count, owner_of
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.record.aborted_jobs import is_over_for_tasks
-from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.model.errors import CommitFailed, FileExists, FileMissing, JobNotFound, StoreUnavailable, UsageError
@@ -100,7 +100,7 @@ async def _entries(
 
 
 async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry], counted: Counted) -> None:
-    record = await read_record(run)
+    record = await record_in_force(run)
     if await is_over_for_tasks(run):  # after the record, which goes later
         await give_up(run, attempt, entries, counted)
         raise not_at_work(run)

@@ -15,7 +15,7 @@ from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, is_
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.record.ended_jobs import listed_by_summary
-from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.model.errors import CommitFailed, StoreUnavailable, UsageError
@@ -75,7 +75,7 @@ async def commit_task(
 
 
 async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> None:
-    record = await read_record(run)
+    record = await record_in_force(run)
     over = await is_over_for_tasks(run)  # after the record, which goes later
     held = record is not None and record.phase in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK)
     if not over and (record is None or not held or is_pinned(run, record, attempt)):

@@ -14,7 +14,7 @@ from lockgate.engine.manifests.load_manifests import (
     unmatched,
 )
 from lockgate.engine.record.marker import check_marker
-from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.spool import DiskSpool
@@ -85,7 +85,7 @@ async def _refuse_lost_tasks(run: JobRun, job_attempt: int, found: Mapping[str, 
     lost = sorted(over - set(found))
     if not lost:
         return
-    record = await read_record(run)
+    record = await record_in_force(run)
     if record is not None and record.phase is not Phase.REFUSED:
         raise fenced(run, record)
     await check_marker(run)

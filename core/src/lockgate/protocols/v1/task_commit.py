@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury
 from lockgate.engine.record.marker import read_marker
-from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
@@ -124,7 +124,7 @@ async def _take_back_if_over(run: JobRun, manifest: TaskManifest) -> None:
     Raises:
         JobNotFound: it has ended; the directory is gone.
     """
-    record = await read_record(run)
+    record = await record_in_force(run)
     attempts = {pin.task_attempt_id for pin in record.pins} if record is not None else set()
     pinned = manifest.task_attempt_id in attempts
     if pinned or (record is not None and record.phase is Phase.REFUSED):
@@ -143,7 +143,7 @@ async def _displace_rival(run: JobRun, attempt: TaskAttempt, committed: str) -> 
     Raises:
         CommitFenced: the job is being committed, perhaps with it.
     """
-    record = await read_record(run)
+    record = await record_in_force(run)
     if record is not None and record.phase in HOLDS_ITS_PINS:
         raise fenced(run, record)
     rival = await owner_of_task(run, attempt.task_id)

@@ -20,7 +20,7 @@ from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.manifests.saved_manifests import Saved
 from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.record.marker import read_marker
-from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.renames.rename_files import rename_all
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
@@ -69,7 +69,7 @@ async def commit_task(
     """
     with run.stage("commit_task"):
         layout, working = run.layout, places_of(run).task_attempt(attempt.task_attempt_id)
-        record = await read_record(run)
+        record = await record_in_force(run)
         if record is not None and record.phase in HOLDS_ITS_PINS:
             raise fenced(run, record)
         if record is not None and record.phase is not Phase.REFUSED:
@@ -182,7 +182,7 @@ async def _refuse_if_ended(run: JobRun, attempt: TaskAttempt | None = None) -> N
     Raises:
         JobNotFound: somebody has.
     """
-    record = await read_record(run)
+    record = await record_in_force(run)
     if (record is not None and record.phase is not Phase.REFUSED) or await read_marker(run) is None:
         raise not_at_work(run)
     if attempt is not None and any(await run.store.stat_files([run.layout.aborted(attempt.task_attempt_id)])):
