@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -12,9 +13,18 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from kill_tree import kill_tree
-from lockgate import forget_transactions, jobs
+from lockgate import Job, JobOptions, forget_transactions, jobs
+from lockgate.stores.local import LocalStore
+from pyspark.errors import StreamingQueryException
+
+
+class Died(BaseException):
+    """As a process that is killed."""
+
 
 QUERY = Path(__file__).with_name("stream_query.py")
 
@@ -49,17 +59,67 @@ def test_a_stream_writes_each_batch_once(spark, tmp_path) -> None:
     assert not list((tmp_path / "out").glob("_spark_metadata")), "readers need to know of no log"
 
 
-def test_a_batch_that_runs_again_changes_nothing(spark, tmp_path) -> None:
-    feed(tmp_path / "in", 4)
-    run_query(spark, tmp_path).awaitTermination()
-    # Spark died after our commit and before it wrote its own: the last batch runs again.
-    commits = sorted((tmp_path / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+def forget_last_commit(base: Path) -> int:
+    """As where Spark died after our commit and before it wrote its own: the last batch, which is told, runs again."""
+    commits = sorted((base / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     commits[-1].unlink()
     commits[-1].with_name(f".{commits[-1].name}.crc").unlink()
-    query = run_query(spark, tmp_path)
+    return int(commits[-1].name)
+
+
+@pytest.mark.parametrize("protocol", ["manifest", "v1", "v2", "direct", "stocator", "markers"])
+def test_a_batch_that_runs_again_changes_nothing(spark, tmp_path, protocol) -> None:
+    """By v2 and direct its files had the names of those that were committed: it was refused at every start, and who
+    deleted the file that the error named lost its rows."""
+    options = {"protocol": protocol, "accept_unsafe": "true"}
+    feed(tmp_path / "in", 4)
+    run_query(spark, tmp_path, **options).awaitTermination()
+    batch = forget_last_commit(tmp_path)
+    query = run_query(spark, tmp_path, **options)
     query.awaitTermination()
-    assert int(commits[-1].name) in [progress["batchId"] for progress in query.recentProgress], "it ran again"
+    assert batch in [progress["batchId"] for progress in query.recentProgress], "it ran again"
     assert rows(spark, tmp_path) == list(range(200))
+    feed(tmp_path / "in", 5)
+    run_query(spark, tmp_path, **options).awaitTermination()
+    assert rows(spark, tmp_path) == list(range(250))
+    assert not list((tmp_path / "out").glob("_lockgate/jobs/*"))
+
+
+def test_a_batch_whose_dead_driver_had_begun_its_commit_is_finished_and_then_done(spark, tmp_path, monkeypatch) -> None:
+    """Its job was left as it was, and its files kept the batch from running for ever."""
+    options = {"protocol": "direct", "accept_unsafe": "true", "alive_seconds": "0"}
+    feed(tmp_path / "in", 2)
+    run_query(spark, tmp_path, **options).awaitTermination()
+    stream = json.loads((tmp_path / "checkpoint/metadata").read_text())["id"]
+    feed(tmp_path / "in", 3)
+
+    job = Job(
+        tmp_path / "out",
+        JobOptions(protocol="direct", accept_unsafe=True, txn_id=f"{stream}/1"),
+        job_id=f"{stream}-00001-deadrun0",
+    )
+    job.setup()
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    for number, part in enumerate(sorted((tmp_path / "out").glob("p=*/part-00000-*.parquet"))):
+        path = part.relative_to(tmp_path / "out").as_posix().replace("-00000.", "-00001.")
+        with attempt.open(path) as file:
+            pq.write_table(pa.table({"id": pa.array(range(100 + number, 150, 3), pa.int64())}), file)
+    create = LocalStore.create_file
+
+    async def die(store, path, content, **named):
+        created = await create(store, path, content, **named)
+        if b'"phase":"moving"' in content:
+            raise Died
+        return created
+
+    with monkeypatch.context() as patched, pytest.raises(Died):
+        patched.setattr(LocalStore, "create_file", die)
+        job.commit([attempt.commit({"rows_written": 50})])
+    with contextlib.suppress(StreamingQueryException):
+        run_query(spark, tmp_path, **options).awaitTermination()
+    run_query(spark, tmp_path, **options).awaitTermination()
+    assert rows(spark, tmp_path) == list(range(150))
 
 
 def test_a_restored_checkpoint_whose_batch_holds_other_rows_is_told_and_loses_none(spark, tmp_path) -> None:

@@ -354,6 +354,21 @@ def test_a_marker_of_a_file_that_is_not_there_harms_nobody(tmp_path: Path) -> No
     assert data(tmp_path) == [b"1"]
 
 
+def test_what_a_late_attempt_of_an_earlier_job_of_the_id_has_marked_keeps_no_job_from_its_end(tmp_path: Path) -> None:
+    """Where directories are not real its marker comes into the new job's directory: that job could not be committed,
+    aborted or collected, nor any later one be set up."""
+    earlier = a_job(tmp_path, job_id="j")
+    tag = earlier.task_attempt(3).tag
+    earlier.abort()
+    for end in ("commit", "abort"):
+        job = a_job(tmp_path, job_id=f"j{end}")
+        receipt = done(job, {"TAG": end.encode()})
+        (tmp_path / f".hoodie/.temp/{job.job_id}/late-{tag}.marker.CREATE").touch()
+        job.commit([receipt]) if end == "commit" else job.abort()
+        assert not (tmp_path / ".hoodie").exists()
+    assert data(tmp_path) == [b"commit"]
+
+
 def test_a_commit_is_refused_whose_markers_somebody_has_deleted(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     receipt = done(job, {"TAG": b"1"})

@@ -166,6 +166,11 @@ class Job:
         run = self._run()
         return run.protocol.needs_tags(run)
 
+    @property
+    def shows_committed_tasks(self) -> bool:
+        """Whether readers see what a task has committed before the job commits."""
+        return not self._run().protocol.attributes.committed_invisible
+
     def setup(self, *, by_task: bool = False, again: bool = False) -> None:
         """Make the job's directories. Repeated by the same job it is no failure, and the options of the last one count
         for whoever ends the job in its driver's place. `by_task`: it is a task attempt that sets the job up, whose

@@ -24,11 +24,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from lockgate.api.destination import forget_transactions, refuse_other_tables
+from lockgate.api.destination import forget_transactions, refuse_other_tables, transaction_summary
 from lockgate.api.job import Job
 from lockgate.api.job_runs import registry_of
 from lockgate.api.jobs import abort as end_from_outside
-from lockgate.api.jobs import nonces
+from lockgate.api.jobs import nonces, recover
 from lockgate.api.telling import telling_warnings, telling_why_it_takes_long
 from lockgate.engine.run.logs import get_log
 from lockgate.model.commands import command
@@ -137,7 +137,12 @@ class StreamWriter(StreamArrowWriter):
         conf = self._options.conf_of(properties, os.environ)
         job = self._job(query, int(batch), run, conf, self._stream)
         tag = f"{query}-{int(batch):05d}"
+        # The names are those of every run of the batch: where its files are in place already, none could be written.
+        is_done = job.shows_committed_tasks and transaction_summary(self._options.path, job.options) is not None
         attempt = begin_task(job, self._schema, set_up="missing")
+        if is_done:
+            receipt = attempt.commit({"rows_written": sum(each.num_rows for each in iterator)}, scan=False)
+            return CommitMessage(receipt, conf, query, run, self._stream)
         receipt = write_task(job, attempt, self._options, self._schema, iterator, file_tag=tag)
         return CommitMessage(receipt, conf, query, run, self._stream)
 
@@ -223,7 +228,8 @@ class StreamWriter(StreamArrowWriter):
 
     def _end_earlier_runs(self, job: Job) -> None:
         """Those of this application are over, since this one has begun; of another's the signs of life decide, as they
-        do for `lockgate abort`."""
+        do for `lockgate abort`. One whose driver died in its commit is recovered: mostly it is finished, and then the
+        batch is done."""
         query_and_batch = job.job_id.rpartition("-")[0]
         path, options = self._options.path, job.options
         try:
@@ -232,8 +238,12 @@ class StreamWriter(StreamArrowWriter):
             log.warning("whether a run of the batch before this one has left a job is not known", error=str(error))
             return
         for job_id in left.keys() - {job.job_id}:
+            surely = self._is_of_this_stream(left[job_id])
             try:
-                end_from_outside(path, job_id, options, force=self._is_of_this_stream(left[job_id]), told=())
+                try:
+                    end_from_outside(path, job_id, options, force=surely, told=())
+                except CommitFenced:
+                    recover(path, job_id, force=surely, options=options, told=())
             except CommitFenced as error:
                 log.warning("a run of the batch before this one has left a job, which stays", error=str(error))
             except LockgateError as error:

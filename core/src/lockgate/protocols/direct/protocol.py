@@ -102,6 +102,7 @@ def _taken(run: JobRun, error: FileExists) -> FileExists:
     return FileExists(
         error.what,
         where=error.where,
-        next_step="if an attempt at this task that died has left it, readers see it, and no other attempt can take its "
-        f"place: abort the job, delete the file, and run the job again; {how_to_free(run, 'choose another name')}",
+        next_step=f"{how_to_free(run, 'choose another name')}. If an attempt at this task that died has left it, no "
+        "other attempt can take its place: abort this job, and if the file is in place after that, delete it, and run "
+        "the job again. Delete none while a job that has begun its commit is shown",
     )

@@ -36,6 +36,8 @@ from lockgate.model.spooled import windows
 NAMED_MAX = 20
 """So many lines an error names that somebody has to write."""
 
+LOOKED_AT_ONCE = 1_000
+
 DIRECTORIES_AT_ONCE = 32
 """So many directories of direct markers are listed side by side (Hudi: `hoodie.markers.delete.parallelism`, 100)."""
 
@@ -133,12 +135,19 @@ class Marked:
 
     def __init__(self, found: Sorter[FileStatus], *, some_are_gone: bool = False) -> None:
         self._found = found
+        self._nonces: frozenset[str] | None = None
         self.some_are_gone = some_are_gone
+
+    def tagged(self, nonces: frozenset[str]) -> Marked:
+        """Those of them whose names hold a tag of a job with one of these nonces."""
+        tagged = Marked(self._found, some_are_gone=self.some_are_gone)
+        tagged._nonces = nonces
+        return tagged
 
     def __iter__(self) -> Iterator[str]:
         last = ""
         for status in self._found.in_order():
-            if status.path != last:
+            if status.path != last and (self._nonces is None or tagged_by(status.path, self._nonces)):
                 yield status.path
             last = status.path
 
@@ -198,25 +207,30 @@ async def nonces_of(run: JobRun) -> frozenset[str]:
     return frozenset(found - {""})
 
 
-async def refuse_liars(run: JobRun, found: Marked) -> None:
-    """Make sure that every file that a marker names is the job's by its name.
+async def _refuse_liars(run: JobRun, found: Marked, nonces: frozenset[str]) -> None:
+    """Make sure that every file that a marker names, and that is there, is the job's by its name. (An attempt of an
+    earlier job of this id that comes late may leave a marker where directories are not real, and takes its file out.)
 
     Raises:
         ManifestInvalid: one is not; nothing was deleted.
     """
-    nonces = await nonces_of(run)
-    for path in found:
-        if not tagged_by(path, nonces):
-            raise ManifestInvalid(
-                f"a marker of job {run.layout.job_id} names a file that no task attempt of the job has written, or "
-                "whose job cannot be told any more"
-                if nonces
-                else f"nobody can tell which files are those of job {run.layout.job_id}: its marker, job.json, is gone",
-                where=f"{run.url(path)}\nnamed in {run.url(MarkerLayout(run.layout.job_id).directory)}",
-                next_step="nothing was deleted: delete the marker, a file of its name or a line in one of MARKERS0 and "
-                "so on, if it is wrong. Delete the file that it names, too, if that is the job's, and the job is to be "
-                "aborted or undone: of a job that is to be committed a task may have committed it",
-            )
+    for some in windows((path for path in found if not tagged_by(path, nonces)), LOOKED_AT_ONCE):
+        for status in await run.store.stat_files(some):
+            if status is not None and not status.is_directory:
+                raise _liar(run, status.path, known=bool(nonces))
+
+
+def _liar(run: JobRun, path: str, *, known: bool) -> ManifestInvalid:
+    return ManifestInvalid(
+        f"a marker of job {run.layout.job_id} names a file that no task attempt of the job has written, or whose job "
+        "cannot be told any more"
+        if known
+        else f"nobody can tell which files are those of job {run.layout.job_id}: its marker, job.json, is gone",
+        where=f"{run.url(path)}\nnamed in {run.url(MarkerLayout(run.layout.job_id).directory)}",
+        next_step="nothing was deleted: delete the marker, a file of its name or a line in one of MARKERS0 and so on, "
+        "if it is wrong. Delete the file that it names, too, if that is the job's, and the job is to be aborted or "
+        "undone: of a job that is to be committed a task may have committed it",
+    )
 
 
 async def paths_marked(run: JobRun) -> Marked:
@@ -226,5 +240,6 @@ async def paths_marked(run: JobRun) -> Marked:
         ManifestInvalid: a marker cannot be read, or lies; nothing was deleted.
     """
     found = await all_markers(run, MarkerLayout(run.layout.job_id))
-    await refuse_liars(run, found)
-    return found
+    nonces = await nonces_of(run)
+    await _refuse_liars(run, found, nonces)
+    return found.tagged(nonces)
