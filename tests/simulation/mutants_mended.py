@@ -806,6 +806,48 @@ def a_transaction_is_known_by_its_outcome_alone() -> Iterator[None]:
         yield
 
 
+def _recovered_beside_a_late_record(scenario: Scenario) -> Scenario:
+    """A driver sleeps in its commit, and its job is undone. Another of its id is slow; then the driver wakes, and
+    somebody comes to recover."""
+    first, second = scenario.jobs[:2]
+    slow = tuple(replace(plan, lingers=3, pause=15.0, scans=False) for plan in second.attempts)
+    return replace(
+        scenario,
+        jobs=(
+            replace(first, start=0.0, options=first.options.replace(alive_seconds=900.0)),
+            replace(second, is_new=True, attempts=slow, options=second.options.replace(alive_seconds=900.0)),
+        ),
+        visitors=(Visitor("undo", 0, 10.0), *(Visitor("recover", 1, 20.0 + 8.0 * n, force=False) for n in range(5))),
+        fault_kinds=(Kind.SLEEP_BEFORE,),
+        fault_rate=0.1,
+        faults_max=1,
+        sleep_seconds_max=60.0,
+        hurry=0.0,
+        skew_seconds=0.0,
+    )
+
+
+@mutant(
+    "told right",
+    "contained",
+    "complete",
+    "fenced",
+    features=(Feature.AGAIN,),
+    wants=lambda scenario: any(job.again_of for job in scenario.jobs),
+    shape=_recovered_beside_a_late_record,
+    histories_max=1_000,
+    near=100,
+    mended="a record of an earlier setup of an id ends nobody's job",
+)
+def a_record_of_an_earlier_setup_is_the_jobs() -> Iterator[None]:
+    """A driver has slept until its job was ended, and its id set up again: who recovers deletes the second job."""
+    with (
+        patch.object(recover, "record_in_force", read_record),
+        patch.object(record_log, "is_of_earlier_setup", _false),
+    ):
+        yield
+
+
 def _replacing_alone(scenario: Scenario) -> bool:
     return scenario.jobs[0].options.conflict == "replace"
 

@@ -87,7 +87,7 @@ def joins_a_job_that_is_over() -> Iterator[None]:
     async def looks_and_goes_on(run):
         await read_record(run)
 
-    with patch.object(task_commit, "read_record", looks_and_goes_on):
+    with patch.object(task_commit, "record_in_force", looks_and_goes_on):
         yield
 
 

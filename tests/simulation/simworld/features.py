@@ -272,7 +272,8 @@ def _shapes(scenario: Scenario, random: Random) -> Scenario:
 
 
 def _again(scenario: Scenario, random: Random) -> Scenario:
-    """A driver sleeps; its job is undone, and the same pickled job run again; then the driver wakes."""
+    """A driver sleeps; its job is undone, and the same pickled job run again, or another of its id; then the driver
+    wakes."""
     if _shares_an_id(scenario) or scenario.jobs[0].options.txn_id:
         return scenario
     chance = random.random
@@ -297,7 +298,7 @@ def _again(scenario: Scenario, random: Random) -> Scenario:
         Visitor("undo", 0, random.choice((5.0, 50.0, 500.0)) * (0.2 + chance())) for _ in range(random.randint(1, 2))
     )
     chosen = {*scenario.fault_kinds, *SLEEPS}
-    return replace(
+    widened = replace(
         scenario,
         jobs=(first, second, *scenario.jobs[1:]),
         visitors=(*visitors, *undoing),
@@ -306,6 +307,14 @@ def _again(scenario: Scenario, random: Random) -> Scenario:
         faults_max=max(2, scenario.faults_max),
         sleep_seconds_max=random.choice((100.0, 1_000.0, 5_000.0)),
         settle_before_sleepers_wake=False,
+    )
+    if chance() < 0.5:
+        return widened
+    late = Visitor(random.choice(("recover", "gc")), 1, random.choice((100.0, 1_000.0, 5_000.0)) * (0.2 + chance()))
+    return replace(
+        widened,
+        jobs=(first, replace(second, is_new=True), *scenario.jobs[1:]),
+        visitors=(*widened.visitors, late),
     )
 
 

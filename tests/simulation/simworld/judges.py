@@ -38,6 +38,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
+from lockgate.engine.record.marker import JobMarker
 from lockgate.engine.run.protocol import Attributes, Protocol
 from lockgate.model.layout import (
     BOOKKEEPING,
@@ -319,7 +320,9 @@ class Judges:
         """The recoverers that must not take the job that they come for from a driver that is at work. (Another of its
         transaction id they may end: its driver finds out, and returns the same summary.)"""
         self.is_at_work: Callable[[str], bool] = _nobody
-        """Whether an actor lives, and has never been silent."""
+        """Whether an actor lives, and has never been silent, and works at a commit or a recovery."""
+        self.lives: Callable[[str], bool] = _nobody
+        """The same, whatever it works at."""
         self.asides: dict[str, tuple[str, JobTruth]] = {}
         """What is set aside now: where it waits, to where it was and which job replaces it."""
         self.came_back_late: set[str] = set()
@@ -607,6 +610,8 @@ class Judges:
         if is_internal(path):
             job = self.truth(path)
             self._within(actor, path)
+            if path.endswith("/job.json") and actor in self.unforced:
+                self._ends_unforced(actor, path, gone)
             named = self.saved.pop(path, frozenset())
             self.saved_until |= dict.fromkeys(named, self.changes)
             if actor in self.strangers:
@@ -776,6 +781,14 @@ class Judges:
         at_work = self.is_at_work(actor) and self.is_at_work(before.holder.user)
         if at_work and before.phase in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING):
             self.accuse("fenced", f"{actor} took {job.directory} from {before.holder.user}, which is at work")
+
+    def _ends_unforced(self, actor: str, path: str, gone: Stored) -> None:
+        """Somebody who has not said that a job is over deletes its marker."""
+        job, marker = self.truth(path), msgspec.json.decode(gone.content, type=JobMarker)
+        if job is not None and (job.over or job.robbed or (job.record and job.record.marker == marker.nonce)):
+            return
+        if self.is_at_work(actor) and self.lives(marker.user) and marker.user != actor:
+            self.accuse("fenced", f"{actor} ended the job that {marker.user} has set up, which is at work")
 
     def _pin(self, job: JobTruth, record: CommitRecord) -> None:
         job.pinned = True

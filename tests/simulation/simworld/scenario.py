@@ -68,6 +68,8 @@ class JobPlan:
     """The run whose job this is a further attempt at."""
     again_of: str = ""
     """The run that this one repeats, from the same pickle, once somebody has undone it: its driver may be asleep."""
+    is_new: bool = False
+    """By a `Job` of its own that has the same id, and not from the same pickle: its marker has another nonce."""
     takes_over: bool = False
     """It commits the tasks that earlier attempts at the job have left committed, and runs only the others."""
     calls_it: int = 0

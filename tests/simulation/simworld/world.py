@@ -217,6 +217,7 @@ class World:
         self.judges = judges()
         self.judges.stop = self._halt
         self.judges.is_at_work = self._is_at_work
+        self.judges.lives = self._lives
         self.judges.protocols = PROTOCOLS
         self.judges.promises = {job.job_id: PROTOCOLS[job.options.protocol].attributes for job in scenario.jobs}
         self.judges.looked_at_record = self._looked_at
@@ -341,6 +342,8 @@ class World:
             runtime=runtime,
             open_store=self.opener(actor),
             marker=marker,
+            # A driver that has set a job up knows which is its own. Where no id has two nonces it need not.
+            is_own=bool(marker) and any(each.is_new for each in scenario.jobs),
             task_attempt_id=attempt,
             movers=Movers(self, actor, job, marker) if job and scenario.movers and not attempt else None,
         )
@@ -375,7 +378,11 @@ class World:
 
     def _is_at_work(self, name: str) -> bool:
         actor = self.actors.get(name)
-        return actor is not None and actor.busy and not actor.dead and not actor.slept
+        return actor is not None and actor.busy and self._lives(name)
+
+    def _lives(self, name: str) -> bool:
+        actor = self.actors.get(name)
+        return actor is not None and not actor.dead and not actor.slept
 
     def _is_gone(self, holder: Holder) -> bool:
         for actor in self.actors.values():
@@ -859,7 +866,8 @@ class World:
         """Let everybody begin who is in the scenario."""
         HOOKS.used = frozenset(job.options.protocol for job in self.scenario.jobs)
         for job in self.scenario.jobs:
-            self.markers[job.run] = self.markers.get(job.again_of) or f"{self.random.getrandbits(64):016x}"
+            nonce = "" if job.is_new else self.markers.get(job.again_of, "")
+            self.markers[job.run] = nonce or f"{self.random.getrandbits(64):016x}"
         shared = {job.options.txn_id for job in self.scenario.jobs if job.options.txn_id}
         # Where files are announced, who sets a job up ends those of dead writers.
         shared |= {job.run for job in self.scenario.jobs if PROTOCOLS[job.options.protocol].announces_files}
