@@ -295,7 +295,7 @@ def test_an_option_that_is_given_twice_and_differently_is_refused(tmp_path) -> N
     status, _, err = run("jobs", str(tmp_path), "-o", "conflict=fail", "-o", "conflict=replace")
     assert status == 2 and "given twice" in err
     status, _, err = run("jobs", str(tmp_path), "-o", "jobId=3")
-    assert "job_id is an argument of Job, and an option of format" in err
+    assert "job_id is an argument of Job, and as jobId an option of format" in err
     assert "Spark's own writers make theirs themselves" in err
 
 

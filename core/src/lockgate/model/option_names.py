@@ -207,11 +207,13 @@ class OptionNames:
     def _meant(self, name: str) -> str:
         """What somebody may have meant who gave an option that there is not."""
         argument = _NO_JOB_OPTIONS.get(_plain(name))
-        if argument:
+        if argument == "job_id":
             return (
-                f'{argument} is an argument of Job, and an option of format("lockgate"): give it there; '
+                'job_id is an argument of Job, and as jobId an option of format("lockgate"): give it there; '
                 "Spark's own writers make theirs themselves"
             )
+        if argument:
+            return f"{argument} is an argument of Job, and of nothing in Spark: a job of Spark's has one attempt"
         if name.lower().startswith("fs."):
             return f"what a store takes is given with {STORE_PREFIX} before it: {STORE_PREFIX}{name}"
         within = name.lower().removeprefix(SPARK_PREFIX)
