@@ -335,3 +335,74 @@ def test_options_of_hives_jobs_on_a_job_of_our_own_are_counted(tmp_path: Path, o
     with pytest.raises(OptionError) as refused:
         Job(tmp_path, protocol="hive", **options).setup()
     assert refused.value.next_step.startswith(next_step)
+
+
+def printed(text: str, name: str, end: str) -> list[str]:
+    """The first command of this name in a text, as words, without `lockgate`."""
+    return shlex.split(text[text.index(f"lockgate {name} ") :].split(end)[0])[1:]
+
+
+@pytest.mark.parametrize("below", [STAGING, "elsewhere", None])
+def test_what_an_undoing_prints_commits_by_the_options_of_the_first_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str | None
+) -> None:
+    """It named the protocol alone: typed as printed it appended to the partitions that were to be replaced, and took
+    another attempt, or was refused."""
+    table = tmp_path / "table"
+    leave(table, "ds=1/000005_0", "ds=1/000005_1")
+    (table / "ds=1").mkdir()
+    (table / "ds=1/old").write_bytes(b"old")
+    options, job = HIVE.replace(conflict="replace-partitions", hive_buckets=8), JOB
+    options = options.replace(duplicates="receipts", duplicate_attempts=("000005_1",))
+    if below != STAGING:
+        above = (tmp_path if below is None else table) / "elsewhere"
+        (table / STAGING).rename(above)
+        options, job = options.replace(hive_directory=(above / "_tmp.-ext-10000").as_uri()), "elsewhere.-ext-10000"
+    with monkeypatch.context() as patch:
+        patch.setattr(adopt, "adopt", died)
+        with pytest.raises(Died):
+            commit(table, job, options=options, force=True)
+    place = [] if below == STAGING else ["-o", f"hive_directory={options.hive_directory}"]
+    status, found = run_json("recover", str(table), job, "--undo", "--force", *place)
+    assert status == 0
+    again = printed(found[job]["next_step"], "commit", " commits it")
+    assert run(*again)[0] == 0
+    names = sorted(each.name for each in (table / "ds=1").iterdir())
+    assert ([name[:6] for name in names], names[5]) == ([f"00000{n}" for n in range(8)], "000005_1")
+
+
+def test_who_kept_no_options_of_an_earlier_commit_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that died before its claim: `recover` and `gc` printed a command as if it were the whole of it."""
+    leave(tmp_path, "ds=1/000005_0")
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordLog, "claim", died)
+        with pytest.raises(Died):
+            commit(tmp_path, JOB, options=HIVE.replace(conflict="replace-partitions"), force=True)
+    told = [str(tmp_path), "--protocol", "hive", "-o", "alive_seconds=0"]
+    assert [each["action"] for each in run_json("gc", *told)[1]] == ["deleted"], "what the commit had saved of its own"
+    for more in ([], ["-o", "conflict=replace-partitions"]):
+        _, recovered = run_json("recover", *told, JOB, *more)
+        (kept,) = run_json("gc", *told, *more)[1]
+        for said in (recovered[JOB]["problem"], kept["why"]):
+            assert f"by the policy {'replace-partitions' if more else 'append'}: " in said
+            assert "are not known here, and have to be given again" in said
+            assert ("-o conflict=replace-partitions" in printed_line(said)) is bool(more)
+
+
+def printed_line(text: str) -> str:
+    return " ".join(printed(text, "commit", " ("))
+
+
+def test_after_a_refusal_the_command_has_the_options_of_the_commit_that_was_refused(tmp_path: Path) -> None:
+    leave(tmp_path, "ds=1/000005_0", "ds=1/000005_1")
+    (tmp_path / "ds=1").mkdir()
+    (tmp_path / "ds=1/old").write_bytes(b"old")
+    told = [str(tmp_path), JOB, "--protocol", "hive"]
+    refused = ["-o", "conflict=fail-partitions", "-o", "duplicates=newest"]
+    assert run("commit", *told, "--force", *refused)[0] == 1
+    (tmp_path / "ds=1/old").unlink()
+    _, found = run_json("recover", *told, "-o", "alive_seconds=0")
+    again = printed(found[JOB]["problem"], "commit", " (")
+    assert set(refused) < set(again)
+    assert run(*again, "--force")[0] == 0
+    assert [each.name for each in (tmp_path / "ds=1").iterdir()] == ["000005_1"]

@@ -162,6 +162,12 @@ def output_of(name: str) -> str | None:
     return output if match is not None and match[1] == "ext" else None
 
 
+def is_found_by_place(path: str) -> bool:
+    """Whether a directory below the destination is one of those that are looked for without being named."""
+    above, _, name = path.partition("/")
+    return above.startswith(STAGING) and name.startswith(OUTPUT_PREFIX) and "/" not in name
+
+
 def may_be_left_by_hive(directory: str) -> bool:
     """Whether a directory's path is as Hive names what it writes to: its name is `_tmp.X`, or as of an output, or it is
     in a staging directory or in a query's scratch directory (`Context.getExternalScratchDir`). Those themselves hold

@@ -11,6 +11,7 @@ from lockgate.engine.inspection.left_by_hive import jobs_of_hive, left_by_hive
 from lockgate.engine.inspection.other_committers import OtherJob, is_unknown, list_other_jobs
 from lockgate.engine.manifests.load_manifests import attempts_of
 from lockgate.engine.record.ended_jobs import has_committed_unrecorded, has_ended, last_end, says_committed
+from lockgate.engine.record.found_commands import found_command
 from lockgate.engine.record.marker import JobMarker, is_set_up, read_marker_of
 from lockgate.engine.record.neighbours import job_layouts, stands_by_manifests
 from lockgate.engine.record.record_log import has_predecessor, read_record, record_in_force, renewed_at
@@ -18,7 +19,6 @@ from lockgate.engine.record.replaced_lists import jobs_with_replaced_files, kept
 from lockgate.engine.record.signs_of_life import drivers_own, is_recent, why_at_work
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.run.job_run import JobRun
-from lockgate.engine.run.own_commands import found_command
 from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command

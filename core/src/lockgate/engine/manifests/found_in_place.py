@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lockgate.engine.manifests.load_manifests import aborted_in, every_attempt
 from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.record.found_commands import found_command
 from lockgate.engine.run.job_run import JobRun
-from lockgate.engine.run.own_commands import found_command
 from lockgate.model.capabilities import Capability
 from lockgate.model.counted import counted
 from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError

@@ -8,13 +8,14 @@ import dataclasses
 from lockgate.engine.inspection.list_jobs import JobState, find_job, how_late_output_ends, job_state
 from lockgate.engine.inspection.other_committers import is_unknown, list_other_jobs
 from lockgate.engine.record.ended_jobs import read_end, says_committed
+from lockgate.engine.record.found_commands import found_command
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.file_output import PROTOCOL as HADOOPS
-from lockgate.model.layout import SUCCESS, JobLayout
+from lockgate.model.layout import SUCCESS, JobLayout, found_layout
 from lockgate.model.phases import Phase
 
 _BY_HAND = (
@@ -34,7 +35,7 @@ def _how_it_ends(run: JobRun, job_id: str) -> str:
     v1 = run.hooks.protocols().get(HADOOPS)
     if v1 is None or not v1.needs <= run.store.capabilities:
         return _BY_HAND
-    committing, aborting = (command(name, run.store.url, job_id, "--protocol", HADOOPS) for name in ("commit", "abort"))
+    committing, aborting = (found_command(run, each, found_layout(HADOOPS, job_id)) for each in ("commit", "abort"))
     if run.options.protocol == "v2":
         return (
             "of a job by the second algorithm of Hadoop's FileOutputCommitter nothing waits to be committed: the files "

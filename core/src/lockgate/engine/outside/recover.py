@@ -10,11 +10,11 @@ from lockgate.engine.outside.commit import plan_found
 from lockgate.engine.outside.found_job import has_committed, is_over_and_committed, job_at
 from lockgate.engine.outside.owners_options import owners_options
 from lockgate.engine.record.ended_jobs import has_committed_unrecorded
+from lockgate.engine.record.found_commands import found_command, told_of_options, with_first_options
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.recover import Recovery, recover_job, too_late
 from lockgate.engine.run.job_run import JobRun
-from lockgate.engine.run.own_commands import asks_for_options, found_command
 from lockgate.engine.run.store import list_all
 from lockgate.model.commands import command
 from lockgate.model.counted import counted
@@ -145,6 +145,7 @@ async def _not_begun(run: JobRun, state: JobState) -> Recovery:
     Raises:
         StoreError: the store does not answer.
     """
+    run = with_first_options(run, state.layout, state.record)
     began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
     why_not = None if state.status is JobStatus.RUNNING else await _why_not_planned(run, state)
     if why_not is None and not state.tasks_committed:
@@ -155,20 +156,22 @@ async def _not_begun(run: JobRun, state: JobState) -> Recovery:
         return Recovery("not begun", state.phase, problem=problem, next_step=why_not.next_step)
     committing = found_command(run, "commit", state.layout)
     aborting = found_command(run, "abort", state.layout)
-    asks = asks_for_options(run, state.layout)
+    told = told_of_options(run, state.layout, state.record)
     tasks = f"{counted(state.tasks_committed, 'task has', 'tasks have')} committed"
     if state.status is JobStatus.RUNNING:
-        planning = found_command(run, "plan", state.layout)
         ending = f"{aborting} --force"
         if state.tasks_committed:
-            needs = ", and which -o it needs, if any" if asks else ""
-            ending = f"{committing} --force ({planning} shows which tasks that would leave out{needs}), or {ending}"
+            shown = f"{found_command(run, 'plan', state.layout)} shows which tasks that would leave out"
+            if told:
+                shown = f"{told}; the tasks that it would leave out, too"
+            ending = f"{committing} --force ({shown}), or {ending}"
         driver = f"; its driver is {state.driver}" if state.driver else ""
         next_step = f"it may be at work{driver}; if it is surely over, with its tasks: {ending}"
     elif state.tasks_committed:
+        by_what = f" ({told})" if told else ""
         next_step = (
-            f"{committing}{asks} commits what they wrote, and nothing of tasks that never began (a Spark driver that "
-            f"dies leaves such tasks, and nobody can tell how many); {aborting} deletes it"
+            f"{committing}{by_what} commits what they wrote, and nothing of tasks that never began (a Spark "
+            f"driver that dies leaves such tasks, and nobody can tell how many); {aborting} deletes it"
         )
     else:
         next_step = f"{aborting} deletes it"

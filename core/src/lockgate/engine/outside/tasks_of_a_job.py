@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from lockgate.engine.inspection.list_jobs import job_state
 from lockgate.engine.manifests.load_manifests import aborted_in, every_attempt
 from lockgate.engine.outside.found_job import over_and_committed, shows_committed
+from lockgate.engine.record.found_commands import found_command
 from lockgate.engine.record.signs_of_life import begun_attempts, refuse_if_at_work
 from lockgate.engine.run.job_run import JobRun
-from lockgate.engine.run.own_commands import found_command
 from lockgate.engine.run.store import list_all
 from lockgate.model.counted import counted
 from lockgate.model.errors import CommitRefused

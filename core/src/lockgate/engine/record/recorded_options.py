@@ -29,11 +29,18 @@ _IN_THE_RECORD = (
 )
 _IN_THE_MARKER = ("conflict", "on_failure", "txn_id", "mark_success", *_IN_THE_RECORD)
 """The first four have fields of their own in the record."""
+_IF_GIVEN = ("duplicates", "duplicate_attempts", "hive_buckets")
+"""In the record, too, where they are not as usual: another program's output is chosen from by them, also by a recoverer
+that has to choose once more."""
+CHOSEN_BY_OWNER = frozenset({*_IN_THE_MARKER, *_IF_GIVEN})
+"""What whoever commits a job decides of it."""
 
 
 def options_for_record(options: JobOptions) -> dict[str, str]:
     """What the commit record holds of a driver's options."""
-    return {name: _text(getattr(options, name)) for name in _IN_THE_RECORD}
+    usual = JobOptions()
+    given = [name for name in _IF_GIVEN if getattr(options, name) != getattr(usual, name)]
+    return {name: _text(getattr(options, name)) for name in (*_IN_THE_RECORD, *given)}
 
 
 def options_for_marker(options: JobOptions) -> dict[str, str]:

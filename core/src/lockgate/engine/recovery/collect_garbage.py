@@ -17,6 +17,7 @@ from lockgate.engine.inspection.other_committers import is_unknown
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.job_abort import end_by_abort, has_committed_meanwhile
 from lockgate.engine.job.locations import refuse_part, wants_undo_by_lists
+from lockgate.engine.record.found_commands import found_command, told_of_options, with_first_options
 from lockgate.engine.record.marker import read_marker_of, seen_set_up
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import read_record
@@ -31,7 +32,6 @@ from lockgate.engine.recovery.recover import is_remainder, recover_job
 from lockgate.engine.recovery.unfinished_files import collect_unfinished
 from lockgate.engine.recovery.winner_lists import needless_lists
 from lockgate.engine.run.job_run import JobRun
-from lockgate.engine.run.own_commands import asks_for_options, found_command
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
@@ -269,9 +269,10 @@ async def _is_anothers(run: JobRun, state: JobState) -> bool:
 
 def _what_to_do_with_anothers(run: JobRun, state: JobState) -> str:
     """`commit` is refused where no task has committed, as after those of Hadoop's second algorithm."""
+    run = with_first_options(run, state.layout, state.record)
     committing, aborting = (found_command(run, each, state.layout) for each in ("commit", "abort"))
     if state.tasks_committed:
-        ending = f"{committing}{asks_for_options(run, state.layout)}, or {aborting}, which deletes it"
+        ending = f"{committing} ({told_of_options(run, state.layout, state.record)}), or {aborting}, which deletes it"
     else:
         ending = f"and of which no task's output waits to be committed: {aborting} deletes what is there"
     return f"another program's, of which nothing was moved: {ending}; while it may be at work, add --force"

@@ -37,6 +37,7 @@ from lockgate.engine.record.ended_jobs import (
     remember_last,
     says_committed,
 )
+from lockgate.engine.record.found_commands import found_command
 from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
 from lockgate.engine.record.marker import is_set_up, read_marker, readable_marker
 from lockgate.engine.record.neighbours import HAS_GONE_ON, stands_by_manifests
@@ -61,7 +62,7 @@ from lockgate.engine.renames.emptied_directories import delete_directories_empti
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
-from lockgate.model.commands import command, job_command
+from lockgate.model.commands import command
 from lockgate.model.counted import counted
 from lockgate.model.errors import (
     CommitFailed,
@@ -71,6 +72,7 @@ from lockgate.model.errors import (
     LockgateError,
     UsageError,
 )
+from lockgate.model.hive_output import is_found_by_place
 from lockgate.model.layout import SUCCESS, JobLayout
 from lockgate.model.phases import PHASES, Phase
 from lockgate.model.plan import CommitPlan
@@ -193,8 +195,10 @@ async def _undone(run: JobRun, phase: Phase, undone: Undone) -> Recovery:
     where = await run.protocol.gave_back(run)
     if not where:
         return _of_undone(phase, undone)
-    outside = () if where.startswith(f"{run.store.url}/") else ("-o", f"hive_directory={where}")
-    commit, abort = (job_command(name, run.store.url, run.layout, *outside, "--force") for name in ("commit", "abort"))
+    # What says where the directory was goes with the job, but for those that are found by their place.
+    found = where.startswith(f"{run.store.url}/") and is_found_by_place(where.removeprefix(f"{run.store.url}/"))
+    run = dataclasses.replace(run, options=run.options.replace(hive_directory="" if found else where))
+    commit, abort = (found_command(run, name, run.layout, "--force") for name in ("commit", "abort"))
     next_step = f"{commit} commits it, {abort} deletes it; do not run the query again before one of them"
     return _of_undone(phase, undone, given_back=where, next_step=next_step)
 

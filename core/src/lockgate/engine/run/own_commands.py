@@ -1,5 +1,4 @@
-"""What somebody types who ends a job, or an attempt at a task of it, from outside: with the options of this run that it
-needs again."""
+"""What somebody types who ends an attempt at a task from outside."""
 
 from __future__ import annotations
 
@@ -7,29 +6,7 @@ import re
 from collections.abc import Sequence
 
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.commands import job_command
-from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, OURS, JobLayout
-from lockgate.model.options import JobOptions
-
-
-def found_command(run: JobRun, name: str, layout: JobLayout, *words: object) -> str:
-    """The `lockgate` command of this name for a job; for another program's with what this run was told of how it is
-    found, and committed, which is written down nowhere before its commit begins."""
-    told: list[str] = []
-    protocol = None if layout.prefix == OURS else run.hooks.protocols().get(layout.found_protocol)
-    for option in sorted(protocol.own_options) if protocol is not None else ():
-        value = getattr(run.options, option)
-        if value != getattr(JobOptions(), option):
-            told += ["-o", f"{option}={','.join(value) if isinstance(value, tuple) else value}"]
-    return job_command(name, run.store.url, layout, *told, *words)
-
-
-def asks_for_options(run: JobRun, layout: JobLayout) -> str:
-    """To be put after the command that commits a job: where to see which options it needs; empty: it needs none."""
-    protocol = None if layout.prefix == OURS else run.hooks.protocols().get(layout.found_protocol)
-    if protocol is None or not protocol.own_options:
-        return ""
-    return f" ({found_command(run, 'plan', layout)} says which -o it needs, if any)"
+from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX
 
 
 def how_to_abort(run: JobRun, intents: Sequence[str]) -> str:

@@ -16,13 +16,14 @@ from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.found_in_place import refuse_what_is_in_place
 from lockgate.engine.manifests.load_manifests import add_manifest, below_root_of, unmatched
 from lockgate.engine.record.ended_jobs import has_ended
+from lockgate.engine.record.found_commands import found_command
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.spool import DiskSpool
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
-from lockgate.model.commands import command, job_command
+from lockgate.model.commands import job_command
 from lockgate.model.errors import CommitRefused, LockgateError, ManifestInvalid, OptionError
 from lockgate.model.files import FileStatus
 from lockgate.model.hadoop_checksums import is_checksum
@@ -325,8 +326,10 @@ class HiveProtocol(ManifestProtocol):
 def _how_to_take(run: JobRun, place: Place, path: str) -> str:
     """Another directory, with the job that it is."""
     named = str(place.store.url.child(path)) if place.destination else path
-    words = ("--protocol", PROTOCOL, "-o", f"hive_directory={named}")
-    return f"{place.store.url.child(path)}  ({command('plan', run.store.url, job_id_of(path), *words)})"
+    # Each attempt that is named is one of this directory's.
+    options = run.options.replace(hive_directory=named, duplicate_attempts=())
+    told = dataclasses.replace(run, options=options)
+    return f"{place.store.url.child(path)}  ({found_command(told, 'plan', found_layout(PROTOCOL, job_id_of(path)))})"
 
 
 async def _pins_of_taken(run: JobRun) -> list[Pin]:
