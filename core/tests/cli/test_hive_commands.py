@@ -406,3 +406,34 @@ def test_after_a_refusal_the_command_has_the_options_of_the_commit_that_was_refu
     assert set(refused) < set(again)
     assert run(*again, "--force")[0] == 0
     assert [each.name for each in (tmp_path / "ds=1").iterdir()] == ["000005_1"]
+
+
+def test_every_task_that_is_refused_is_named_at_once_and_one_command_decides_all(tmp_path: Path) -> None:
+    """`plan` and `commit` named the first alone: 300 tasks took 300 runs, and what was named was not printed."""
+    leave(tmp_path, *(f"{number:06d}_{attempt}" for number in range(30) for attempt in (0, 1)))
+    told = [str(tmp_path), JOB, "--protocol", "hive"]
+    named = ["-o", "duplicates=receipts", "-o", "duplicate_attempts=000003_0"]
+    for command in (["plan"], ["commit", "--force"]):
+        _, found = run_json(*command, *told)
+        status, _, err = run(*command, *told)
+        assert status == 1
+        for text in (err, f"{found['what']}\n{found['where']}\n{found['next_step']}"):
+            assert "of 30 tasks no attempt can be chosen" in text
+            assert all(f"task_{number:06d} has the output of 2 attempts" in text for number in range(20))
+            assert "and of 10 more tasks" in text
+    status, found = run_json("plan", *told, *named)
+    assert (status, "of 29 tasks no" in found["what"]) == (1, True)
+    again = found["next_step"].partition("if it is the last, ")[2].partition(" (")[0].split()
+    assert again[3].split("=")[1].split(",") == [f"{number:06d}_{int(number != 3)}" for number in range(30)]
+    assert run("commit", *told, "--force", *again)[0] == 0
+    assert sum(each.name.endswith("_1") for each in tmp_path.iterdir()) == 29
+
+
+def test_a_task_whose_attempts_were_cut_short_hides_no_other_that_is_refused(tmp_path: Path) -> None:
+    leave(tmp_path, "000001_0", "_tmp.000001_0", "000002_0", "000002_1", "000003_0", "000003_1")
+    _, found = run_json("plan", str(tmp_path), JOB, "--protocol", "hive")
+    assert "of 3 tasks" in found["what"]
+    assert "attempt 0 at task_000001 was cut short" in found["where"]
+    assert (
+        "run the Hive job again" in found["next_step"] and "duplicate_attempts=000002_1,000003_1 " in found["next_step"]
+    )

@@ -142,8 +142,24 @@ RESOLUTIONS: Mapping[str, Callable[[Duplicates], Answer]] = {
 """By the name that the option `duplicates` has for them."""
 
 
-def _undecided(task: Duplicates, why: str, *, rule: str = "") -> CommitRefused:
+NAMED_MAX = 1_000
+"""A command that is printed names no more attempts than this."""
+
+
+def how_to_name(names: Sequence[str], rule: str) -> str:
+    """The next step where tasks are undecided by this rule: these attempts would be named, one for each task that has
+    several."""
     others = " or ".join(each for each in ("largest", "newest") if each != rule)
+    more = f", and so on for {len(names) - NAMED_MAX:,} more" if len(names) > NAMED_MAX else ""
+    return (
+        "nothing was moved: see in the log of Hive or Tez which attempt has succeeded, and name it: if it is "
+        f"the last, -o duplicates=receipts -o duplicate_attempts={','.join(names[:NAMED_MAX])}{more} (with commas, one "
+        f"for each task that has several); or choose another rule, -o duplicates={others}; or delete the files of all "
+        "other attempts, with their checksums"
+    )
+
+
+def _undecided(task: Duplicates, why: str, *, rule: str = "") -> CommitRefused:
     places = {file.place for attempt in task.attempts for file in attempt.files}
     shown: list[str] = []
     for attempt in task.attempts:
@@ -155,8 +171,5 @@ def _undecided(task: Duplicates, why: str, *, rule: str = "") -> CommitRefused:
     return CommitRefused(
         f"{task.task_id} has the output of {len(task.attempts)} attempts, {why}",
         where="\n".join(shown[:SHOWN_MAX]),
-        next_step="nothing was moved: see in the log of Hive or Tez which attempt has succeeded, and name it: if it is "
-        f"the last, -o duplicates=receipts -o duplicate_attempts={task.attempts[-1].name} (with commas, one for each "
-        f"task that has several); or choose another rule, -o duplicates={others}; or delete the files of all other "
-        "attempts, with their checksums",
+        next_step=how_to_name([task.attempts[-1].name], rule),
     )

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 
 from lockgate.engine.job.conflicts import is_hidden
 from lockgate.engine.run.job_run import JobRun
-from lockgate.model.duplicates import CHOICE, Asked, AttemptFile, Choice, Duplicates, FoundAttempt
+from lockgate.model.counted import counted
+from lockgate.model.duplicates import (
+    CHOICE,
+    RESOLUTIONS,
+    Asked,
+    AttemptFile,
+    Choice,
+    Duplicates,
+    FoundAttempt,
+    how_to_name,
+)
 from lockgate.model.errors import CommitRefused, OptionError
 from lockgate.model.hive_output import HiveTask, adopted
 from lockgate.model.manifest import Entry, TaskManifest, encode_manifest
@@ -95,10 +105,20 @@ def digest_of_choice(run: JobRun, left: Left) -> str:
 async def _targets_by_task(
     run: JobRun, place: Place, left: Left, receipts: frozenset[str], choices: dict[str, str]
 ) -> tuple[_Taken, list[str]]:
-    """The attempts that count, and where the buckets go that nobody has written."""
+    """The attempts that count, and where the buckets go that nobody has written.
+
+    Raises:
+        CommitRefused: of some tasks, all of which it tells, no attempt can be chosen.
+    """
     chosen: dict[HiveTask, tuple[int, list[FoundFile]]] = {}
+    refused: dict[HiveTask, CommitRefused] = {}
+    names: list[str] = []
     for task in sorted(left.tasks, key=lambda task: task.name):
-        attempts = _whole(place, left, task, receipts)
+        try:
+            attempts = _whole(place, left, task, receipts)
+        except CommitRefused as error:
+            refused[task] = error
+            continue
         if len(left.tasks[task]) == 1:
             ((attempt, files),) = attempts.items()
         elif len(attempts) == 1:
@@ -106,17 +126,54 @@ async def _targets_by_task(
             others = ", ".join(str(each) for each in sorted(left.tasks[task]) if each != attempt)
             choices[task.task_id] = f"attempt {attempt}, not {others}: the only one without an unfinished file"
         else:
-            choice = await _choice(run, place, task, attempts, receipts)
+            try:
+                choice = await _choice(run, place, task, attempts, receipts)
+            except CommitRefused as error:
+                refused[task] = error
+                names.append(f"{task.name}_{max(attempts)}")
+                continue
             attempt, files = choice.attempt, attempts[choice.attempt]
+            names.append(f"{task.name}_{attempt}")
             others = ", ".join(str(each) for each in sorted(left.tasks[task]) if each != attempt)
             choices[task.task_id] = f"attempt {attempt}, not {others}: {choice.why}"
             run.log.info("one attempt is chosen of several", task=task.task_id, choice=choices[task.task_id])
         chosen[task] = attempt, sorted(files, key=lambda file: file.path)
+    if refused:
+        raise _none_chosen(run, refused, names)
     finished = [file for _, files in chosen.values() for file in files]
     missing = await missing_buckets(run, place, finished)
     free = await free_names(run, [*(file.target for file in finished), *missing])
     taken: _Taken = {task: (attempt, files, free) for task, (attempt, files) in chosen.items()}
     return taken, [free[target] for target in missing]
+
+
+REFUSED_SHOWN_MAX = 20
+"""An error tells of each of so many tasks what was found; of the others it tells how many they are."""
+
+
+def _none_chosen(run: JobRun, refused: Mapping[HiveTask, CommitRefused], names: list[str]) -> CommitRefused:
+    """One error for all tasks that are refused; `names`: an attempt of each task that has several, as it was chosen or,
+    where that cannot be, the last."""
+    errors = list(refused.values())
+    rule = run.options.duplicates
+    # A rule that a plugin adds says by itself what is to be done.
+    alone = how_to_name([names[0]], rule) if names and rule in RESOLUTIONS else ""
+    steps: dict[str, None] = {}
+    for error in errors:
+        undecided = bool(alone) and error.next_step.partition(" -o ")[0] == alone.partition(" -o ")[0]
+        steps[how_to_name(names, rule) if undecided else error.next_step] = None
+    if len(errors) == 1:
+        return CommitRefused(errors[0].what, where=errors[0].where, next_step=next(iter(steps)))
+    shown: list[str] = []
+    for error in errors[:REFUSED_SHOWN_MAX]:
+        shown += [error.what, *(f"  {line}" for line in error.where.splitlines())]
+    if more := len(errors) - REFUSED_SHOWN_MAX:
+        shown += [f"and of {counted(more, 'more task')}"] if more > 0 else []
+    return CommitRefused(
+        f"of {counted(len(errors), 'task')} no attempt can be chosen",
+        where="\n".join(shown),
+        next_step="; for the others: ".join(steps),
+    )
 
 
 def _whole(place: Place, left: Left, task: HiveTask, receipts: frozenset[str]) -> dict[int, list[FoundFile]]:
