@@ -35,10 +35,9 @@ class JobTimeline:
             StoreError: it cannot listen at the address that the options give.
         """
         options = run.options
-        if not run.protocol.asks_for_marker_server(run) or options.markers_server or self._service is not None:
+        if self._service is not None or tell_if_direct(run, stays=stays):
             return
-        if not stays or run.store.name in WITHOUT:
-            run.log.warning("markers are direct: no timeline server can be had here", store=run.store.name)
+        if not run.protocol.asks_for_marker_server(run) or options.markers_server:
             return
         service: TimelineService = _module("timeline_service").TimelineService(run)
         self.address = IO_LOOP.run(service.start(options.markers_address))
@@ -67,6 +66,23 @@ class JobTimeline:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"address": self.address, "_service": None}
+
+
+def tell_if_direct(run: JobRun, *, stays: bool) -> bool:
+    """Whether a job has direct markers though it asks for a server; the log says so, and why. `stays` as in `start`."""
+    if not run.protocol.asks_for_marker_server(run):
+        return False
+    if run.store.name in WITHOUT:
+        why = f"on {run.store.name} they always are, as Hudi's"
+    elif not stays and not run.options.markers_server:
+        why = (
+            "the process in which Spark plans this write ends before its tasks begin, and no server in it would last; "
+            "markers_server names one that is at work"
+        )
+    else:
+        return False
+    run.log.warning("markers are direct, and not by a timeline server", why=why)
+    return True
 
 
 def _stop_later(loop: asyncio.AbstractEventLoop, service: TimelineService) -> None:

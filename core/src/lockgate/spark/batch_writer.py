@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 from lockgate.api.destination import ended_summary
 from lockgate.api.job import Job
 from lockgate.api.job_runs import open_destination, registry_of
+from lockgate.api.job_timeline import tell_if_direct
 from lockgate.api.jobs import jobs
 from lockgate.api.progress_line import drawing_on
 from lockgate.api.telling import telling_warnings, telling_why_it_takes_long
@@ -96,6 +97,8 @@ class BatchWriter(DataSourceArrowWriter):
             receipts = receipts_of(told)
             try:
                 job = self._job(conf)
+                if not self._knew_of_markers(job.options):
+                    tell_if_direct(job._run(), stays=False)
                 tell_left_out(job, job.commit(receipts, movers=movers_for(job)), rows_of(receipts))
             except CleanupFailed as error:
                 log.warning("the job is committed; its cleanup failed", job=self._job_id, error=str(error))
@@ -125,6 +128,13 @@ class BatchWriter(DataSourceArrowWriter):
                 next_step=f"{command('jobs', self._options.path)} shows what it has left, and "
                 f"{command('abort', self._options.path, self._job_id, '--force')} ends it. {SETTINGS_OF_THE_SESSION}",
             )
+
+    def _knew_of_markers(self, options: JobOptions) -> bool:
+        """Whether the job's setup in the driver has said what there is to say of its markers: not where the session
+        asks for a timeline server, nor where the first task has set the job up, whose log nobody may see."""
+        then = self._options.job_options({}, os.environ)
+        by = (options.protocol, options.markers_type, options.markers_server)
+        return bool(self._set_up_by) and by == (then.protocol, then.markers_type, then.markers_server)
 
     def _tell_if_committed(self, conf: dict[str, str]) -> bool:
         try:

@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 from lockgate.api.destination import forget_transactions, refuse_other_tables, transaction_summary
 from lockgate.api.job import Job
 from lockgate.api.job_runs import registry_of
+from lockgate.api.job_timeline import tell_if_direct
 from lockgate.api.jobs import abort as end_from_outside
 from lockgate.api.jobs import nonces, recover
 from lockgate.api.telling import telling_warnings, telling_why_it_takes_long
@@ -155,6 +156,8 @@ class StreamWriter(StreamArrowWriter):
         first = told[0]
         job = self._job(first.query, batchId, first.run, first.spark_conf, first.stream)
         receipts = receipts_of(told)
+        # Its tasks have set the job up, whose log nobody may see.
+        tell_if_direct(job._run(), stays=False)
         try:
             summary = job.commit(receipts, movers=movers_for(job))
         except CleanupFailed as error:
