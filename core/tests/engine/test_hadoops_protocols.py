@@ -25,6 +25,7 @@ from lockgate.errors import (
     CommitFenced,
     CommitRefused,
     DestinationConflict,
+    DuplicateTarget,
     FileMissing,
     JobNotFound,
     ManifestInvalid,
@@ -181,6 +182,24 @@ def test_names_of_hadoops_checksums_are_refused_when_they_are_opened(tmp_path: P
         file.write(b"2")
     job.commit([done(job, {"x": b"1"}, attempt=1)])
     assert seen(tmp_path) == {"x": b"1"}
+
+
+@pytest.mark.parametrize("by_receipts", [True, False])
+def test_v1_names_the_files_of_one_path_where_they_are(tmp_path: Path, by_receipts: bool) -> None:
+    """It named where the commit would have moved them first."""
+    job, receipts = Job(tmp_path, protocol="v1"), []
+    job.setup()
+    for number in range(2):
+        attempt = job.task_attempt(number)
+        attempt.setup()
+        with attempt.open("p=1/same") as file:
+            file.write(b"x")
+        receipts.append(attempt.commit())
+    with pytest.raises(DuplicateTarget) as refused:
+        job.commit(receipts if by_receipts else None)
+    sources = [line.split()[1] for line in refused.value.where.splitlines() if line.startswith("source")]
+    assert len(sources) == 2
+    assert all((tmp_path / source).is_file() for source in sources)
 
 
 def test_jobs_that_share_temporary_end_without_each_other(tmp_path: Path) -> None:

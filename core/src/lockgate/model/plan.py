@@ -245,6 +245,11 @@ class PlanBuilder:
             if len(values) < EXTRA_VALUES_MAX:
                 values[str(value)] = None
 
+    @property
+    def pins(self) -> Sequence[Pin]:
+        """Of the manifests that are taken in, the attempts that have saved them named."""
+        return self._pins
+
     def plan(self) -> CommitPlan:
         """The plan, before it has met the destination.
 

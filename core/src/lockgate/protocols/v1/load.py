@@ -197,11 +197,13 @@ async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
         plan = builder.plan()
     except DuplicateTarget as error:
         where = error.where
-        for pin in pins:
-            # Planned from there, of a task that Hadoop has committed; until the commit moves it, it is here.
+        for pin in builder.pins:
+            # Planned from there, of a task of ours or one that Hadoop has committed; until the commit moves it, it is
+            # here.
             layout = run.layout.at_attempt(pin.job_attempt)
-            planned = layout.task_directory(found_attempt_id(pin.task_id))
-            where = where.replace(f"{planned}/", f"{places_of(run, pin.job_attempt).task(pin.task_id)}/")
+            here = f"{places_of(run, pin.job_attempt).task(pin.task_id)}/"
+            for attempt in (pin.task_attempt_id, found_attempt_id(pin.task_id)):
+                where = where.replace(f"{layout.task_directory(attempt)}/", here) if attempt else where
         raise DuplicateTarget(error.what, where=where, next_step=error.next_step) from None
     for attempt in below:
         aborted = await aborted_in(run, attempt) if any(not pin.digest for pin in pins) else set()
