@@ -202,8 +202,8 @@ async def load_plan(run: JobRun, pins: Sequence[Pin]) -> CommitPlan:
             # here.
             layout = run.layout.at_attempt(pin.job_attempt)
             here = f"{places_of(run, pin.job_attempt).task(pin.task_id)}/"
-            for attempt in (pin.task_attempt_id, found_attempt_id(pin.task_id)):
-                where = where.replace(f"{layout.task_directory(attempt)}/", here) if attempt else where
+            for name in filter(None, (pin.task_attempt_id, found_attempt_id(pin.task_id))):
+                where = where.replace(f"{layout.task_directory(name)}/", here)
         raise DuplicateTarget(error.what, where=where, next_step=error.next_step) from None
     for attempt in below:
         aborted = await aborted_in(run, attempt) if any(not pin.digest for pin in pins) else set()
