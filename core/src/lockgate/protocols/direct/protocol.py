@@ -72,7 +72,8 @@ def _stays(run: JobRun) -> str:
     listing = command("files", run.store.url)
     return (
         "may be in the destination, and some of it cut short, and readers see it: they have saved no manifest that "
-        f"names it. {listing} shows the files that are in no job's list; delete by hand what is theirs."
+        f"names it. {listing} shows the files that are in no job's list; delete by hand what is theirs: "
+        f"of writes by Spark what has {run.layout.job_id} in its name, of others what their tasks are known to write."
     )
 
 
