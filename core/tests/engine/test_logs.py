@@ -7,7 +7,9 @@ import subprocess
 import sys
 
 import pytest
+from lockgate.api import jobs as lockgate_jobs
 from lockgate.engine.run.logs import get_log
+from lockgate.model.options import JobOptions
 
 
 def test_quiet_as_a_library(tmp_path) -> None:
@@ -65,3 +67,15 @@ def test_whoever_gives_an_option_that_has_no_effect_is_told(table, caplog, given
         table.job(**given).setup()
     assert ("has no effect" in caplog.text) == bool(told)
     assert told in caplog.text
+
+
+@pytest.mark.parametrize("end", ["plan", "commit", "abort"])
+def test_who_ends_a_job_from_outside_is_told_which_of_his_options_have_no_effect(table, caplog, end) -> None:
+    job = table.job()
+    job.setup()
+    table.task(job, {"f": b"x"}, 0)
+    given = {"options": JobOptions(duplicates="largest", hive_buckets=3)}
+    more = {} if end == "plan" else {"force": True}
+    with caplog.at_level(logging.WARNING, logger="lockgate"):
+        getattr(lockgate_jobs, end)(table.root, job.job_id, **given, **more)
+    assert caplog.text.count("has no effect") == 2

@@ -426,7 +426,16 @@ def recover(
 def gc(
     url: Url,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Delete nothing, say what would be.")] = False,
-    protocol: ProtocolName = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            "--protocol",
+            metavar="NAME",
+            help="Also what is a job to this protocol alone: -o protocol=NAME. Jobs of other protocols are not passed "
+            "over for it.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
     option: Options = None,
     verbose: Verbose = False,

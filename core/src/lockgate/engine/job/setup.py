@@ -7,6 +7,8 @@ absence.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from lockgate.engine.job.conflicts import refuse_early
@@ -61,7 +63,7 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
         OptionError: reports of the job would be among the data.
     """
     with run.stage("setup_job"):
-        _tell_options_without_effect(run)
+        tell_options_without_effect(run)
         await refuse_reports_among_data(run)
         try:
             await refuse_early(run)
@@ -96,12 +98,13 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
             raise error
 
 
-def _tell_options_without_effect(run: JobRun) -> None:
-    """Not refused: a session's settings are for jobs of all protocols."""
+def tell_options_without_effect(run: JobRun, told: Collection[str] | None = None) -> None:
+    """Not refused: a session's settings are for jobs of all protocols. `told`: the names that were expressly given, of
+    which alone it is said; None: of all."""
     usual = JobOptions()
     others = frozenset[str]().union(*(each.own_options for each in run.hooks.protocols().values()))
     for name in sorted(others - run.protocol.own_options):
-        if getattr(run.options, name) != getattr(usual, name):
+        if getattr(run.options, name) != getattr(usual, name) and (told is None or name in told):
             run.log.warning(
                 "an option has no effect with this protocol",
                 option=name,

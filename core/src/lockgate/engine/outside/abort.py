@@ -8,10 +8,11 @@ from typing import NoReturn
 from lockgate.engine.inspection.list_jobs import JobState, job_state
 from lockgate.engine.job.cleanup import clean_up
 from lockgate.engine.job.job_abort import abort_job
+from lockgate.engine.job.setup import tell_options_without_effect
 from lockgate.engine.outside.found_job import committed_already, is_over_and_committed, job_at, over_and_committed
 from lockgate.engine.outside.owners_options import refuse_other_protocol
 from lockgate.engine.outside.tasks_of_a_job import refuse_unless_over
-from lockgate.engine.record.own_protocol import by_protocol
+from lockgate.engine.record.own_protocol import by_protocol, with_own_protocol
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.recovery.recover import recover_job
@@ -36,6 +37,7 @@ async def abort_found(run: JobRun, job_id: str, *, force: bool, told: Collection
     job = await job_at(run, job_id)
     if "protocol" in told:
         await refuse_other_protocol(job)
+    tell_options_without_effect(await with_own_protocol(job, await read_record(job)), told)
     if not force:
         await refuse_unless_over(await by_the_stores_clock(job), harm="what its tasks have written would be deleted")
     if job.layout.prefix != OURS and (state := await job_state(job, job.layout)).came_late:

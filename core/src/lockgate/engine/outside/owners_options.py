@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 
+from lockgate.engine.job.setup import tell_options_without_effect
 from lockgate.engine.outside.found_job import is_over_and_committed, over_and_committed
 from lockgate.engine.record.ended_jobs import is_record_lost
 from lockgate.engine.record.marker import read_marker
@@ -73,4 +74,6 @@ async def as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
     options = await owners_options(run, told)
     by_protocol(run, options.protocol)  # that it is not here is told of the job, and not of an option
     run.hooks.check_choices(options)
-    return dataclasses.replace(run, options=options)
+    job = dataclasses.replace(run, options=options)
+    tell_options_without_effect(job, told)
+    return job
