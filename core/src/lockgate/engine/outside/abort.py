@@ -37,7 +37,8 @@ async def abort_found(run: JobRun, job_id: str, *, force: bool, told: Collection
     job = await job_at(run, job_id)
     if "protocol" in told:
         await refuse_other_protocol(job)
-    tell_options_without_effect(await with_own_protocol(job, await read_record(job)), told)
+    if set(told) - {"protocol"}:
+        tell_options_without_effect(await with_own_protocol(job, await read_record(job)), told)
     if not force:
         await refuse_unless_over(await by_the_stores_clock(job), harm="what its tasks have written would be deleted")
     if job.layout.prefix != OURS and (state := await job_state(job, job.layout)).came_late:
