@@ -45,9 +45,9 @@ class Tried:
 
 
 def protocols() -> list[Protocol]:
-    """Those that installed plugins offer, by their names."""
-    offered = PluginRegistry().protocols()
-    return [offered[name] for name in sorted(offered)]
+    """Those that installed plugins offer, by their names; those that ask for `accept_unsafe` come last."""
+    offered = PluginRegistry().protocols().values()
+    return sorted(offered, key=lambda each: (bool(each.unsafe), each.name))
 
 
 @contextmanager
@@ -122,8 +122,12 @@ def _cell(tried: Tried, row: str) -> str:
 
 
 def _matrix(found: dict[str, Tried]) -> str:
-    lines = [f"| attribute | {' | '.join(found)} |", "| --- |" + " --- |" * len(found)]
-    lines += [f"| {e.name} | {' | '.join(_cell(tried, e.name) for tried in found.values())} |" for e in EXPERIMENTS]
+    heads = [f"{name}, *unsafe*" if tried.protocol.unsafe else name for name, tried in found.items()]
+    lines = [f"| attribute | in the CLI | {' | '.join(heads)} |", "| --- | --- |" + " --- |" * len(found)]
+    for each in EXPERIMENTS:
+        declared = f"`{each.declared}`" if each.declared else ""
+        cells = " | ".join(_cell(tried, each.name) for tried in found.values())
+        lines.append(f"| {each.name} | {declared} | {cells} |")
     return "\n".join(lines)
 
 
@@ -148,7 +152,7 @@ def _of_protocol(tried: Tried, real: Tried | None) -> str:
     lacking = [each.name for each in EXPERIMENTS if not tried.findings[each.name].holds]
     replay = "\n".join(f'    python tests/attributes/attributes_table.py --show {name} "{row}"' for row in lacking)
     text = head + "\n" + "\n".join(lines)
-    return text + (f"\n\nThe histories that show what is missing:\n\n{replay}" if lacking else "")
+    return text + (f"\n\nWhat is missing, each by a history that shows it:\n\n{replay}" if lacking else "")
 
 
 def _differences(found: dict[str, Tried]) -> str:

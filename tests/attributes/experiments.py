@@ -379,7 +379,8 @@ async def recoverable_after_the_driver_died(lab: Lab) -> Finding:
 
 
 @experiment(
-    "A task attempt that is cut off at any moment, and goes on when its job is over, never changes anything of that.",
+    "A task attempt that the network cuts off at any moment, and that goes on when its job is over, never changes "
+    "the job.",
     declared="holds_through_partition",
 )
 async def holds_through_a_partition(lab: Lab) -> Finding:
@@ -481,8 +482,8 @@ async def job_commit_in_constant_requests(lab: Lab) -> Finding:
         asked.append(store.requests - requests_before)  # type: ignore[attr-defined]
         moved.append(store.moved - moved_before)  # type: ignore[attr-defined]
         await _fine(trial)
-    data = "; O(data): the driver moves it" if moved[2] - moved[1] > 12 * 5_000 else ""
+    data = ", and more data more time, as the driver moves it" if moved[2] - moved[1] > 12 * 5_000 else ""
     if asked[1] - asked[0] >= 10 or data:
-        what = f"O(files){data}: {asked[0]} requests for 2 files, {asked[1]} for 12"
+        what = f"more files take more requests{data}: {asked[0]} requests for 2 files, {asked[1]} for 12"
         return await _shown(trial, what)
-    return Finding(True, f"O(1): {asked[0]} requests for 2 files, {asked[1]} for 12")
+    return Finding(True, f"{asked[0]} requests for 2 files, {asked[1]} for 12")

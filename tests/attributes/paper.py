@@ -93,13 +93,14 @@ CELLS: dict[str, dict[str, bool]] = {
 """By the name of our protocol, and the row."""
 
 _RECORD = (
-    "the paper's means that a further attempt at the job takes over what tasks have committed, and its committers keep "
-    "nothing by which to go on. Ours keep a commit record: which attempts count is written down before anything "
-    "becomes visible, and whoever comes goes on from there, or back."
+    "the paper asks whether a further attempt at the job can take over what tasks have committed; its committers keep "
+    "nothing to go on from. Ours keep a commit record. Which attempts count is written down before anything becomes "
+    "visible. So anybody can finish the job from there, or undo it."
 )
 _FENCE = (
-    "in the paper's there is nothing that a second driver could be in the way of. Ours is fenced: the record says that "
-    "another driver holds the job, and only `lockgate recover`, or its own driver's end, says that it is dead."
+    "the paper's committers keep no record, so a driver that is started again just commits again. Ours keep one. It "
+    "says that the first driver holds the job, and the second is refused, since the first may be alive. `lockgate "
+    "recover` goes on once that one is dead."
 )
 _LOOKS = (
     "the paper's commit believes what its tasks have said, and only writes `_SUCCESS`. Ours looks at each file where "

@@ -171,7 +171,7 @@ CASES: dict[str, list[Callable[[str], list[str]]]] = {
         _with(_of_hadoops_second_algorithm, *ABORTED),
         _with(_changed_since_its_driver_died, "recover", "{url}", "--undo"),
     ],
-    "`abort`: the job is committed; what its tasks, another program's, had left since is deleted": [
+    "`abort`: the job had committed, and stays so; what another program's tasks had left since then was deleted": [
         _with(_committed_before_its_last_task, *ABORTED),
     ],
     "the store refused or failed an operation, or does not do what its plugin claims": [

@@ -257,7 +257,7 @@ def jobs(
         typer.Option(
             "--protocol",
             metavar="NAME",
-            help="Also what is a job to this protocol alone: -o protocol=NAME. hive: what Hive has left.",
+            help="List also what only this protocol takes for a job: -o protocol=NAME. hive: what Hive has left.",
             show_default=False,
         ),
     ] = None,
