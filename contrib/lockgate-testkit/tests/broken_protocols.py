@@ -125,3 +125,11 @@ class RefusesMoreThanItSays(Honest):
         if run.options.conflict == "replace":
             raise OptionError("replace is refused")
         await super().set_up_job(run)
+
+
+class SaysAnotherName(Honest):
+    """A file is where its task has asked for, and `final_path` says that it is elsewhere."""
+
+    def final_path(self, run: Any, path: str) -> str:
+        directory, slash, name = path.rpartition("/")
+        return f"{directory}{slash}{run.layout.job_id}-{name}"

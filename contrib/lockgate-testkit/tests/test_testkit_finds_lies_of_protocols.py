@@ -33,6 +33,7 @@ LIES: dict[type[Honest], tuple[str, ...]] = {
     broken_protocols.PublishesInPlace: ("a_driver_that_wakes_late_changes_nothing",),
     broken_protocols.RefusesMoreThanItSays: ("the_policies_that_it_names_are_taken",),
     broken_protocols.RevokesNever: ("a_dead_drivers_job_can_be_undone",),
+    broken_protocols.SaysAnotherName: ("a_file_is_where_the_protocol_says",),
 }
 
 

@@ -135,6 +135,14 @@ class JobBench:
         finally:
             await run.store.close()
 
+    async def paths(self) -> list[str]:
+        """Where a reader finds files that are not hidden, in order."""
+        run = self._run(JobLayout("reader"), go_on, "", {})
+        try:
+            return sorted([status.path async for page in list_visible(run) for status in page])
+        finally:
+            await run.store.close()
+
     async def last_committed(self) -> str:
         """The id of the job whose summary `_SUCCESS` is."""
         run = self._run(JobLayout("reader"), go_on, "", {})

@@ -37,6 +37,16 @@ async def all_of_all_tasks_is_committed(bench: JobBench) -> None:
 
 
 @guarantee()
+async def a_file_is_where_the_protocol_says(bench: JobBench) -> None:
+    """A file is committed at the path that `final_path` says, and at no other: others look for it there."""
+    driver = await bench.driver().set_up()
+    attempts = [(driver.attempt(task), {f"p={task}/x.txt": b"x", f"{task}.txt": b"y"}) for task in range(2)]
+    await driver.commit([await (await attempt.write(files)).commit() for attempt, files in attempts])
+    said = sorted(attempt.named(path) for attempt, files in attempts for path in files)
+    expect_same(await bench.paths(), said, "where files are after the commit, beside what final_path has said")
+
+
+@guarantee()
 async def empty_and_equal_files_are_committed(bench: JobBench) -> None:
     """A file without a byte is committed as every other; so are files of equal contents, each by its own name, of one
     task and of two. A task without files counts, and adds nothing."""

@@ -212,7 +212,8 @@ class Protocol(ABC):
 
     def final_path(self, run: JobRun, path: str) -> str:
         """Where in the destination the file will be that `open_file` opens for `path`, for who asks (the conformance
-        kit does): there, unless `open_file` and `commit_task` give it a name of its own. This names nothing by itself.
+        kit does, and tries it): there, unless the protocol gives it a name of its own. This names nothing by itself. In
+        a `ManifestProtocol` the name is that of the entry which `commit_task` saves, whatever `open_file` has opened.
 
         Raises:
             PathError: it cannot.
