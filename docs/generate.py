@@ -181,11 +181,25 @@ TO_TYPE = {
 }
 """What an operator types about a job of each status."""
 
+DRIVER_GONE = (
+    "its driver died before the job commit. One of its tasks was at work a short while ago, and may still be, so it is "
+    "not called abandoned yet"
+)
+TO_TYPE_DRIVER_GONE = (
+    "wait until it shows as abandoned: `alive_seconds`, 15 minutes, after its last task's sign of life. Or, if its "
+    "tasks are surely over, too: `lockgate commit DESTINATION JOB --force` if all of them had committed, else "
+    "`lockgate abort DESTINATION JOB --force`"
+)
+"""What a job looks like right after its driver was killed."""
+
 
 def statuses() -> str:
     """What `lockgate jobs` says of a job, and the command that answers it."""
     lines = ["| what `lockgate jobs` says | what it means | what to type |", "| --- | --- | --- |"]
-    lines += [f"| {status.value} | {meaning} | {TO_TYPE[status]} |" for status, meaning in STATUS_MEANING.items()]
+    for status, meaning in STATUS_MEANING.items():
+        lines.append(f"| {status.value} | {meaning} | {TO_TYPE[status]} |")
+        if status is JobStatus.RUNNING:
+            lines.append(f"| {status.value}, and its driver is `gone` | {DRIVER_GONE} | {TO_TYPE_DRIVER_GONE} |")
     return "\n".join(lines)
 
 

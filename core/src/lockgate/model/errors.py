@@ -67,7 +67,9 @@ class CommitRefused(LockgateError):
 
 
 class ManifestInvalid(CommitRefused):
-    """A manifest is truncated, oversized, of another type, version or job, or points outside the destination."""
+    """What a job's tasks have left cannot be committed as it is. A manifest is truncated, oversized, of another type,
+    version or job, or points outside the destination; or, of what another program's tasks have left, or of markers, a
+    name or a line is not such a task's. The text says what can be mended."""
 
 
 class DuplicateTarget(CommitRefused):
@@ -83,7 +85,8 @@ class ReceiptUnmatched(CommitRefused):
 
 
 class CommitFenced(CommitRefused):
-    """Another driver holds the commit record of this job."""
+    """The job is not this caller's to commit or to end: another driver holds its commit record, somebody may still be
+    at work on it, or it is past the step that was asked for, as where it has committed. The text says which."""
 
 
 class CommitFailed(LockgateError):

@@ -85,7 +85,8 @@ def why_at_work(
     is when its task attempts were; without it, what counts is that anybody was."""
     alive_seconds = run.options.alive_seconds
     driver = Holder("", marker.host, marker.process, marker.user, marker.created) if marker else Holder("")
-    if tasks_seen is not None and run.runtime.is_gone(driver):
+    is_gone = run.runtime.is_gone(driver)
+    if tasks_seen is not None and is_gone:
         last_seen = tasks_seen
     idle = run.runtime.wall() - last_seen
     if not alive_seconds:
@@ -93,10 +94,16 @@ def why_at_work(
     if idle <= -AHEAD_SECONDS:
         return f"its files are dated {-idle:.0f} s ahead of this host's clock, so nothing tells how old they are"
     if idle < alive_seconds:
-        return f"its driver or a task wrote one of its files {max(0.0, idle):.0f} s ago"
+        wrote = f"wrote one of its files {max(0.0, idle):.0f} s ago"
+        if not is_gone:
+            return f"its driver or a task {wrote}"
+        # Where directories are not real a driver's own signs count for its tasks, too.
+        alone = tasks_seen is not None and Capability.REAL_DIRECTORIES in run.store.capabilities
+        who = "a task" if alone else "a task, or the driver before that,"
+        return f"its driver, {driver}, is gone, but {who} {wrote}, and a task may be at work elsewhere"
     if run.runtime.is_alive(driver):
         return f"its driver, {driver}, is alive"
-    if run.runtime.is_gone(driver) or idle >= silence * alive_seconds:
+    if is_gone or idle >= silence * alive_seconds:
         return ""
     return f"it has been silent for {idle:.0f} s only, and its driver is not one of this host"
 
