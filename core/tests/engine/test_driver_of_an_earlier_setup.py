@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 
 import lockgate
@@ -32,17 +33,23 @@ def committed_tasks(job: Job, content: bytes, numbers: list[int]) -> list[Receip
     return receipts
 
 
-def a_job(root: Path, protocol: str) -> Job:
-    job = Job(root, AT_WORK.replace(protocol=protocol, accept_unsafe=True), job_id="j")
+def a_job(root: Path, protocol: str, job_attempt: int = 0) -> Job:
+    job = Job(root, AT_WORK.replace(protocol=protocol, accept_unsafe=True), job_id="j", job_attempt=job_attempt)
     job.setup()
     return job
 
 
 def wakes_too_late(
-    monkeypatch: pytest.MonkeyPatch, root: Path, protocol: str, phase: str, *, dies: bool
+    monkeypatch: pytest.MonkeyPatch,
+    root: Path,
+    protocol: str,
+    phase: str,
+    *,
+    dies: bool,
+    attempts: tuple[int, int] = (0, 0),
 ) -> tuple[Job, list[Receipt]]:
     """The second job, of whose two tasks one has committed; the first one's driver has woken."""
-    first = a_job(root, protocol)
+    first = a_job(root, protocol, attempts[0])
     receipts = committed_tasks(first, b"first", [0, 1])
     create = LocalStore.create_file
     second: list[tuple[Job, list[Receipt]]] = []
@@ -52,7 +59,7 @@ def wakes_too_late(
             lockgate.abort(root, "j", options=SILENT, force=True)
         else:
             lockgate.recover(root, "j", undo=True, options=SILENT, force=True)
-        job = a_job(root, protocol)
+        job = a_job(root, protocol, attempts[1])
         second.append((job, committed_tasks(job, b"second", [0])))
 
     async def sleep_then_create(store, path, content, **named):
@@ -78,13 +85,19 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("attempts", [(0, 0), (0, 1), (1, 0)], ids=str)
 @pytest.mark.parametrize("dies", [True, False], ids=["dies", "goes on"])
 @pytest.mark.parametrize(("protocol", "phase"), CASES)
 def test_a_job_at_work_is_ended_by_nobody_for_a_record_of_an_earlier_setup_of_its_id(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, phase: str, dies: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    protocol: str,
+    phase: str,
+    dies: bool,
+    attempts: tuple[int, int],
 ) -> None:
     """`recover` without `--force` said that nothing is to be done, and deleted its directory; so did `gc`."""
-    job, receipts = wakes_too_late(monkeypatch, tmp_path, protocol, phase, dies=dies)
+    job, receipts = wakes_too_late(monkeypatch, tmp_path, protocol, phase, dies=dies, attempts=attempts)
     (state,) = (each for each in lockgate.jobs(tmp_path, AT_WORK) if each.job_id == "j")
     assert (state.status, state.phase, state.tasks_committed) == ("running", None, 1)
     for undo in (None, True):
@@ -108,3 +121,57 @@ def test_a_job_can_be_aborted_beside_a_record_of_an_earlier_setup_of_its_id(
     job, _ = wakes_too_late(monkeypatch, tmp_path, protocol, phase, dies=True)
     job.abort()
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("protocol", EVERY)
+@pytest.mark.parametrize("when", ["it is at work", "it has renamed", "it has committed"])
+def test_exactly_once_a_driver_that_sleeps_amid_its_commit_takes_out_nothing_of_the_next_job_of_its_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, when: str
+) -> None:
+    """It took what the next job's tasks had saved for what attempts of its own had: "committed" was said of a job of
+    which no row was left."""
+    first = a_job(tmp_path, protocol)
+    receipts = committed_tasks(first, b"first", [0, 1])
+    perform = type(first._run().protocol).perform
+    asleep, wakes = threading.Event(), threading.Event()
+
+    async def sleep_then_perform(self, run, *arguments, **named):
+        if run.marker == first._marker and not asleep.is_set():
+            asleep.set()
+            await asyncio.to_thread(wakes.wait)
+        return await perform(self, run, *arguments, **named)
+
+    monkeypatch.setattr(type(first._run().protocol), "perform", sleep_then_perform)
+    errors: list[BaseException] = []
+
+    def commit() -> None:
+        try:
+            first.commit(receipts)
+        except LockgateError as error:
+            errors.append(error)
+
+    driver = threading.Thread(target=commit)
+    driver.start()
+    assert asleep.wait(60)
+    lockgate.recover(tmp_path, "j", undo=True, options=SILENT, force=True)
+    job = a_job(tmp_path, protocol)
+    second = committed_tasks(job, b"second", [0, 1])
+
+    def wake() -> None:
+        wakes.set()
+        driver.join()
+
+    if when == "it is at work":
+        wake()
+    if when == "it has renamed":
+        conclude = type(job._run().protocol).conclude
+
+        async def wake_then_conclude(self, run, *arguments, **named):
+            await asyncio.to_thread(wake)
+            return await conclude(self, run, *arguments, **named)
+
+        monkeypatch.setattr(type(job._run().protocol), "conclude", wake_then_conclude)
+    job.commit(second)
+    wake()
+    assert len(errors) == 1
+    assert [path.read_bytes() for path in sorted(tmp_path.iterdir()) if path.name[0] not in "_."] == [b"second"] * 2

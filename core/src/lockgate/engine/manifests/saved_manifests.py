@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
-from lockgate.engine.record.marker import readable_marker
+from lockgate.engine.record.marker import readable_marker, refuse_if_set_up_again
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.layout import MANIFEST_SUFFIX, MANIFEST_TEMPORARY_SUFFIX, JobLayout
@@ -51,11 +51,13 @@ async def saved_and_damaged(run: JobRun, but: Collection[str] = ()) -> tuple[lis
 
     Raises:
         ManifestInvalid: one cannot be read, and names do not tell.
+        JobNotFound: the job is over, and its id was set up again: these are another's.
     """
     found: list[Saved] = []
     damaged: list[str] = []
     for layout in await every_attempt(run):
         below = await below_root_of(run, layout)
+        before = len(found)
         for path, content in (await saved_contents(run, layout)).items():
             if digest_of(content) in but:
                 continue
@@ -71,6 +73,8 @@ async def saved_and_damaged(run: JobRun, but: Collection[str] = ()) -> tuple[lis
                         "give the command again; else delete its attempt's files by hand first",
                     ) from error
                 damaged.append(path)
+        if len(found) > before and (marker := await readable_marker(run, layout)) is not None:
+            refuse_if_set_up_again(run, layout, marker.nonce)  # after the look at them, which are newer than it
     if damaged:
         run.log.warning("manifests cannot be read: names tell which files are the job's", paths=damaged[:5])
     return found, damaged

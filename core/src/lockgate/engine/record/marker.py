@@ -81,6 +81,24 @@ async def readable_marker(run: JobRun, layout: JobLayout) -> JobMarker | None:
         return None
 
 
+def refuse_if_set_up_again(run: JobRun, layout: JobLayout, nonce: str) -> None:
+    """Make sure that the nonce of the marker at an attempt at the job is of this run's own setup, where that is known:
+    to a driver that has set the job up, and to who recovers it by its record. Who slept until it was ended finds there
+    what another job of the id has written, and must take none of it for its own.
+
+    Raises:
+        JobNotFound: it is another's.
+    """
+    own = run.marker if run.is_own else run.marker_for_parts
+    if layout == run.layout and own and nonce not in ("", own):
+        raise JobNotFound(
+            f"job {run.layout.job_id} is over, and its id was set up again",
+            where=run.url(layout.job_marker),
+            next_step="it was aborted, or undone, by somebody else; what is there now is another job's, and was not "
+            "touched",
+        )
+
+
 class SetUp(NamedTuple):
     """When a job was set up, by the store's clock, as its marker's date shows it, in seconds since 1970; the nonce in
     its marker, and the name of its protocol, both empty where that is damaged."""

@@ -166,12 +166,17 @@ async def has_predecessor(run: JobRun, record: CommitRecord, layout: JobLayout |
 async def is_of_earlier_setup(run: JobRun, record: CommitRecord, layout: JobLayout | None = None) -> bool:
     """Whether a record is of a driver that slept while its job was ended, and has woken where the id is set up again:
     the marker there is another's, and the record has moved nothing, being only claimed, or refused, or following no
-    version that is there. Of `layout`'s job, or of this. Nobody ends the job by it: its directory is the other's, who
-    goes on from it."""
+    version that is there. (The other may be at another attempt at the job: then there is no marker at this one's.) Of
+    `layout`'s job, or of this. Nobody ends the job by it: its directory is the other's, who goes on from it."""
     if not record.marker or record.part_of:
         return False
     layout = (layout or run.layout).at_attempt(record.job_attempt)
     marker = await readable_marker(run, layout)
+    if marker is None:
+        _, newest = await _versions(run, layout)
+        marker = (
+            await readable_marker(run, layout.at_attempt(newest)) if newest not in (-1, record.job_attempt) else None
+        )
     if marker is None or marker.nonce in ("", record.marker):
         return False
     return record.phase in (Phase.CLAIMED, Phase.REFUSED) or not await has_predecessor(run, record, layout)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 from lockgate.engine.job.conflicts import list_visible
 from lockgate.engine.manifests.load_manifests import every_attempt
-from lockgate.engine.record.marker import read_marker_of
+from lockgate.engine.record.marker import read_marker_of, refuse_if_set_up_again
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
@@ -192,7 +192,11 @@ def _direct(run: JobRun, layout: MarkerLayout, path: str) -> Marker:
 
 
 async def nonces_of(run: JobRun) -> frozenset[str]:
-    """The nonces of every attempt at the job, by which its files are known."""
+    """The nonces of every attempt at the job, by which its files are known.
+
+    Raises:
+        JobNotFound: the job is over, and its id was set up again.
+    """
     found = {run.marker}
     for layout in await every_attempt(run):
         try:
@@ -201,7 +205,9 @@ async def nonces_of(run: JobRun) -> frozenset[str]:
             raise
         except LockgateError:  # damaged: what its attempts wrote cannot be told
             marker = None
-        found.add(marker.nonce if marker is not None else "")
+        if marker is not None:
+            refuse_if_set_up_again(run, layout, marker.nonce)
+            found.add(marker.nonce)
     record = await read_record(run)
     found.add(record.marker if record is not None else "")
     return frozenset(found - {""})
