@@ -16,9 +16,12 @@ import lockgate
 import pyarrow as pa
 import pytest
 from faulty_store import make_faulty
+from killed_at_a_request import Died
 from lockgate import Job, JobOptions
 from lockgate.engine.job.setup import setup_job
 from lockgate.errors import FileMissing, JobNotFound, LockgateError
+from lockgate.protocols.direct import DirectProtocol
+from lockgate.protocols.v2 import V2Protocol
 from lockgate.spark import stream_writer
 from lockgate.spark.batch_writer import BatchWriter
 from lockgate.spark.stream_writer import StreamWriter
@@ -72,6 +75,10 @@ def _task(writer: bytes, number: int, settings: dict[str, str]) -> Any:
     context._localProperties = settings
     TaskContext._taskContext = context
     return pickle.loads(writer).write(iter([pa.RecordBatch.from_pydict({"id": [number]})]))
+
+
+async def _dies(*arguments: Any, **named: Any) -> None:
+    raise Died
 
 
 def _seen(root: Path) -> list[str]:
@@ -177,6 +184,32 @@ def test_a_batch_that_runs_again_is_told_who_has_its_names_and_ends_that_job_onc
     last = _task(_stream(tmp_path, **more), 0, _of_stream(protocol, run="run3")) if is_over else dead
     pickle.loads(_stream(tmp_path, **more)).commit([last], 0)
     assert len(_seen(tmp_path / "t")) == 1
+
+
+@pytest.mark.usefixtures("task_contexts", "driver")
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("run", ["run0", "run2"])
+@pytest.mark.parametrize("protocol", ["v2", "direct"])
+def test_a_batch_that_fails_finishes_a_run_of_it_whose_driver_died_in_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, run: str, begun: bool
+) -> None:
+    """Which of them it took for its own was by the order of their names, and that one stayed as it was."""
+    first = _stream(tmp_path)
+    message = _task(first, 0, _of_stream(protocol, run="run1"))
+    with monkeypatch.context() as patched:
+        patched.setattr(V2Protocol if protocol == "v2" else DirectProtocol, "perform", _dies)
+        with pytest.raises(Died):
+            pickle.loads(first).commit([message], 0)
+    writer = _stream(tmp_path)
+    messages = [_task(writer, 1, _of_stream(protocol, run=run))] if begun else []
+    with pytest.raises(LockgateError, match="started again, is done by that"):
+        _task(writer, 0, _of_stream(protocol, run=run))
+    pickle.loads(writer).abort(messages, 0)
+    assert [(state.job_id, state.status) for state in known_jobs(tmp_path / "t")] == [("q-00000-run1", "committed")]
+    again = _stream(tmp_path)
+    pickle.loads(again).commit([_task(again, 0, _of_stream(protocol, run="run3"))], 0)
+    assert len(_seen(tmp_path / "t")) == 1
+    assert len(known_jobs(tmp_path / "t")) == 1
 
 
 @pytest.mark.usefixtures("task_contexts", "driver")

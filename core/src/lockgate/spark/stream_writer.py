@@ -222,35 +222,41 @@ class StreamWriter(StreamArrowWriter):
                 job.abort(set_up_by_tasks=True)
             except CommitFenced as error:
                 log.info("the batch is not aborted: its commit has begun", batch=batchId, error=str(error))
+                if not told:
+                    # Then this run of it has not come to its commit: it is an earlier one's.
+                    self._end_earlier_run(job.job_id, job.options, surely=True)
             except (CapabilityMissing, OptionError) as error:
                 log.info("there is no batch to abort: its options are refused", batch=batchId, error=str(error))
             except LockgateError as error:
                 log.warning("the batch could not be aborted", batch=batchId, error=str(error))
         if jobs:
-            self._end_earlier_runs(jobs[0])
+            self._end_earlier_runs(jobs)
 
-    def _end_earlier_runs(self, job: Job) -> None:
+    def _end_earlier_runs(self, jobs: Sequence[Job]) -> None:
         """Those of this application are over, since this one has begun; of another's the signs of life decide, as they
-        do for `lockgate abort`. One whose driver died in its commit is recovered: mostly it is finished, and then the
-        batch is done."""
-        query_and_batch = job.job_id.rpartition("-")[0]
-        path, options = self._options.path, job.options
+        do for `lockgate abort`."""
+        query_and_batch = jobs[0].job_id.rpartition("-")[0]
+        path, options = self._options.path, jobs[0].options
         try:
             left = nonces(path, options, lambda each: each.rpartition("-")[0] == query_and_batch)
         except LockgateError as error:
             log.warning("whether a run of the batch before this one has left a job is not known", error=str(error))
             return
-        for job_id in left.keys() - {job.job_id}:
-            surely = self._is_of_this_stream(left[job_id])
+        for job_id in left.keys() - {job.job_id for job in jobs}:
+            self._end_earlier_run(job_id, options, surely=self._is_of_this_stream(left[job_id]))
+
+    def _end_earlier_run(self, job_id: str, options: JobOptions, *, surely: bool) -> None:
+        """One whose driver died in its commit is recovered: mostly it is finished, and then the batch is done."""
+        path = self._options.path
+        try:
             try:
-                try:
-                    end_from_outside(path, job_id, options, force=surely, told=())
-                except CommitFenced:
-                    recover(path, job_id, force=surely, options=options, told=())
-            except CommitFenced as error:
-                log.warning("a run of the batch before this one has left a job, which stays", error=str(error))
-            except LockgateError as error:
-                log.warning("what a run of the batch before this one has left could not be ended", error=str(error))
+                end_from_outside(path, job_id, options, force=surely, told=())
+            except CommitFenced:
+                recover(path, job_id, force=surely, options=options, told=())
+        except CommitFenced as error:
+            log.warning("a run of the batch before this one has left a job, which stays", error=str(error))
+        except LockgateError as error:
+            log.warning("what a run of the batch before this one has left could not be ended", error=str(error))
 
     def _is_of_this_stream(self, nonce: str) -> bool:
         return bool(self._stream) and nonce.endswith(f"-{self._stream}")

@@ -12,7 +12,8 @@ def how_to_free(run: JobRun, otherwise: str) -> str:
     url = run.store.url
     return (
         "if a job whose driver died has put it there, as the start of a stream before this one that died in this "
-        f"batch: {command('jobs', url)} shows that job. If it had begun its commit, {command('recover', url, 'JOB')} "
-        f"finishes it, and the batch is done by that; if not, and it is surely over, {command('abort', url, 'JOB')} "
-        f"--force takes its files out; else {otherwise}"
+        f"batch: {command('jobs', url)} shows that job, and {command('abort', url, 'JOB')} --force, if it is surely "
+        f"over, takes its files out; or, if it had begun its commit, {command('recover', url, 'JOB')} finishes it, and "
+        "the batch, started again, is done by that. If it is shown no more, it has been ended meanwhile: start again. "
+        f"Else {otherwise}"
     )

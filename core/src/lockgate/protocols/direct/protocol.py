@@ -103,7 +103,7 @@ def _taken(run: JobRun, error: FileExists) -> FileExists:
     return FileExists(
         error.what,
         where=error.where,
-        next_step=f"{how_to_free(run, 'choose another name')}. If an attempt at this task that died has left it, no "
-        "other attempt can take its place: abort this job, and if the file is in place after that, delete it, and run "
-        "the job again. Delete none while a job that has begun its commit is shown",
+        next_step=f"{how_to_free(run, 'choose another name')}. Only where it is refused again for this very file, no "
+        "such job is shown, and the file is no earlier job's: if an attempt at this task that died has left it, no "
+        "other can take its place. Then abort this job, delete the file, and run the job again",
     )
