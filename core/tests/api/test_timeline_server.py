@@ -7,6 +7,7 @@ import contextlib
 import http.server
 import os
 import pickle
+import re
 import signal
 import socket
 import subprocess
@@ -324,10 +325,19 @@ def test_exclusive_where_a_file_of_markers_was_emptied_or_deleted(
         receipts.append(begun(job, {"2-TAG": b"2"}, 1, 1).commit())
         (file,) = (each for each in (tmp_path / ".hoodie/.temp/j").glob("MARKERS?") if b"1-" in each.read_bytes()[:2])
         file.write_bytes(b"") if how == "emptied" else file.unlink()
-        job.commit(receipts) if end == "commit" else job.abort()
+        if end == "abort":
+            job.abort()
+            assert data(tmp_path) == []
+            return
+        with pytest.raises(ManifestInvalid, match="1 file that may be the job's by the name") as raised:
+            job.commit(receipts)
+        assert sorted(data(tmp_path)) == [b"1", b"2", b"loser"]
+        assert file.as_uri() in raised.value.where
+        file.write_text(re.findall("`(.*?)`", raised.value.next_step)[0] + "\n")
+        job.commit(receipts)
+        assert data(tmp_path) == [b"1", b"2"]
     finally:
         job._timeline.stop()
-    assert data(tmp_path) == ([b"1", b"2"] if end == "commit" else [])
 
 
 def test_writers_of_one_file_group_find_each_other_by_their_servers(tmp_path: Path) -> None:

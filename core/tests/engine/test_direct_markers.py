@@ -380,16 +380,25 @@ def test_a_commit_is_refused_whose_markers_somebody_has_deleted(tmp_path: Path) 
     assert data(tmp_path) == []
 
 
-def test_who_commits_without_tasks_that_have_begun_finds_their_files_by_name(tmp_path: Path) -> None:
-    """A marker that somebody has deleted names nothing: "what they wrote is not here" was said of what stayed."""
+def test_who_commits_without_tasks_that_have_begun_is_told_what_no_marker_names(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A marker that somebody has deleted names nothing: "what they wrote is not here" was said of what stayed. And
+    nothing is deleted by its name alone: it may be a person's copy."""
     job = a_job(tmp_path, job_id="j", durable=False)
     done(job, {"0-TAG": b"1"})
     begun(job, {"1-TAG": b"left out"}, 1)
+    begun(job, {"2-TAG": b"marked"}, 2)
     (marker,) = (tmp_path / ".hoodie/.temp/j").glob("1-*")
     marker.unlink()
+    (copied,) = tmp_path.glob("0-*")
+    shutil.copy(copied, tmp_path / f"copy-{copied.name}")
     job._show_life_no_more()
-    lockgate.commit(tmp_path, "j", force=True)
-    assert data(tmp_path) == [b"1"]
+    summary = lockgate.commit(tmp_path, "j", force=True)
+    assert sorted(data(tmp_path)) == [b"1", b"1", b"left out"]
+    assert "files have a tag of this job in their names, and no marker" in caplog.text
+    assert summary.lockgate is not None
+    assert "but for a file whose marker somebody has deleted" in summary.lockgate.left_out_stays
 
 
 def test_an_abort_says_that_markers_were_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

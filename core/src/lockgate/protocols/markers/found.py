@@ -20,6 +20,7 @@ from lockgate.model.files import FileStatus
 from lockgate.model.hadoop_checksums import has_checksum_name
 from lockgate.model.hudi_markers import (
     NUMBERED_BYTES_MAX,
+    TABLE,
     Marker,
     MarkerLayout,
     Operation,
@@ -72,14 +73,15 @@ async def files_of_markers(run: JobRun, layout: MarkerLayout) -> tuple[list[str]
     return many, [status.path + ("/" if status.is_directory else "") for status in others]
 
 
-def _one_is_missing(layout: MarkerLayout, many: Sequence[str]) -> bool:
-    """Whether there is a file of many markers, and none of a lower number: the server begins them in turn."""
+def _missing(layout: MarkerLayout, many: Sequence[str]) -> str:
+    """The path of a file of many markers that is not there, while one of a higher number is: the server begins them in
+    turn. Empty: there is none."""
     numbers = {layout.number_of(path) for path in many}
-    return numbers != set(range(len(numbers)))
+    return next((layout.numbered(n) for n in range(len(numbers)) if n not in numbers), "")
 
 
-async def each_numbered(run: JobRun, paths: Sequence[str]) -> AsyncIterator[list[Marker]]:
-    """The markers in files of many, a list for each. So many files are held at once as of manifests.
+async def each_numbered(run: JobRun, paths: Sequence[str]) -> AsyncIterator[tuple[str, list[Marker]]]:
+    """The markers in files of many: each path, and what is in it. So many files are held at once as of manifests.
 
     Raises:
         ManifestInvalid: one cannot be read as that.
@@ -98,7 +100,7 @@ async def each_numbered(run: JobRun, paths: Sequence[str]) -> AsyncIterator[list
             begun = cut_line(content)
             if begun is not None and path.startswith(f"{MarkerLayout(run.layout.job_id).directory}/"):
                 raise cut_short(begun, run.url(path), await _how_to_complete(run, begun))
-            yield parse_markers(content, where=run.url(path))
+            yield path, parse_markers(content, where=run.url(path))
 
 
 async def _how_to_complete(run: JobRun, begun: str) -> str:
@@ -126,21 +128,22 @@ async def read_numbered(run: JobRun, paths: Sequence[str]) -> list[Marker]:
     Raises:
         ManifestInvalid: one cannot be read as that.
     """
-    return [marker async for markers in each_numbered(run, paths) for marker in markers]
+    return [marker async for _, markers in each_numbered(run, paths) for marker in markers]
 
 
 class Marked:
-    """Paths, each once, in order; iterated as often as needed. `some_are_gone`: it shows that somebody has deleted, or
-    emptied, a file of many markers, so that there may be files which none of these names."""
+    """Paths, each once, in order; iterated as often as needed. `gone`: the path of a file of many markers that
+    somebody has deleted, or emptied, so that there may be files which none of these names; empty: that shows of none.
+    """
 
-    def __init__(self, found: Sorter[FileStatus], *, some_are_gone: bool = False) -> None:
+    def __init__(self, found: Sorter[FileStatus], *, gone: str = "") -> None:
         self._found = found
         self._nonces: frozenset[str] | None = None
-        self.some_are_gone = some_are_gone
+        self.gone = gone
 
     def tagged(self, nonces: frozenset[str]) -> Marked:
         """Those of them whose names hold a tag of a job with one of these nonces."""
-        tagged = Marked(self._found, some_are_gone=self.some_are_gone)
+        tagged = Marked(self._found, gone=self.gone)
         tagged._nonces = nonces
         return tagged
 
@@ -160,10 +163,10 @@ async def all_markers(run: JobRun, layout: MarkerLayout) -> Marked:
     """
     found = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
     many, others = await files_of_markers(run, layout)
-    some_are_gone = _one_is_missing(layout, many)
-    async for markers in each_numbered(run, many):
+    gone = _missing(layout, many)
+    async for path, markers in each_numbered(run, many):
         found.add([FileStatus(marker.path) for marker in markers])
-        some_are_gone |= not markers  # no server writes such a file
+        gone = gone if markers else path  # no server writes an empty one
     files = [path for path in others if not path.endswith("/")]
     found.add([FileStatus(_direct(run, layout, path).path) for path in files])
     directories = [path.rstrip("/") for path in others if path.endswith("/")]
@@ -175,7 +178,7 @@ async def all_markers(run: JobRun, layout: MarkerLayout) -> Marked:
 
     for start in range(0, len(directories), DIRECTORIES_AT_ONCE):
         await together(listed(directory) for directory in directories[start : start + DIRECTORIES_AT_ONCE])
-    return Marked(found, some_are_gone=some_are_gone)
+    return Marked(found, gone=gone)
 
 
 async def all_tagged(run: JobRun) -> Marked:
@@ -183,7 +186,8 @@ async def all_tagged(run: JobRun) -> Marked:
     found = Sorter[FileStatus](run.spool, FileStatus, lambda status: status.path)
     nonces = await nonces_of(run)
     async for page in list_visible(run, hidden=True):
-        found.add([FileStatus(status.path) for status in page if tagged_by(status.path, nonces)])
+        paths = (status.path for status in page if not status.path.startswith(f"{TABLE}/"))
+        found.add([FileStatus(path) for path in paths if tagged_by(path, nonces)])
     return Marked(found)
 
 

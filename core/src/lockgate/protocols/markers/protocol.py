@@ -168,6 +168,13 @@ class MarkersProtocol(DeferredProtocol):
         """A tombstone; what it has written is taken out."""
         await task_commit.abort_task(run, attempt, written)
 
+    def left_out_stays(self, run: JobRun) -> str:
+        """What no marker names, where somebody has deleted that."""
+        return (
+            "What they wrote is not here, but for a file whose marker somebody has deleted: `lockgate files` shows "
+            "that in no list."
+        )
+
     async def committed_tasks(self, run: JobRun) -> list[Receipt]:
         """By the manifests of earlier attempts at the job."""
         return await committed_tasks.committed_tasks(run)
@@ -182,7 +189,9 @@ class MarkersProtocol(DeferredProtocol):
         """The conflict policy was kept by the tasks. Everything is in place, and every marker can be believed."""
         for batch in plan.batches():
             refuse_names(run, batch)
-        await take_out.refuse_unless_marked(run, plan, await paths_marked(run))
+        marked = await paths_marked(run)
+        await take_out.refuse_unless_marked(run, plan, marked)
+        await take_out.refuse_unmarked(run, plan, marked)
         await refuse_if_taken_away(run, plan)
         looks = self.looks_in_place
         return dataclasses.replace(plan, missing_directories=(), in_place=True, looks_in_place=looks)

@@ -20,14 +20,15 @@ from lockgate.engine.run.sorting import Sorter
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
+from lockgate.model.counted import counted
 from lockgate.model.errors import LockgateError, ManifestInvalid, StoreError
 from lockgate.model.files import Deleted, FileStatus
-from lockgate.model.hudi_markers import TABLE, TEMP, MarkerLayout
+from lockgate.model.hudi_markers import TABLE, TEMP, Marker, MarkerLayout
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 from lockgate.model.spooled import windows
 from lockgate.protocols.in_place.visible import changed_since, not_provably_ours, written_by_others
-from lockgate.protocols.markers.found import Marked, all_tagged, paths_marked
+from lockgate.protocols.markers.found import NAMED_MAX, Marked, all_tagged, paths_marked
 
 AT_ONCE = 1_000
 """So many files are deleted by one call."""
@@ -72,18 +73,53 @@ async def refuse_unless_marked(run: JobRun, plan: CommitPlan, marked: Marked) ->
         )
 
 
+async def refuse_unmarked(run: JobRun, plan: CommitPlan, marked: Marked) -> None:
+    """Make sure, where a file of markers was emptied, or is missing, that no file is there which has the job's tag in
+    its name and which neither the plan nor a marker names. Where only tasks are left out, such files are logged. None
+    is deleted by its name alone: it may be a copy that a person has made, and the part of a tag that is the job's has
+    24 bits.
+
+    Raises:
+        ManifestInvalid: there are some; nothing was deleted.
+    """
+    if not (marked.gone or run.left_out):
+        return
+    found = list(_neither(run, plan, marked, await all_tagged(run)))
+    if not found:
+        return
+    named = "\n".join(run.url(path) for path in found[:NAMED_MAX])
+    if not marked.gone:
+        run.log.warning(
+            "files have a tag of this job in their names, and no marker: they stay. Where somebody has deleted "
+            "markers, they are of attempts that do not count",
+            files=found[:NAMED_MAX],
+            count=len(found),
+        )
+        return
+    lines = ", ".join(f"`{Marker(path).name}`" for path in found[:NAMED_MAX])
+    raise ManifestInvalid(
+        f"a file of markers was emptied or deleted, and {counted(len(found), 'file')} that may be the job's by the "
+        "name have no marker: they may be of attempts that do not count",
+        where=f"{run.url(marked.gone)}\n{named}",
+        next_step="nothing was deleted: for those that are of this job put lines into that file, each with a line end, "
+        f"and give the command again, which deletes them: {lines}. If none is, put there a line of a file that the job "
+        "commits",
+    )
+
+
+def _neither(run: JobRun, plan: CommitPlan, marked: Marked, tagged: Marked) -> Iterator[str]:
+    marks = iter(marked)
+    mark = next(marks, None)
+    for path, counts in _beside(run, plan.batches(), tagged):
+        while mark is not None and mark < path:
+            mark = next(marks, None)
+        if not counts and mark != path:
+            yield path
+
+
 async def take_out_uncommitted(run: JobRun, plan: CommitPlan, marked: Marked) -> None:
-    """Delete what markers name and the plan does not commit; where markers are gone, or somebody from outside commits
-    the job without tasks that have begun, also what is the job's by its name."""
-    number = await _take_out_beside(run, plan, marked)
-    if marked.some_are_gone or run.left_out:
-        number += await _take_out_beside(run, plan, await all_tagged(run))
-    run.count("uncommitted_files_deleted", number)
-
-
-async def _take_out_beside(run: JobRun, plan: CommitPlan, marked: Marked) -> int:
-    """Delete those that the plan does not commit; the answer: how many. What somebody has changed since an attempt
-    saved its manifest stays; these are read only where there is something to delete."""
+    """Delete what markers name and the plan does not commit. What somebody has changed since an attempt saved its
+    manifest stays; these are read only where there is something to delete."""
     number = 0
     written: Mapping[str, Entry] | None = None
     for some in windows((path for path, counts in _beside(run, plan.batches(), marked) if not counts), AT_ONCE):
@@ -93,7 +129,7 @@ async def _take_out_beside(run: JobRun, plan: CommitPlan, marked: Marked) -> int
         changed = changed_since(run, written, [status for status in found if status is not None])
         outcomes = await _delete_marked(run, [path for path in some if path not in changed])
         number += sum(outcome is not Deleted.MISSING for outcome in outcomes)
-    return number
+    run.count("uncommitted_files_deleted", number)
 
 
 async def _delete_marked(run: JobRun, paths: Sequence[str]) -> Sequence[Deleted]:
@@ -151,7 +187,7 @@ async def take_out_all(run: JobRun) -> list[str]:
     stay = set(left)
     for some in windows(marked, AT_ONCE):
         await _delete_marked(run, [path for path in some if path not in stay])
-    if damaged or unmarked or marked.some_are_gone:
+    if damaged or unmarked or marked.gone:
         # A file may be there that neither a manifest nor a marker names any more.
         for some in windows(await all_tagged(run), AT_ONCE):
             await _delete_marked(run, [path for path in some if path not in stay])
