@@ -190,6 +190,43 @@ def test_resumable_a_job_that_died_in_claimed_and_has_lost_its_marker(
     assert visible(tmp_path) == ["0", "1"]
 
 
+@pytest.mark.parametrize("protocol", ["manifest", "v2", "direct", "stocator", "markers"])
+@pytest.mark.parametrize("job_attempt", [0, 1])
+def test_exactly_once_an_id_is_not_used_again_before_a_claimed_job_of_it_that_has_lost_its_marker_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, job_attempt: int
+) -> None:
+    """The tasks of the second took what the first one's had saved for their own: "committed" was said with its rows."""
+    job, receipts = a_job(tmp_path, protocol)
+    die_once(monkeypatch, job, lambda: job.commit(receipts), in_phase("claimed"))
+    lose(tmp_path, "marker")
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    again = Job(tmp_path, protocol=protocol, accept_unsafe=True, job_id="j", job_attempt=job_attempt, durable=False)
+    with pytest.raises(CommitFenced, match="was not ended: its commit is claimed"):
+        again.setup()
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
+    assert lockgate.recover(tmp_path, "j", undo=True, options=SILENT)["j"].outcome == "undone"
+    again.setup()
+    again.abort()
+    assert visible(tmp_path) == []
+
+
+@pytest.mark.parametrize("by", ["recover", "gc"])
+def test_of_a_committed_job_of_markers_whose_record_is_lost_no_marker_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """`gc` said of its committed files that they came too late, and to delete them if they do not count."""
+    job, receipts = a_job(tmp_path, "markers")
+    die_once(monkeypatch, job, lambda: job.commit(receipts), lambda path, _: path.endswith(".ended"))
+    lose(tmp_path, "record")
+    if by == "recover":
+        lockgate.recover(tmp_path, "j", options=SILENT)
+    else:
+        lockgate.collect_garbage(tmp_path, options=SILENT)
+    assert not (tmp_path / ".hoodie").exists()
+    assert lockgate.collect_garbage(tmp_path, options=SILENT) == []
+    assert visible(tmp_path) == ["0", "1"]
+
+
 @pytest.mark.parametrize("protocol", EVERY)
 @pytest.mark.parametrize("by", ["recover", "gc"])
 def test_abortable_an_abort_that_was_killed_is_ended_though_the_marker_is_lost(

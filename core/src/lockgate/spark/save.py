@@ -341,7 +341,8 @@ def _not_of_an_unfinished_job(url: str, options: JobOptions) -> None:
             )
     found = files(url, options).files
     known = registry_of(options).protocols()
-    named = {job.protocol for job in unfinished if job.protocol}
+    # Of one whose marker is gone nothing says the protocol.
+    named = {job.protocol for job in unfinished if job.status is not JobStatus.OTHER_COMMITTER}
     may_be_theirs = any(name not in known or shows_unnamed_files(known[name]) for name in named)
     if any(file.listed for file in found) or (found and not may_be_theirs):
         return

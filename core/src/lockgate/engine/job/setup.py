@@ -16,7 +16,7 @@ from lockgate.engine.job.reports import refuse_reports_among_data
 from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
 from lockgate.engine.record.aborted_jobs import why_aborted
 from lockgate.engine.record.ended_jobs import remember_last, why_over
-from lockgate.engine.record.marker import JobMarker, read_marker
+from lockgate.engine.record.marker import JobMarker, read_marker, readable_marker
 from lockgate.engine.record.nested import refuse_jobs_that_take_directories_above
 from lockgate.engine.record.own_protocol import why_another_protocol
 from lockgate.engine.record.record_log import fenced, read_record
@@ -30,6 +30,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import (
     AnswerLost,
+    CommitFenced,
     DestinationConflict,
     FileExists,
     FileMissing,
@@ -43,6 +44,7 @@ from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename
 from lockgate.model.layout import BOOKKEEPING, JOBS, SUCCESS
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
+from lockgate.model.record import CommitRecord, digest_of
 
 
 async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
@@ -91,6 +93,10 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
             except StoreError as failure:
                 refusal = failure
         if refusal is not None:
+            if isinstance(refusal, _MarkerLost):
+                if created:
+                    await run.store.delete_files([run.layout.job_marker])
+                raise CommitFenced(refusal.what, where=refusal.where, next_step=refusal.next_step)
             if created:
                 await _unmark(run)
             raise refusal
@@ -294,7 +300,34 @@ async def _why_refused(run: JobRun) -> LockgateError | None:
     """A job has one fence, whichever attempt at it commits: where an earlier attempt has begun to move files, or the
     job is over, another has nothing to do. A record that moves nothing says neither: a second driver, which came when
     the job had committed, leaves one."""
-    record = await read_record(run) if run.layout.job_attempt > 0 else None
-    if record is not None and record.phase not in (Phase.CLAIMED, Phase.REFUSED):
+    record = await read_record(run)
+    if record is not None and run.layout.job_attempt > 0 and record.phase not in (Phase.CLAIMED, Phase.REFUSED):
         return fenced(run, record)
-    return await why_over(run)
+    return await why_over(run) or (None if record is None else await _why_marker_lost(run, record))
+
+
+class _MarkerLost(CommitFenced):
+    """What an earlier job of the id has written is there yet: the refused setup takes back its own marker alone."""
+
+
+async def _why_marker_lost(run: JobRun, record: CommitRecord) -> CommitFenced | None:
+    """Why the id cannot be set up again where a job of it has been claimed, or refused, and somebody has deleted its
+    marker: its tasks' manifests are there, and tasks of this one would take them for their own. Of a job that is over,
+    whose driver has slept, the manifests are gone."""
+    if record.phase not in (Phase.CLAIMED, Phase.REFUSED) or record.marker in ("", run.marker) or not record.pins:
+        return None
+    marker = await readable_marker(run, run.layout.at_attempt(record.job_attempt))
+    if marker is not None and marker.nonce == record.marker:
+        return None
+    paths = [run.layout.at_attempt(pin.job_attempt).manifest(pin.task_id) for pin in record.pins]
+    contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+    digests = {pin.digest for pin in record.pins}
+    if not any(content is not None and digest_of(content) in digests for content in contents):
+        return None
+    url, job = run.store.url, run.layout.job_id
+    return _MarkerLost(
+        f"job {job} was not ended: its commit is {record.phase.value}, and somebody has deleted its marker",
+        where=run.url(run.layout.job_directory),
+        next_step=f"nothing was touched: {command('recover', url, job, '--undo')}, or where it was refused "
+        f"{command('abort', url, job)} --force, deletes what its tasks have written; then the id can be used again",
+    )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from lockgate.engine.manifests.saved_manifests import saved_and_damaged
-from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, says_committed
+from lockgate.engine.record.ended_jobs import is_committed_by_any_sign, listed_by_summary, says_committed
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.renames.roll_back import is_ours
 from lockgate.engine.run.behind_links import look_in_front_of_links
@@ -206,14 +206,18 @@ async def forget(run: JobRun) -> None:
     record = await read_record(run)
     if await list_all(run.store, layout.directory):
         try:
-            if record is None:
+            listed = await _listed_without_record(run) if record is None else None
+            if listed is not None:
+                for some in windows((path for path in await paths_marked(run) if path not in listed), AT_ONCE):
+                    await _delete_marked(run, some)
+            elif record is None:
                 raise ManifestInvalid(
                     "the job's record is gone",
                     where=run.url(run.layout.job_directory),
                     next_step="look whether the job has committed; if not: "
                     + command("abort", run.store.url, layout.job_id),
                 )
-            if await says_committed(run, record):
+            elif await says_committed(run, record):
                 plan = await run.protocol.load_plan(run, record.pins)
                 await take_out_uncommitted(run, plan, await paths_marked(run))
             else:
@@ -225,3 +229,8 @@ async def forget(run: JobRun) -> None:
             return
     await delete_trees(run, [layout.directory])
     await run.store.delete_empty_directories([TEMP, TABLE])
+
+
+async def _listed_without_record(run: JobRun) -> set[str] | None:
+    """What a job has committed whose record is lost, by its summary; None: that says nothing of it."""
+    return await listed_by_summary(run) if await is_committed_by_any_sign(run) else None
