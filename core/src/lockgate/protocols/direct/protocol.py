@@ -73,7 +73,9 @@ def _stays(run: JobRun) -> str:
     return (
         "may be in the destination, and some of it cut short, and readers see it: they have saved no manifest that "
         f"names it. {listing} shows the files that are in no job's list; delete by hand what is theirs: "
-        f"of writes by Spark what has {run.layout.job_id} in its name, of others what their tasks are known to write."
+        f"of writes by Spark what has {run.layout.job_id} in its name, of others what their tasks are known to write. "
+        "Of a stream's batch every run has the same names, also one that has committed: start the query again first, "
+        "and delete only what it is refused for."
     )
 
 
