@@ -348,6 +348,7 @@ def a_rollback_brings_nothing_back() -> Iterator[None]:
     "undoable",
     shape=_undone_while_its_driver_sleeps,
     histories_max=1500,
+    near=1850,
 )
 def a_rollback_leaves_the_sources() -> Iterator[None]:
     """Staged files stay until cleanup, so a driver that slept still renames them after the rollback."""

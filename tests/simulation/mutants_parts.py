@@ -132,7 +132,7 @@ def an_undoing_leaves_the_parts() -> Iterator[None]:
         yield
 
 
-@mutant("complete", "finishes", wants=_with_parts, features=PARTS, shape=_its_driver_dies, near=124)
+@mutant("complete", "finishes", wants=_with_parts, features=PARTS, shape=_its_driver_dies, near=680)
 def recovery_goes_on_without_the_parts() -> Iterator[None]:
     """Who finishes the job of a dead driver moves what is left at the destination, and not what is left elsewhere."""
     with (

@@ -84,9 +84,12 @@ def judge_failure_event(judges: Judges, actor: str, job_id: str, error: str) -> 
         judges.accuse(TOLD, f"{actor} committed {job_id}, and its events say that it failed")
 
 
-def judge_abort(judges: Judges, actor: str, job_id: str) -> None:
-    """Somebody was told that a job is aborted."""
+def judge_abort(judges: Judges, actor: str, job_id: str, own: str = "") -> None:
+    """Somebody was told that a job is aborted: a driver of its own, whose marker has the nonce `own`. Where another
+    has been set up by the id, that one is not meant."""
     job = judges.jobs.get(job_id)
+    if own and job is not None and job.record is not None and job.record.marker not in ("", own):
+        return
     if job is not None and job.committed:
         # Its note says it as long as anything does: it goes when the transaction is forgotten.
         if JobLayout(job_id).ended in judges.disk.files:

@@ -321,7 +321,7 @@ class Judges:
         transaction id they may end: its driver finds out, and returns the same summary.)"""
         self.is_at_work: Callable[[str], bool] = _nobody
         """Whether an actor lives, and has never been silent, and works at a commit or a recovery."""
-        self.lives: Callable[[str], bool] = _nobody
+        self.is_alive: Callable[[str], bool] = _nobody
         """The same, whatever it works at."""
         self.asides: dict[str, tuple[str, JobTruth]] = {}
         """What is set aside now: where it waits, to where it was and which job replaces it."""
@@ -787,7 +787,7 @@ class Judges:
         job, marker = self.truth(path), msgspec.json.decode(gone.content, type=JobMarker)
         if job is not None and (job.over or job.robbed or (job.record and job.record.marker == marker.nonce)):
             return
-        if self.is_at_work(actor) and self.lives(marker.user) and marker.user != actor:
+        if self.is_at_work(actor) and self.is_alive(marker.user) and marker.user != actor:
             self.accuse("fenced", f"{actor} ended the job that {marker.user} has set up, which is at work")
 
     def _pin(self, job: JobTruth, record: CommitRecord) -> None:

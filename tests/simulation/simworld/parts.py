@@ -534,6 +534,9 @@ class PartsWorld(World):
             assert isinstance(judges, PlaceJudges)
             for job in place.divided:
                 left = judges.disk.below(JobLayout(job.job_id).job_directory)
+                record = judges.jobs[job.job_id].record if job.job_id in judges.jobs else None
+                if record is not None and record.phase is Phase.ROLLED_BACK and not record.part_of:
+                    continue  # somebody has aborted it there, before the main job was set up: that is for gc, too
                 if left and job.job_id not in judges.late and not self.judges.disk.below(JOBS):
                     judges.accuse("cleaned up", f"{job.job_id} is over, and its part is not: {left[:3]}")
 

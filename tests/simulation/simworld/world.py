@@ -217,7 +217,7 @@ class World:
         self.judges = judges()
         self.judges.stop = self._halt
         self.judges.is_at_work = self._is_at_work
-        self.judges.lives = self._lives
+        self.judges.is_alive = self._lives
         self.judges.protocols = PROTOCOLS
         self.judges.promises = {job.job_id: PROTOCOLS[job.options.protocol].attributes for job in scenario.jobs}
         self.judges.looked_at_record = self._looked_at
@@ -561,7 +561,7 @@ class World:
             raise
         self.tell(actor, told)
         if judging:
-            judge_abort(self.judges, actor.name, run.layout.job_id)
+            judge_abort(self.judges, actor.name, run.layout.job_id, run.marker if run.is_own else "")
 
     async def _recover(self, run: JobRun, actor: Actor, *, undo: bool | None, force: bool) -> Recovery:
         actor.busy = True
