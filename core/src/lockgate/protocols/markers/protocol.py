@@ -14,6 +14,8 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
 from lockgate.engine.run.store import OutputFile
 from lockgate.model.capabilities import Capability
+from lockgate.model.commands import command
+from lockgate.model.counted import counted
 from lockgate.model.errors import LockgateError, PathError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import tagged_by
@@ -169,10 +171,13 @@ class MarkersProtocol(DeferredProtocol):
         await task_commit.abort_task(run, attempt, written)
 
     def left_out_stays(self, run: JobRun) -> str:
-        """What no marker names, where somebody has deleted that."""
+        """What no marker names, since somebody has deleted that."""
+        unmarked = run.counters.get(take_out.UNMARKED, 0)
+        if not unmarked:
+            return ""
         return (
-            "What they wrote is not here, but for a file whose marker somebody has deleted: `lockgate files` shows "
-            "that in no list."
+            f"{counted(unmarked, 'file')} with a tag of the job in the name may be theirs, whose markers somebody has "
+            f"deleted: {command('files', run.store.url)} shows them in no list."
         )
 
     async def committed_tasks(self, run: JobRun) -> list[Receipt]:

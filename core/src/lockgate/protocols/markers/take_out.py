@@ -33,6 +33,9 @@ from lockgate.protocols.markers.found import NAMED_MAX, Marked, all_tagged, path
 AT_ONCE = 1_000
 """So many files are deleted by one call."""
 
+UNMARKED = "files_unmarked"
+"""Counts those that a commit has found by their names alone, and left."""
+
 
 async def take_out(run: JobRun, files: Sequence[Entry]) -> list[str]:
     """Delete these, each only if it is the one that was written; the answer: where something else stands."""
@@ -89,6 +92,7 @@ async def refuse_unmarked(run: JobRun, plan: CommitPlan, marked: Marked) -> None
         return
     named = "\n".join(run.url(path) for path in found[:NAMED_MAX])
     if not marked.gone:
+        run.count(UNMARKED, len(found))
         run.log.warning(
             "files have a tag of this job in their names, and no marker: they stay. Where somebody has deleted "
             "markers, they are of attempts that do not count",
