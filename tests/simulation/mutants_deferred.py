@@ -290,7 +290,7 @@ def names_do_not_hold_the_tags_of_their_attempts() -> Iterator[None]:
         yield
 
 
-@mutant("contained", features=ON_A_BUCKET, wants=_crowd)
+@mutant("contained", "complete", features=ON_A_BUCKET, wants=_crowd)
 def cleanup_gives_up_what_begins_with_its_id() -> Iterator[None]:
     """A job whose id begins the id of another gives up the other's uploads, which the name of `job10` looks like."""
     with patch.object(undo, "_MADE", re.compile(".*")):

@@ -930,6 +930,7 @@ def _edited_when_all_is_in_place(scenario: Scenario) -> Scenario:
     features=(Feature.PEOPLE,),
     shape=_edited_when_all_is_in_place,
     histories_max=2_000,
+    near=3_540,
     mended="recovery does not finish a job over a file that it sees changed",
 )
 def recovery_looks_only_for_what_is_gone() -> Iterator[None]:

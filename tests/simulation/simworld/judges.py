@@ -285,6 +285,8 @@ class Judges:
         self.collectors: dict[str, tuple[float, dict[str, float]]] = {}
         """The actors that are gc: for how many seconds each must take a job that was touched for alive, and when each
         job had been touched when it began."""
+        self.collects_at_once = False
+        """Whether an operator has called gc who says that nobody is at work."""
         self.touched: dict[str, list[float]] = {}
         """When a job's directory was touched by anybody but gc: the last time, and that before a pause of `MOMENT`."""
         self.committers: dict[str, str] = {}

@@ -29,7 +29,7 @@ async def commit_or_abort(ether: Ether, judges: Judges, actor: str, stranger: St
     def look() -> None:
         by_its_kind = judges.deleting_temporary or judges.temporary_deleted > deleted
         # "With `alive_seconds` 0 at once" (docs/protocol-v1-v2.md): who asks for that says that nobody is at work.
-        asked_for = any(alive_seconds == 0 for alive_seconds, _ in judges.collectors.values())
+        asked_for = judges.collects_at_once
         if disk.real_directories and JOB_ATTEMPT not in disk.directories and not (by_its_kind or asked_for):
             judges.accuse("contained", f"{JOB_ATTEMPT}, where {actor} is at work, was deleted")
 

@@ -804,7 +804,7 @@ class World:
                 break
             for layout in layouts:
                 await self._settle_job(actor, layout, undo if attempt % 2 == 0 else (None if undo else True))
-        self.judges.begin_gc(actor.name, run.options.alive_seconds)
+        self.judges.collects_at_once = True
         garbage = await collect_garbage(run)
         if actor.name == LAST and self.scenario.judges_finishing:
             judge_garbage(self.judges, actor.name, garbage)
