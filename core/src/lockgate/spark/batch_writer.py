@@ -119,7 +119,8 @@ class BatchWriter(DataSourceArrowWriter):
             if not self._tell_if_committed(conf):
                 self._tell_of_its_commit(conf, error)
         except (CapabilityMissing, OptionError) as error:
-            log.info("there is no job to abort: its options are refused", job=self._job_id, error=str(error))
+            log.info("its tasks' options are refused: they have written nothing", job=self._job_id, error=str(error))
+            self._abort_as_set_up()
         except LockgateError as error:
             log.warning(
                 "the job could not be aborted",
@@ -128,6 +129,15 @@ class BatchWriter(DataSourceArrowWriter):
                 next_step=f"{command('jobs', self._options.path)} shows what it has left, and "
                 f"{command('abort', self._options.path, self._job_id, '--force')} ends it. {SETTINGS_OF_THE_SESSION}",
             )
+
+    def _abort_as_set_up(self) -> None:
+        """Delete what the driver has set up, by the settings that it knew."""
+        if not self._set_up_by:
+            return
+        try:
+            self._job(self._conf_at_start()).abort()
+        except LockgateError as error:
+            log.warning("what was set up could not be aborted: gc deletes it", job=self._job_id, error=str(error))
 
     def _knew_of_markers(self, options: JobOptions) -> bool:
         """Whether the job's setup in the driver has said what there is to say of its markers: not where the session
