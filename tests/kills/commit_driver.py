@@ -4,17 +4,36 @@
 
 With `tells_setup` it says `set up` first.
 With `slow`, every rename waits that many seconds first, so that a test can stop it in the middle.
+With `stops_in`, it says `stopping` as its job commit comes to that phase, and stops there until it is continued.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from typing import Any
 
 from lockgate import Job, JobOptions
+from lockgate.engine.run.runtime import Event
+from lockgate.plugins.hookspecs import hookimpl
+from lockgate.plugins.registry import registry_for
 from lockgate.stores.local import LocalStore
+
+
+class StopsIn:
+    """A plugin that stops this process where its job commit comes to a phase."""
+
+    def __init__(self, phase: str) -> None:
+        self._phase = phase
+
+    @hookimpl
+    def lockgate_event(self, event: Event) -> None:
+        if event.name == "phase" and event.details["phase"] == self._phase:
+            print("stopping", flush=True)
+            os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def slow_renames(seconds: float) -> None:
@@ -50,6 +69,8 @@ def main() -> None:
         receipts.append(attempt.commit())
     if told.get("slow"):
         slow_renames(told["slow"])
+    if told.get("stops_in"):
+        registry_for((), ()).register(StopsIn(told["stops_in"]), "stops-in")
     print("committing", flush=True)
     try:
         job.commit(receipts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,9 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.options import JobOptions
 
 DRIVER = Path(__file__).with_name("commit_driver.py")
+PHASES = ["claimed", "moving", "publishing"]
+"""Of a job commit that has not passed its commit point."""
+
 Files = dict[str, str]
 
 _TAG = re.compile(r"\.[0-9a-f]{16}\Z")
@@ -42,9 +46,17 @@ class Destination:
         return Capability.REAL_DIRECTORIES in run.store.capabilities
 
     def driver(
-        self, files: Files, *, tasks: int = 4, slow: float = 0.0, tells_setup: bool = False, **options: str
+        self,
+        files: Files,
+        *,
+        tasks: int = 4,
+        slow: float = 0.0,
+        tells_setup: bool = False,
+        stops_in: str = "",
+        **options: str,
     ) -> Driver:
-        """Start a driver; it says `committing` once its tasks are done; with `tells_setup`, `set up` before them."""
+        """Start a driver; it says `committing` once its tasks are done; with `tells_setup`, `set up` before them; and
+        in the phase `stops_in` of its commit it stops."""
         job_id = str(uuid.uuid4())
         told = {
             "url": self.url,
@@ -53,6 +65,7 @@ class Destination:
             "tasks": tasks,
             "slow": slow,
             "tells_setup": tells_setup,
+            "stops_in": stops_in,
             "options": self.options | options,
         }
         process = subprocess.Popen(
@@ -136,6 +149,11 @@ class Driver:
     def wait_until_committed(self) -> None:
         """Until its commit has returned."""
         self._wait_for("committed\n")
+
+    def wait_until_stopped(self) -> None:
+        """Until it stands still in the phase in which it was to stop."""
+        self._wait_for("stopping\n")
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def _wait_for(self, expected: str) -> None:
         assert self.process.stdout is not None

@@ -12,13 +12,11 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
-from destinations import Destination
+from destinations import PHASES, Destination
 from kill_tree import kill_tree
 from lockgate.model.layout import is_aside
 
 HERE = Path(__file__).parent
-PHASES = ["claimed", "moving", "publishing"]
-"""Of a job commit that has not passed its commit point."""
 
 
 @pytest.fixture
