@@ -7,7 +7,7 @@ absence.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -44,7 +44,9 @@ from lockgate.model.files import FileStatus, NotRenamed, Refusal, Rename
 from lockgate.model.layout import BOOKKEEPING, JOBS, SUCCESS
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
+from lockgate.model.receipt import Pin
 from lockgate.model.record import CommitRecord, digest_of
+from lockgate.model.spooled import windows
 
 
 async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
@@ -319,10 +321,7 @@ async def _why_marker_lost(run: JobRun, record: CommitRecord) -> CommitFenced | 
     marker = await readable_marker(run, run.layout.at_attempt(record.job_attempt))
     if marker is not None and marker.nonce == record.marker:
         return None
-    paths = [run.layout.at_attempt(pin.job_attempt).manifest(pin.task_id) for pin in record.pins]
-    contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
-    digests = {pin.digest for pin in record.pins}
-    if not any(content is not None and digest_of(content) in digests for content in contents):
+    if not await _any_saved(run, record.pins):
         return None
     url, job = run.store.url, run.layout.job_id
     return _MarkerLost(
@@ -331,3 +330,14 @@ async def _why_marker_lost(run: JobRun, record: CommitRecord) -> CommitFenced | 
         next_step=f"nothing was touched: {command('recover', url, job, '--undo')}, or where it was refused "
         f"{command('abort', url, job)} --force, deletes what its tasks have written; then the id can be used again",
     )
+
+
+async def _any_saved(run: JobRun, pins: Sequence[Pin]) -> bool:
+    """Whether the manifest of a pin is there."""
+    for some in windows(pins, run.options.files_read_at_once):
+        paths = [run.layout.at_attempt(pin.job_attempt).manifest(pin.task_id) for pin in some]
+        contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+        digests = {pin.digest for pin in some}
+        if any(content is not None and digest_of(content) in digests for content in contents):
+            return True
+    return False
