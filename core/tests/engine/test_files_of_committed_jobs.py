@@ -11,6 +11,7 @@ from unittest.mock import patch
 import lockgate
 import pytest
 from faulty_store import make_faulty
+from killed_at_a_request import Died
 from lockgate import Job, Receipt
 from lockgate.api.jobs import recover
 from lockgate.engine.inspection import list_files
@@ -302,3 +303,20 @@ def test_a_file_that_is_listed_without_an_identity_is_known_by_its_length(tmp_pa
     found = lockgate.files(tmp_path)
     assert {file.path: file.listed for file in found.files} == {"same": True, "longer": False}
     assert len(found.doubts) == 1
+
+
+@pytest.mark.parametrize("protocol", ["direct", "markers"])
+def test_files_of_a_job_are_listed_whose_driver_died_after_its_commit_point_and_before_its_success(
+    tmp_path: Path, protocol: str
+) -> None:
+    """They were said to be in no list, and its `_SUCCESS` to come."""
+    committed(tmp_path, protocol, {"part-0-TAG": b"earlier"})
+    job = a_job(tmp_path, protocol, on_failure="leave")
+    receipt = done(job, {"part-1-TAG": b"new"})
+    with patch.object(type(job._run().protocol), "conclude", side_effect=Died), pytest.raises(Died):
+        job.commit([receipt])
+    listed = {file.path.partition("-")[2][:1]: file.listed for file in lockgate.files(tmp_path).files}
+    assert listed == {"0": True, "1": True}
+    recover(tmp_path, force=True)
+    (listed_now,) = [file.path for file in lockgate.files(tmp_path).files if file.listed]
+    assert listed_now.startswith("part-1-")

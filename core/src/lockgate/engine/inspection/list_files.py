@@ -17,7 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockgate.engine.inspection.list_jobs import NEEDS_SOMEBODY, JobState, JobStatus, list_jobs
-from lockgate.engine.inspection.listed_files import ask_for_unseen, listed_by_success, listed_winners, tags_of
+from lockgate.engine.inspection.listed_files import (
+    ask_for_unseen,
+    listed_by_success,
+    listed_by_waiting,
+    listed_winners,
+    tags_of,
+)
 from lockgate.engine.inspection.open_job_files import (
     has_committed,
     is_of_open_job,
@@ -148,6 +154,8 @@ async def _list_once(run: JobRun) -> tuple[TableFiles, frozenset[tuple[JobLayout
     listed, last = await listed_by_success(run, doubts)
     by_last = [path for path in listed if not is_hidden(path)]
     open_jobs = [state for state in states if not await has_committed(run, state, last)]
+    # What the last job lists comes after it: it may have replaced what such a job has committed.
+    listed = await listed_by_waiting(run, states, doubts) | listed
     listed |= await listed_winners(run, open_jobs, doubts)
     await ask_for_unseen(run, found, listed)
     if missing := sum(path not in found for path in by_last):

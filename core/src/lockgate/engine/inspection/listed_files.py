@@ -1,21 +1,23 @@
-"""Which files of a destination the lists of committed jobs name: `_SUCCESS` that of the last, and the lists of winners
-that `stocator` leaves those of its jobs."""
+"""Which files of a destination the lists of committed jobs name: `_SUCCESS` that of the last, the summaries that wait
+those of jobs whose drivers died before theirs was in its place, and the lists of winners that `stocator` leaves those
+of its jobs."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lockgate.engine.inspection.list_jobs import JobState
 from lockgate.engine.job.conflicts import is_hidden
 from lockgate.engine.manifests.load_manifests import every_attempt
 from lockgate.engine.record.marker import readable_marker
-from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, files_of, success_content
+from lockgate.engine.record.summaries import SUMMARY_BYTES_MAX, files_of, read_summary, success_content
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.errors import LockgateError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import SUCCESS, WINNERS, JobLayout, is_unfinished
+from lockgate.model.phases import Phase
 from lockgate.model.spooled import windows
 from lockgate.model.stocator_names import tag_of_job
 from lockgate.model.summary import CommittedFile, Summary, decode_lines, decode_summary
@@ -28,17 +30,38 @@ async def listed_by_success(run: JobRun, doubts: list[str]) -> tuple[dict[str, C
         return {}, None
     try:
         summary = decode_summary(content, name=run.url(SUCCESS))
-        if summary.lockgate is None:
-            return {}, summary
-        files = await files_of(run, summary.lockgate.files)
-        if files is None:
-            doubts.append("the list of the last job's files is gone: somebody has deleted it")
-        return {file.path: file for file in files or ()}, summary
+        return await _listed_by(run, summary, doubts, "the last job"), summary
     except StoreError:
         raise
     except LockgateError as error:
         doubts.append(error.what)
         return {}, None
+
+
+async def listed_by_waiting(run: JobRun, states: Iterable[JobState], doubts: list[str]) -> dict[str, CommittedFile]:
+    """What jobs list that have committed by their record, and whose summary has not come to its place."""
+    listed: dict[str, CommittedFile] = {}
+    for state in states:
+        if state.phase is not Phase.COMMITTED or state.record is None:
+            continue
+        try:
+            summary = await read_summary(run, state.layout.summary_temporary(state.record.summary_nonce))
+            if summary is not None:
+                listed |= await _listed_by(run, summary, doubts, f"job {state.job_id}")
+        except StoreError:
+            raise
+        except LockgateError as error:
+            doubts.append(f"{error.what}: {error.where}")
+    return listed
+
+
+async def _listed_by(run: JobRun, summary: Summary, doubts: list[str], whose: str) -> dict[str, CommittedFile]:
+    if summary.lockgate is None:
+        return {}
+    files = await files_of(run, summary.lockgate.files)
+    if files is None:
+        doubts.append(f"the list of the files of {whose} is gone: somebody has deleted it")
+    return {file.path: file for file in files or ()}
 
 
 async def listed_winners(run: JobRun, open_jobs: Sequence[JobState], doubts: list[str]) -> dict[str, CommittedFile]:
