@@ -254,10 +254,10 @@ async def _is_of_another_driver(run: JobRun, record: CommitRecord | None) -> boo
     another has been set up by its id since."""
     if not run.is_own:
         return False
-    if record is not None and record.marker:
-        return is_anothers(run, record.marker)
     marker = await readable_marker(run, run.layout)
-    return marker is not None and is_anothers(run, marker.nonce)
+    if marker is not None:
+        return is_anothers(run, marker.nonce)
+    return record is not None and is_anothers(run, record.marker)
 
 
 async def _is_there(run: JobRun) -> bool:

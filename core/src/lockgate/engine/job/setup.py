@@ -19,7 +19,7 @@ from lockgate.engine.record.ended_jobs import remember_last, why_over
 from lockgate.engine.record.marker import JobMarker, read_marker, readable_marker
 from lockgate.engine.record.nested import refuse_jobs_that_take_directories_above
 from lockgate.engine.record.own_protocol import why_another_protocol
-from lockgate.engine.record.record_log import fenced, read_record
+from lockgate.engine.record.record_log import fenced, has_predecessor, is_under_way, read_record
 from lockgate.engine.record.recorded_options import options_for_marker
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.record.transactions import has_begun, known_outcome
@@ -61,7 +61,8 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
     Raises:
         UsageError: another job has this id, or an earlier attempt at this one another protocol.
         JobNotFound: the job has committed already; or it was aborted, and a task of it sets it up again.
-        CommitFenced: an earlier attempt at the job has begun to move files.
+        CommitFenced: a commit of the job has begun, and has not ended: by an earlier attempt, which has begun to move
+            files; or by this very attempt, of an earlier run of it.
         OutcomeUnknown: files are set aside by a commit of this job whose record is lost.
         DestinationConflict: the policy `fail` and the destination holds data; or it is a table of another format.
         OptionError: reports of the job would be among the data.
@@ -95,13 +96,11 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
             except StoreError as failure:
                 refusal = failure
         if refusal is not None:
-            if isinstance(refusal, _MarkerLost):
-                if created:
-                    await run.store.delete_files([run.layout.job_marker])
-                raise CommitFenced(refusal.what, where=refusal.where, next_step=refusal.next_step)
-            if created:
+            if created and isinstance(refusal, _NotEnded):
+                await run.store.delete_files([run.layout.job_marker])
+            elif created:
                 await _unmark(run)
-            raise refusal
+            raise refusal.why if isinstance(refusal, _NotEnded) else refusal
         if error is not None:
             raise error
 
@@ -303,16 +302,36 @@ async def _why_refused(run: JobRun) -> LockgateError | None:
     job is over, another has nothing to do. A record that moves nothing says neither: a second driver, which came when
     the job had committed, leaves one."""
     record = await read_record(run)
-    if record is not None and run.layout.job_attempt > 0 and record.phase not in (Phase.CLAIMED, Phase.REFUSED):
-        return fenced(run, record)
+    if record is not None:
+        if await _is_not_ended(run, record):
+            return _NotEnded(fenced(run, record))
+        if run.layout.job_attempt > 0 and record.phase not in (Phase.CLAIMED, Phase.REFUSED):
+            return fenced(run, record)
     return await why_over(run) or (None if record is None else await _why_marker_lost(run, record))
 
 
-class _MarkerLost(CommitFenced):
-    """What an earlier job of the id has written is there yet: the refused setup takes back its own marker alone."""
+class _NotEnded(LockgateError):
+    """`why`; and what an earlier run of the job has written is there yet, so that the refused setup takes back its own
+    marker alone."""
+
+    def __init__(self, why: CommitFenced) -> None:
+        super().__init__(why.what, where=why.where, next_step=why.next_step)
+        self.why = why
 
 
-async def _why_marker_lost(run: JobRun, record: CommitRecord) -> CommitFenced | None:
+async def _is_not_ended(run: JobRun, record: CommitRecord) -> bool:
+    """Whether a job commit of this id has begun and has not ended, so that tasks of this attempt would write over what
+    it has pinned. One that is claimed only counts if it is of this very job, which is run again; one that has changed
+    the destination, whatever has become of its marker."""
+    attempts = {record.job_attempt, *(pin.job_attempt for pin in record.pins)}
+    if run.layout.job_attempt not in attempts or record.phase in (Phase.REFUSED, Phase.COMMITTED):
+        return False
+    if record.phase is Phase.CLAIMED:
+        return record.marker == run.marker != ""
+    return is_under_way(run, record) or await has_predecessor(run, record)
+
+
+async def _why_marker_lost(run: JobRun, record: CommitRecord) -> _NotEnded | None:
     """Why the id cannot be set up again where a job of it has been claimed, or refused, and somebody has deleted its
     marker: its tasks' manifests are there, and tasks of this one would take them for their own. Of a job that is over,
     whose driver has slept, the manifests are gone."""
@@ -324,12 +343,13 @@ async def _why_marker_lost(run: JobRun, record: CommitRecord) -> CommitFenced | 
     if not await _any_saved(run, record.pins):
         return None
     url, job = run.store.url, run.layout.job_id
-    return _MarkerLost(
+    why = CommitFenced(
         f"job {job} was not ended: its commit is {record.phase.value}, and somebody has deleted its marker",
         where=run.url(run.layout.job_directory),
         next_step=f"nothing was touched: {command('recover', url, job, '--undo')}, or where it was refused "
         f"{command('abort', url, job)} --force, deletes what its tasks have written; then the id can be used again",
     )
+    return _NotEnded(why)
 
 
 async def _any_saved(run: JobRun, pins: Sequence[Pin]) -> bool:

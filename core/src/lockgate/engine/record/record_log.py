@@ -202,7 +202,7 @@ async def was_alone(run: JobRun, record: CommitRecord) -> bool:
     return first is not None and first.begun_by == record.begun_by
 
 
-def _is_under_way(run: JobRun, record: CommitRecord) -> bool:
+def is_under_way(run: JobRun, record: CommitRecord) -> bool:
     """Whether files may be on their way by a version of which somebody has deleted the one before: its job attempt is
     still the one that is there, whose marker a cleanup deletes first."""
     return bool(record.marker) and record.marker == run.marker and record.phase in (Phase.MOVING, Phase.PUBLISHING)
@@ -287,7 +287,7 @@ class RecordLog:
             if not anew and earlier.phase is not Phase.REFUSED:
                 raise fenced(run, earlier)
             return await self._succeed(earlier, phase, anew=anew, job_attempt=run.layout.job_attempt, **fields)
-        if earlier is not None and _is_under_way(run, earlier):
+        if earlier is not None and is_under_way(run, earlier):
             raise fenced(run, earlier)
         return await self._create(
             CommitRecord(

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 
 from lockgate.engine.job.set_aside_by_others import set_aside_by_other
 from lockgate.engine.job.target_names import refuse_names
-from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, owner_of
+from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, marker_in, owner_of
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.manifests.saved_manifests import Saved
 from lockgate.engine.record.aborted_jobs import is_over_for_tasks
-from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.marker import is_anothers, read_marker
 from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.renames.rename_files import rename_all
 from lockgate.engine.run.delete_trees import delete_trees
@@ -93,6 +93,7 @@ async def commit_task(
             # Where they would be staged if they were: a manifest names no other place.
             [Entry(f"{nowhere}/{path}", path, status.length, status.identity) for path, status in files.items()],
             counters=counters,
+            marker=run.marker,
         )
         refuse_names(run, manifest.files)
         await _refuse_taken(run, files)
@@ -209,6 +210,13 @@ async def _committed_before(run: JobRun, attempt: TaskAttempt) -> Receipt | None
             f"{attempt.task_id} has committed already, by {owner}: its files are in place",
             where=run.url(path),
             next_step="nothing of this attempt was moved; keep the other's receipt, or abort that attempt first",
+        )
+    if is_anothers(run, marker_in(content)):
+        raise CommitFailed(
+            f"{attempt.task_id} has committed already, by an earlier job of the id {run.layout.job_id}, which has not "
+            "ended: its files are in place",
+            where=run.url(path),
+            next_step="nothing of this attempt was moved; abort this job, which takes both out, and run it again",
         )
     below = await below_root_of(run, run.layout)
     return decode_manifest(content, run.layout, below, name=run.url(path)).receipt(content)

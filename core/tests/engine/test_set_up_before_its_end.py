@@ -1,0 +1,123 @@
+"""The id of a job whose driver died in its commit, or whose tasks have committed, is set up again before anybody has
+ended that job: what it has pinned, or shown, must not be written over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import lockgate
+import pytest
+from killed_at_a_request import Died
+from lockgate import Job, JobOptions, Receipt
+from lockgate.errors import CommitFailed, CommitFenced, UsageError
+from lockgate.stores.local import LocalStore
+
+SILENT = JobOptions(alive_seconds=0.0, durable=False)
+EVERY = ["manifest", "v1", "v2", "direct", "stocator", "markers", "hive"]
+
+
+def committed_tasks(job: Job, content: bytes) -> list[Receipt]:
+    receipts = []
+    for number in range(2):
+        attempt = job.task_attempt(number)
+        attempt.setup()
+        with attempt.open(f"{number}-{attempt.tag}") as file:
+            file.write(content)
+        receipts.append(attempt.commit())
+    return receipts
+
+
+def a_job(root: Path, protocol: str, job_attempt: int = 0, **named) -> Job:
+    options = JobOptions(durable=False, protocol=protocol, accept_unsafe=True)
+    return Job(root, options, job_id="j", job_attempt=job_attempt, **named)
+
+
+def dead_in(monkeypatch: pytest.MonkeyPatch, phase: str, job: Job) -> None:
+    """Its driver has died once its record says this phase."""
+    job.setup()
+    receipts = committed_tasks(job, b"first")
+    create = LocalStore.create_file
+
+    async def create_and_die(store, path, content, **named):
+        created = await create(store, path, content, **named)
+        if "/j/commit" in path and json.loads(content).get("phase") == phase:
+            raise Died
+        return created
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStore, "create_file", create_and_die)
+        with pytest.raises(Died):
+            job.commit(receipts)
+    job._show_life_no_more()
+
+
+def marker_of(root: Path, job_attempt: int = 0) -> Path:
+    return root / f"_lockgate/jobs/j/{job_attempt:02d}/job.json"
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def shown(root: Path) -> set[bytes]:
+    return {content for path, content in tree(root).items() if path[0] not in "._"}
+
+
+@pytest.mark.parametrize("undo", [True, False], ids=["undone", "finished"])
+@pytest.mark.parametrize("phase", ["claimed", "moving", "publishing"])
+@pytest.mark.parametrize("again", ["the same", "marker lost", "marker of the next attempt lost"])
+@pytest.mark.parametrize("protocol", EVERY)
+def test_resumable_and_undoable_a_job_that_died_in_its_commit_is_not_set_up_again_before_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, again: str, phase: str, undo: bool
+) -> None:
+    """Its tasks wrote over what is pinned; and with the marker gone, `recover` and `gc` took its record for nothing."""
+    number = 1 if "next attempt" in again else 0
+    named = {"nonce": "given"} if again == "the same" else {}
+    dead_in(monkeypatch, phase, a_job(tmp_path, protocol, number, **named))
+    if not named:
+        marker_of(tmp_path, number).unlink()
+    before = tree(tmp_path)
+    # By v1 the names of its tasks tell, too, which nothing else says to be this job's.
+    with pytest.raises((CommitFenced, UsageError), match=r"lockgate recover|another job has tasks"):
+        a_job(tmp_path, protocol, number, **named).setup()
+    assert tree(tmp_path) == before
+    told = lockgate.recover(tmp_path, "j", undo=undo, options=SILENT, force=True)
+    assert told["j"].outcome == ("undone" if undo else "finished")
+    assert shown(tmp_path) == (set() if undo else {b"first"})
+    assert lockgate.recover(tmp_path, options=SILENT) == {}
+
+
+@pytest.mark.parametrize("protocol", EVERY)
+def test_abortable_the_next_attempt_at_a_claimed_job_says_that_it_has_not_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    """Its abort returned, as if nothing of the job were left, and `recover` put the job's rows in place later."""
+    dead_in(monkeypatch, "claimed", a_job(tmp_path, protocol))
+    job = a_job(tmp_path, protocol, job_attempt=1)
+    job.setup()
+    with pytest.raises(CommitFenced, match=r"phase claimed(?s:.)*lockgate recover"):
+        job.abort()
+    job._show_life_no_more()
+    lockgate.recover(tmp_path, "j", undo=True, options=SILENT, force=True)
+    assert shown(tmp_path) == set()
+
+
+def test_pinned_by_v2_a_task_takes_no_manifest_of_an_earlier_job_of_its_id_for_its_own(tmp_path: Path) -> None:
+    """The marker of that job is lost, and it had not come to its commit: the second one's driver heard that it has
+    committed, and its rows were nowhere."""
+    first = a_job(tmp_path, "v2")
+    first.setup()
+    committed_tasks(first, b"first")
+    first._show_life_no_more()
+    marker_of(tmp_path).unlink()
+    second = a_job(tmp_path, "v2")
+    second.setup()
+    with pytest.raises(CommitFailed, match="by an earlier job of the id j"):
+        committed_tasks(second, b"second")
+    second.abort()
+    assert shown(tmp_path) == set()
+    third = a_job(tmp_path, "v2")
+    third.setup()
+    third.commit(committed_tasks(third, b"third"))
+    assert shown(tmp_path) == {b"third"}
