@@ -334,6 +334,11 @@ class JobLayout:
             return found[1]
         return MAGIC_PROTOCOL if self.prefix.startswith(MAGIC) else FOUND_PROTOCOL
 
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether it is what a commit from outside has begun for a job of another program, beside that one's own."""
+        return _FOUND.fullmatch(self.prefix) is not None
+
     def pending_set(self, task_id: str) -> str:
         """What a task that S3A's magic committer has committed left."""
         return f"{self.attempt_directory}/{task_id}{PENDING_SET_SUFFIX}"

@@ -18,11 +18,13 @@ from lockgate.engine.outside.tasks_of_a_job import (
     unfinished_error,
     unfinished_tasks,
 )
+from lockgate.engine.record.found_commands import found_command, told_of_options, with_first_options
+from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.store_clock import by_the_stores_clock
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.marker_server import has_marker_server
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFenced, FileMissing
+from lockgate.model.errors import CommitFenced, FileMissing, UsageError
 from lockgate.model.layout import OURS
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
@@ -36,11 +38,14 @@ async def ready_to_commit(
 
     Raises:
         JobNotFound: there is no such job.
-        UsageError: one of `told` contradicts the options that its owner chose.
+        UsageError: one of `told` contradicts the options that its owner chose; or nobody says how another program's job
+            is to be committed.
         CommitFenced: the job may be at work, or somebody else commits it.
         CommitRefused: no task has committed, or some have begun and have not; or there is other output beside.
     """
-    job = await as_set_up(await job_at(run, job_id), told)
+    found = await job_at(run, job_id)
+    await _refuse_without_protocol(found, told)
+    job = await as_set_up(found, told)
     seen: set[str] = set()
     if by_what_is_found:
         beside = await job.protocol.outputs_beside(job)
@@ -68,6 +73,27 @@ async def ready_to_commit(
                 raise
             raise committed_already(job, job_id) from error
     return job, seen
+
+
+async def _refuse_without_protocol(run: JobRun, told: Collection[str]) -> None:
+    """Make sure that somebody has said how another program's job is to be committed, which nothing there says before a
+    commit of it is claimed: one that was begun, and died before that, may have been given other options.
+
+    Raises:
+        UsageError: nobody has.
+    """
+    if "protocol" in told or not run.layout.is_taken_over:
+        return
+    record = await read_record(run)
+    if record is not None and record.phase is not Phase.REFUSED:
+        return
+    known = with_first_options(run, run.layout, record)
+    raise UsageError(
+        f"job {run.layout.job_id} is another program's, and nothing says how it is to be committed",
+        where=run.url(run.layout.job_directory),
+        next_step=f"nothing was touched: {found_command(known, 'commit', run.layout, '--force')} commits it "
+        f"{told_of_options(known, run.layout, record)}",
+    )
 
 
 async def plan_found(run: JobRun, job_id: str, *, told: Collection[str]) -> CommitPlan:

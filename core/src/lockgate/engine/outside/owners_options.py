@@ -69,7 +69,8 @@ async def as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
             where=run.url(run.layout.job_marker),
             next_step="what is there was left by tasks that came late, or by a driver in its setup: "
             f"{command('gc', run.store.url)} deletes it once it is silent, with -o alive_seconds=0 at once; "
-            "if somebody has deleted the marker, run the job again",
+            f"if somebody has deleted the marker, {command('abort', run.store.url, run.layout.job_id)} --force deletes "
+            "what its tasks have left, or names what of it is in place: then run the job again",
         )
     options = await owners_options(run, told)
     by_protocol(run, options.protocol)  # that it is not here is told of the job, and not of an option
