@@ -315,3 +315,29 @@ def test_of_a_task_that_is_left_out_its_waiting_upload_is_told(bucket, protocol:
     for told in (planned.left_out_stays, summary.lockgate.left_out_stays):
         assert told.startswith("What they wrote is not here. Uploads of theirs may wait")
         assert f"lockgate uploads list '{bucket.url(PATH)}' shows them" in told
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["last", "another has committed since"])
+@pytest.mark.parametrize("ends", ["commits", "aborts"])
+@pytest.mark.parametrize("protocol", ["emrfs", "direct"])
+def test_complete_what_a_late_attempt_takes_out_is_not_what_another_run_of_its_batch_has_committed(
+    bucket, protocol: str, ends: str, another: bool
+) -> None:
+    """Runs of a stream's batch give their files the same names, and the same bytes have the same etag."""
+    first = a_job(bucket, protocol, "first", txn_id="query-0")
+    late = begun(first, {"part-0": b"rows"})
+    lockgate.abort(bucket.url(PATH), "first", JobOptions(store=bucket.store), force=True)
+    for path in seen(bucket):  # as an operator does whom the next run's error has told of it
+        bucket.client.delete_object(Bucket=bucket.name, Key=f"{PATH}/{path}")
+    second = a_job(bucket, protocol, "second", txn_id="query-0")
+    second.commit([done(second, {"part-0": b"rows"})])
+    if another:
+        third = a_job(bucket, protocol, "third", txn_id="query-1")
+        third.commit([done(third, {"part-1": b"more"})])
+    before = seen(bucket)
+    if ends == "commits":
+        with pytest.raises(JobNotFound):
+            late.commit()
+    late.abort()
+    assert seen(bucket) == before
+    assert before["part-0"] == b"rows"

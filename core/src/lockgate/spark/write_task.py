@@ -132,6 +132,9 @@ def write_task(
         if job.needs_tags:
             stem = f"{stem}-{attempt.tag}"
         format_options = replace(options.format_options(spark_schema), spark_version=pyspark.__version__)
+        if job.shows_committed_tasks:
+            # Runs of a stream's batch give their files the same names: what a dead one still deletes must not fit them.
+            format_options = replace(format_options, attempt=attempt.tag)
         write = TaskWrite(attempt, options, schema_given, format_options, stem)
         if first is not None:
             write.write(_chain(first, batches))

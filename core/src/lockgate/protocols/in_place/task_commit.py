@@ -18,8 +18,11 @@ from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, is_
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.record.record_log import fenced, record_in_force
+from lockgate.engine.record.summaries import files_of
+from lockgate.engine.record.transactions import known_outcome
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
+from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed, FileExists, FileMissing, JobNotFound, StoreUnavailable, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
@@ -244,6 +247,26 @@ async def give_up(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry], c
             run.log.warning("the job has committed: files that this attempt wrote, and may be part of it, are left")
             return
         entries = [entry for entry in entries if entry.target not in count]
-    left = await take_out(run, entries)
+    left = await take_out(run, await _not_of_another_run(run, entries))
     if left:
         run.log.warning("files that somebody has changed since this attempt wrote them are left", left=left)
+
+
+async def _not_of_another_run(run: JobRun, entries: Sequence[Entry]) -> Sequence[Entry]:
+    """The entries without those that another job has committed by this one's transaction id. Runs of a stream's batch
+    give their files the same names, and most formats the same bytes: where the store knows files by their content, they
+    look like this attempt's own."""
+    if Capability.UNIQUE_IDENTITY in run.store.capabilities:
+        return entries
+    outcome = await known_outcome(run)
+    if outcome is None or outcome.lockgate is None or outcome.job_id == run.layout.job_id:
+        return entries
+    files = await files_of(run, outcome.lockgate.files)
+    theirs = {entry.target for entry in entries} if files is None else {file.path for file in files}
+    own = [entry for entry in entries if entry.target not in theirs]
+    if len(own) < len(entries):
+        run.log.warning(
+            "files of this attempt's names are left: another job has committed its transaction, and lists them",
+            job=outcome.job_id,
+        )
+    return own

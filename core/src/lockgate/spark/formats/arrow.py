@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from lockgate.spark.formats.file_format import FileFormat, FormatOptions, FormatWriter
+from lockgate.spark.formats.file_format import ATTEMPT_KEY, FileFormat, FormatOptions, FormatWriter
 
 
 class Arrow(FileFormat):
@@ -30,6 +30,8 @@ class Arrow(FileFormat):
 class _ArrowWriter(FormatWriter):
     def __init__(self, file: Any, schema: pa.Schema, options: FormatOptions) -> None:
         codec = None if options.compression in ("none", "uncompressed") else options.compression
+        if options.attempt:
+            schema = schema.with_metadata({**(schema.metadata or {}), ATTEMPT_KEY: options.attempt})
         self._writer = pa.ipc.new_file(file, schema, options=pa.ipc.IpcWriteOptions(compression=codec))
 
     def write(self, table: pa.Table) -> None:

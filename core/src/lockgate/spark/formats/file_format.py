@@ -13,19 +13,25 @@ from lockgate.model.errors import OptionError
 from lockgate.model.option_values import boolean_of
 from lockgate.spark.formats.spark_type import is_variant
 
+ATTEMPT_KEY = "lockgate.attempt"
+"""Under which a file says which task attempt has written it."""
+
 
 @dataclass(frozen=True)
 class FormatOptions:
     """What a format is told: the compression's name, and its own options by lower-case name.
 
     `spark_schema` is the schema of the columns in the file as Spark's JSON, `spark_version` the version of Spark;
-    both are empty when Spark is not the source.
+    both are empty when Spark is not the source. `attempt` is what tells the task attempt that writes from every other,
+    or empty: Parquet and ORC files hold it beside their schema, so that the same rows of two attempts are not the same
+    bytes.
     """
 
     compression: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     spark_schema: str = ""
     spark_version: str = ""
+    attempt: str = ""
 
     def setting(self, name: str, default: str) -> str:
         """The option `name`, compared in lower case."""

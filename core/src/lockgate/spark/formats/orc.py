@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from pyarrow import orc
 
-from lockgate.spark.formats.file_format import FileFormat, FormatOptions, FormatWriter, refuse_types
+from lockgate.spark.formats.file_format import ATTEMPT_KEY, FileFormat, FormatOptions, FormatWriter, refuse_types
 from lockgate.spark.formats.orc_calendar import CalendarFile
 from lockgate.spark.formats.orc_times import refuse_times
 from lockgate.spark.formats.spark_type import CATALYST_TYPE, catalyst_type, interval_type, is_spatial, is_variant
@@ -56,7 +56,7 @@ class _OrcWriter(FormatWriter):
         codec = "uncompressed" if options.compression == "none" else options.compression
         self._schema = pa.schema([_physical(field) for field in schema])
         self._empty = True
-        self._file = CalendarFile(file)
+        self._file = CalendarFile(file, {ATTEMPT_KEY: options.attempt} if options.attempt else {})
         self._writer = orc.ORCWriter(self._file, compression=codec, stripe_size=STRIPE_BYTES)
 
     def write(self, table: pa.Table) -> None:

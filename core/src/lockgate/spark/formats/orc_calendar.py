@@ -4,17 +4,21 @@ Dates in Arrow are of the proleptic Gregorian calendar. A Java reader takes a fi
 for one of the hybrid calendar, Julian before 1582-10-15, and Spark turns such dates round: it would read 1500-03-01
 as 1500-02-20. The footer has a field for it (ORC's `Footer.calendar`, `CalendarKind`). A protobuf message may be
 continued by appending to it, and a compressed one in a chunk of its own that says that it is not compressed; so the
-field is put behind the footer, and the footer's length in the postscript is corrected.
+field is put behind the footer, and the footer's length in the postscript is corrected. So is what the file is to say of
+itself under names of its own (ORC's `Footer.metadata`, `UserMetadataItem`), for which Arrow's writer has no room.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from lockgate.spark.formats.kept_open import KeptOpen
 
 _PROLEPTIC_GREGORIAN = b"\x58\x02"
 """Field 11 of the footer, a varint: 2."""
+_METADATA, _NAME, _VALUE = b"\x2a", b"\x0a", b"\x12"
+"""Field 5 of the footer, a message, of which 1 and 2 are text and bytes."""
 _POSTSCRIPT_BYTES_MAX = 256
 """The postscript and the byte with its length."""
 _FOOTER_LENGTH, _COMPRESSION = 1, 2
@@ -23,8 +27,9 @@ _FOOTER_LENGTH, _COMPRESSION = 1, 2
 class CalendarFile(KeptOpen):
     """What Arrow's ORC writer writes to. It holds the last bytes back until `finish`."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Any, metadata: Mapping[str, str] | None = None) -> None:
         super().__init__(file)
+        self._metadata = metadata or {}
         self._tail = b""
 
     def write(self, content: Any) -> Any:
@@ -45,17 +50,22 @@ class CalendarFile(KeptOpen):
         return self._file.tell() + len(self._tail)
 
     def finish(self) -> None:
-        """Write the rest, with the calendar's name in it. Called once, after the writer has been closed."""
-        self._file.write(with_calendar(self._tail))
+        """Write the rest, with the calendar's name and the metadata in it. Called once, after the writer has been
+        closed."""
+        self._file.write(with_calendar(self._tail, self._metadata))
         self._tail = b""
 
 
-def with_calendar(tail: bytes) -> bytes:
-    """The end of an ORC file, with the field for the proleptic Gregorian calendar at the end of its footer."""
+def with_calendar(tail: bytes, metadata: Mapping[str, str]) -> bytes:
+    """The end of an ORC file, with the field for the proleptic Gregorian calendar, and the metadata, at the end of its
+    footer."""
     start = len(tail) - 1 - tail[-1]
     postscript = tail[start:-1]
     fields = _numbers(postscript)
     added = _PROLEPTIC_GREGORIAN
+    for name, value in metadata.items():
+        item = _NAME + _sized(name.encode()) + _VALUE + _sized(value.encode())
+        added += _METADATA + _sized(item)
     if fields.get(_COMPRESSION):
         added = (len(added) << 1 | 1).to_bytes(3, "little") + added  # a chunk's header: its length, and "as it is"
     length, rest = _varint(postscript, 1)
@@ -89,6 +99,10 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if byte < 0x80:
             return value, at
+
+
+def _sized(content: bytes) -> bytes:
+    return _as_varint(len(content)) + content
 
 
 def _as_varint(value: int) -> bytes:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lockgate.model.errors import OptionError
-from lockgate.spark.formats.file_format import FileFormat, FormatOptions, FormatWriter, refuse_types
+from lockgate.spark.formats.file_format import ATTEMPT_KEY, FileFormat, FormatOptions, FormatWriter, refuse_types
 from lockgate.spark.formats.spark_type import is_spatial
 
 SPARK_SCHEMA_KEY = "org.apache.spark.sql.parquet.row.metadata"
@@ -101,6 +101,8 @@ class _ParquetWriter(FormatWriter):
             writer.add_key_value_metadata({SPARK_SCHEMA_KEY: self._options.spark_schema})
         if self._options.spark_version:
             writer.add_key_value_metadata({SPARK_VERSION_KEY: self._options.spark_version})
+        if self._options.attempt:
+            writer.add_key_value_metadata({ATTEMPT_KEY: self._options.attempt})
         return writer
 
     def close(self) -> None:
