@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import lockgate
 import pytest
 import troubled_tasks
 from emulated_stores import REMOTE, destination_on
+from lockgate import JobOptions
 from lockgate.errors import DestinationConflict, LockgateError
 from lockgate.spark import write
 from pyspark import cloudpickle
@@ -98,6 +100,21 @@ def test_a_stream_writes_to_a_remote_store(spark: Any, tmp_path: Path, kind: str
         )
         assert query.awaitTermination(300)
         assert len(rows_at(url, options)) == 100
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "csv"])
+def test_two_runs_of_a_job_give_their_files_other_names_where_the_store_knows_files_by_their_content(
+    spark: Any, tmp_path: Path, file_format: str
+) -> None:
+    """What a dead run took out late was what the next run had committed: the same rows, under the same names."""
+    with destination_on("s3", tmp_path) as (url, options):
+        names = []
+        for table in ("one", "other"):
+            summary = write(spark.range(10), f"{url}/{table}", format=file_format, jobId="the-job", **options)
+            assert summary is not None
+            names.append({file.path for file in lockgate.files(f"{url}/{table}", JobOptions.resolve(options)).files})
+        assert names[0]
+        assert not names[0] & names[1]
 
 
 def test_no_secret_in_what_spark_shows_of_a_failing_write(spark: Any, tmp_path: Path) -> None:

@@ -129,12 +129,14 @@ def write_task(
         rest = [name for name in schema.fieldNames() if name not in by]
         spark_schema = StructType([schema[name] for name in rest]).json()
         stem = f"part-{context.partitionId():05d}-{file_tag or job.job_id}"
-        if job.needs_tags:
+        if job.needs_tags or not (job.shows_committed_tasks or Capability.UNIQUE_IDENTITY in job.capabilities):
+            # Where a store cannot tell files of the same content apart, no two runs give theirs the same names: what a
+            # dead one still takes out must not be the other's. (Files that are seen early must have the same: they are
+            # in the next run's way until the dead one is ended.)
             stem = f"{stem}-{attempt.tag}"
-        format_options = replace(options.format_options(spark_schema), spark_version=pyspark.__version__)
-        if job.shows_committed_tasks:
-            # Runs of a stream's batch give their files the same names: what a dead one still deletes must not fit them.
-            format_options = replace(format_options, attempt=attempt.tag)
+        format_options = replace(
+            options.format_options(spark_schema), spark_version=pyspark.__version__, attempt=attempt.tag
+        )
         write = TaskWrite(attempt, options, schema_given, format_options, stem)
         if first is not None:
             write.write(_chain(first, batches))
