@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -24,7 +25,7 @@ from lockgate.model.plan import CommitPlan
 from lockgate.protocols.manifest import inspect_staged, publish
 from mutants import FAILING, REPLACING, _all, _crowd, _false, _nothing, _policy, mutant
 from simworld.faults import CRASHES, Kind
-from simworld.features import Feature
+from simworld.features import Feature, restarted
 from simworld.scenario import AttemptPlan, Person, Scenario, Stranger, Visitor, changed, options
 from simworld.store import profile_of
 
@@ -890,6 +891,42 @@ def a_version_is_known_by_its_number_alone() -> Iterator[None]:
         patch.object(record_log, "has_predecessor", _anything_follows),
         patch.object(recover, "has_predecessor", _anything_follows),
     ):
+        yield
+
+
+def _restarted(scenario: Scenario) -> Scenario:
+    """The first driver often dies in its commit; and nobody but the last operator comes."""
+    jobs = tuple(replace(job, start=0.0) for job in scenario.jobs[:2])
+    alone = replace(scenario, jobs=jobs, visitors=(), fault_kinds=CRASHES, fault_rate=0.05, faults_max=1)
+    return restarted(alone, Random("restarted"))
+
+
+@mutant(
+    "exclusive",
+    "resumable",
+    "complete",
+    "undoable",
+    features=(Feature.AGAIN, Feature.FINISHING),
+    shape=_restarted,
+    near=503,
+    mended="a job whose commit has not ended is not set up again",
+)
+def a_job_is_set_up_again_before_its_end() -> Iterator[None]:
+    """The program of a driver that died in its commit is started again, and its tasks write over what is pinned."""
+    with patch.object(setup, "_is_not_ended", _false):
+        yield
+
+
+@mutant(
+    "cleaned up",
+    features=(Feature.AGAIN, Feature.UPLOADS),
+    shape=_restarted,
+    near=22,
+    mended="a job whose record alone says that it has committed is not set up again",
+)
+def a_committed_job_is_set_up_again_before_its_cleanup() -> Iterator[None]:
+    """Where the record is the commit point: by the manifests that are written over its cleanup knows the uploads."""
+    with patch.object(setup, "_is_not_concluded", _false):
         yield
 
 

@@ -10,7 +10,7 @@ import lockgate
 import pytest
 from killed_at_a_request import Died
 from lockgate import Job, JobOptions, Receipt
-from lockgate.errors import CommitFailed, CommitFenced, UsageError
+from lockgate.errors import CommitFailed, CommitFenced, JobNotFound, UsageError
 from lockgate.stores.local import LocalStore
 
 SILENT = JobOptions(alive_seconds=0.0, durable=False)
@@ -86,6 +86,24 @@ def test_resumable_and_undoable_a_job_that_died_in_its_commit_is_not_set_up_agai
     assert told["j"].outcome == ("undone" if undo else "finished")
     assert shown(tmp_path) == (set() if undo else {b"first"})
     assert lockgate.recover(tmp_path, options=SILENT) == {}
+
+
+@pytest.mark.parametrize("protocol", ["manifest", "v1", "v2"])
+def test_pinned_a_job_whose_record_alone_says_that_it_has_committed_is_not_set_up_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    """Where the record is the commit point, neither a note nor `_SUCCESS` said so, and the tasks of the same program,
+    started again, wrote over the manifests by which its cleanup knows what did not count."""
+    options = JobOptions(durable=False, protocol=protocol, accept_unsafe=True, mark_success=False)
+    dead_in(monkeypatch, "committed", Job(tmp_path, options, job_id="j", nonce="given"))
+    before = tree(tmp_path)
+    with pytest.raises(CommitFenced, match=r"has committed(?s:.)*lockgate recover"):
+        Job(tmp_path, options, job_id="j", nonce="given").setup()
+    assert tree(tmp_path) == before
+    assert lockgate.recover(tmp_path, "j", options=SILENT, force=True)["j"].outcome == "finished"
+    assert shown(tmp_path) == {b"first"}
+    with pytest.raises(JobNotFound, match="has committed already"):
+        Job(tmp_path, options, job_id="j", nonce="given").setup()
 
 
 @pytest.mark.parametrize("protocol", EVERY)

@@ -71,6 +71,8 @@ def scenario_of(seed: int, features: Iterable[Feature] = ON, *, surely: bool = F
             scenario = widen(scenario, Random(f"{feature.value} {seed}"))
             if feature is Feature.UPLOADS and not surely and crc32(f"versions {seed}".encode()) % 4 == 0:
                 scenario = _versions(scenario, Random(f"versions {seed}"))
+            if feature is Feature.AGAIN and not surely and crc32(f"restarted {seed}".encode()) % 3 == 0:
+                scenario = restarted(scenario, Random(f"restarted {seed}"))
     return replace(scenario, judges_finishing=Feature.FINISHING in chosen)
 
 
@@ -315,6 +317,33 @@ def _again(scenario: Scenario, random: Random) -> Scenario:
         widened,
         jobs=(first, replace(second, is_new=True), *scenario.jobs[1:]),
         visitors=(*widened.visitors, late),
+    )
+
+
+def restarted(scenario: Scenario, random: Random) -> Scenario:
+    """A driver dies, and its program is started again at once, whatever the job's phase is: nobody has ended it. (Its
+    attempts have the numbers that they had, and so their working directories: where other programs stage files, which
+    are listed, an attempt takes what its earlier run has left there for its own.)"""
+    second = next((job for job in scenario.jobs if job.again_of), None)
+    if second is None:
+        return scenario
+    chosen = {*scenario.fault_kinds, *CRASHES}
+    return replace(
+        scenario,
+        jobs=tuple(
+            replace(
+                job,
+                restarts=job is second,
+                attempts=tuple(replace(plan, scans=False) for plan in job.attempts),
+            )
+            if job.job_id == second.job_id
+            else job
+            for job in scenario.jobs
+        ),
+        # Some come while the first is at its commit, or when it has died, or while the second is at work; or nobody.
+        visitors=() if random.random() < 0.5 else scenario.visitors,
+        fault_kinds=tuple(kind for kind in Kind if kind in chosen),
+        fault_rate=max(scenario.fault_rate, 0.03),
     )
 
 

@@ -68,6 +68,9 @@ class JobPlan:
     """The run whose job this is a further attempt at."""
     again_of: str = ""
     """The run that this one repeats, from the same pickle, once somebody has undone it: its driver may be asleep."""
+    restarts: bool = False
+    """And it does not wait for anybody to undo that: only until its driver is dead and its tasks are over, as a
+    workflow that starts its program again."""
     is_new: bool = False
     """By a `Job` of its own that has the same id, and not from the same pickle: its marker has another nonce."""
     takes_over: bool = False

@@ -408,7 +408,7 @@ class World:
     async def drive(self, job: JobPlan, actor: Actor) -> None:
         """A driver: set up, start task attempts, collect receipts, commit."""
         await asyncio.sleep(job.start)
-        if job.again_of and not await self._is_undone(job):
+        if job.again_of and not await (self._is_dead(job) if job.restarts else self._is_undone(job)):
             return
         layout = job.layout
         marker = self.markers[job.run]
@@ -450,12 +450,24 @@ class World:
         """Wait until somebody has undone the job, and its tasks are over, as whoever runs it again must see to; False:
         it does not come to that."""
         for _ in range(100):
-            tasks_live = any(not self.actors[name].dead for name in self.attempting.get(job.again_of, ()))
-            tasks_live |= self._may_start_tasks(job.again_of)
-            if job.job_id in self.undone and not tasks_live:
+            if job.job_id in self.undone and not self._has_tasks(job.again_of):
                 return True
             await asyncio.sleep(10.0)
         return False
+
+    async def _is_dead(self, job: JobPlan) -> bool:
+        """Wait until the first driver of the job is dead, and its tasks are over, whatever has become of the job;
+        False: it does not come to that."""
+        for _ in range(200):
+            if self.actors[f"{job.again_of}.driver"].dead and not self._has_tasks(job.again_of):
+                return True
+            await asyncio.sleep(2.0)
+        return False
+
+    def _has_tasks(self, run: str) -> bool:
+        """Whether a run has task attempts at work, or may start some yet."""
+        tasks_live = any(not self.actors[name].dead for name in self.attempting.get(run, ()))
+        return tasks_live or self._may_start_tasks(run)
 
     def _may_start_tasks(self, run: str) -> bool:
         """Whether a driver is still on its way to starting its tasks."""

@@ -62,7 +62,7 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
         UsageError: another job has this id, or an earlier attempt at this one another protocol.
         JobNotFound: the job has committed already; or it was aborted, and a task of it sets it up again.
         CommitFenced: a commit of the job has begun, and has not ended: by an earlier attempt, which has begun to move
-            files; or by this very attempt, of an earlier run of it.
+            files; or by this very attempt, of an earlier run of it; or its record alone says that it has committed.
         OutcomeUnknown: files are set aside by a commit of this job whose record is lost.
         DestinationConflict: the policy `fail` and the destination holds data; or it is a table of another format.
         OptionError: reports of the job would be among the data.
@@ -307,7 +307,12 @@ async def _why_refused(run: JobRun) -> LockgateError | None:
             return _NotEnded(fenced(run, record))
         if run.layout.job_attempt > 0 and record.phase not in (Phase.CLAIMED, Phase.REFUSED):
             return fenced(run, record)
-    return await why_over(run) or (None if record is None else await _why_marker_lost(run, record))
+    over = await why_over(run)
+    if over is not None or record is None:
+        return over
+    if await _is_not_concluded(run, record):
+        return _NotEnded(fenced(run, record))
+    return await _why_marker_lost(run, record)
 
 
 class _NotEnded(LockgateError):
@@ -329,6 +334,13 @@ async def _is_not_ended(run: JobRun, record: CommitRecord) -> bool:
     if record.phase is Phase.CLAIMED:
         return record.marker == run.marker != ""
     return is_under_way(run, record) or await has_predecessor(run, record)
+
+
+async def _is_not_concluded(run: JobRun, record: CommitRecord) -> bool:
+    """Whether the job has committed by its record, and its driver died before anything else said so: tasks would write
+    over the manifests by which its cleanup knows what did not count. By a transaction id it may be set up again, since
+    its commit returns the first summary."""
+    return not run.options.txn_id and record.phase is Phase.COMMITTED and await has_predecessor(run, record)
 
 
 async def _why_marker_lost(run: JobRun, record: CommitRecord) -> _NotEnded | None:
