@@ -44,6 +44,7 @@ from lockgate.engine.record.neighbours import HAS_GONE_ON, stands_by_manifests
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import (
     RecordLog,
+    fenced,
     has_predecessor,
     holders_of,
     look_at_job,
@@ -481,10 +482,20 @@ async def _from_lists(run: JobRun, kept: list[KeptList], *, undo: bool | None) -
 
 async def _lists_of_another_record(run: JobRun, record: CommitRecord) -> list[KeptList]:
     """What is set aside by a commit of this job whose record is gone, and this one was begun anew since: by lists that
-    none of its holders has written. (A list of a holder's own means that newer versions of this record are lost.)"""
+    none of its holders has written. (A list of a holder's own means that newer versions of this record are lost.)
+
+    Raises:
+        CommitFenced: somebody has taken the job over since `record` was read, and may have written them.
+    """
     kept = await kept_lists(run, run.layout.job_id)
     holders = await holders_of(run, record) if kept else set()
-    return kept if all(each.nonce not in holders for each in kept) else []
+    if not kept or any(each.nonce in holders for each in kept):
+        return []
+    # Whoever takes a job over creates a version of its record before any list: so it is looked at after the lists.
+    now = await record_in_force(run)
+    if now is not None and (now.sequence, now.holder.nonce) != (record.sequence, record.holder.nonce):
+        raise fenced(run, now)
+    return kept
 
 
 _WITH_WORK = frozenset({Phase.CLAIMED, Phase.REFUSED, *HAS_GONE_ON})
