@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection
 
+from lockgate.engine.inspection.how_to_end import how_many_committed, if_surely_over
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, how_late_output_ends, job_state, list_jobs
 from lockgate.engine.outside.commit import plan_found
 from lockgate.engine.outside.found_job import has_committed, is_over_and_committed, job_at
@@ -17,9 +18,9 @@ from lockgate.engine.recovery.recover import Recovery, recover_job, too_late
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.commands import command
-from lockgate.model.counted import counted
 from lockgate.model.errors import (
     CommitRefused,
+    FileMissing,
     JobNotFound,
     LockgateError,
     ManifestInvalid,
@@ -27,7 +28,7 @@ from lockgate.model.errors import (
     ReceiptUnmatched,
     StoreError,
 )
-from lockgate.model.layout import JOBS, OURS, JobLayout
+from lockgate.model.layout import JOBS, OURS, JobLayout, saves_manifest_of
 from lockgate.model.phases import Phase
 
 
@@ -147,37 +148,32 @@ async def _not_begun(run: JobRun, state: JobState) -> Recovery:
     """
     run = with_first_options(run, state.layout, state.record)
     began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
-    why_not = None if state.status is JobStatus.RUNNING else await _why_not_planned(run, state)
+    if state.status is JobStatus.RUNNING:
+        next_step = if_surely_over(run, state, await _why_interrupted(run, state))
+        problem = f"{began}, and {how_many_committed(state)}: {next_step}"
+        return Recovery("not begun", state.phase, problem=problem, next_step=next_step)
+    why_not = await _why_not_planned(run, state)
     if why_not is None and not state.tasks_committed:
         why_not = await _why_none_is_found(run, state)
     if why_not is not None:
         would = "would be again" if state.phase else "cannot"
         problem = f"{began}, and {would}: {why_not}"
         return Recovery("not begun", state.phase, problem=problem, next_step=why_not.next_step)
-    committing = found_command(run, "commit", state.layout)
     aborting = found_command(run, "abort", state.layout)
-    told = told_of_options(run, state.layout, state.record)
-    tasks = f"{counted(state.tasks_committed, 'task has', 'tasks have')} committed"
-    if state.status is JobStatus.RUNNING:
-        ending = f"{aborting} --force"
-        if state.tasks_committed:
-            shown = f"{found_command(run, 'plan', state.layout)} shows which tasks that would leave out"
-            if told:
-                shown = f"{told}; the tasks that it would leave out, too"
-            ending = f"{committing} --force ({shown}), or {ending}"
-        driver = f"; its driver is {state.driver}" if state.driver else ""
-        next_step = f"it may be at work{driver}; if it is surely over, with its tasks: {ending}"
-    elif state.tasks_committed:
+    if state.tasks_committed:
+        told = told_of_options(run, state.layout, state.record)
         by_what = f" ({told})" if told else ""
         next_step = (
-            f"{committing}{by_what} commits what they wrote, and nothing of tasks that never began (a Spark "
-            f"driver that dies leaves such tasks, and nobody can tell how many); {aborting} deletes it"
+            f"{found_command(run, 'commit', state.layout)}{by_what} commits what they wrote, and nothing of tasks that "
+            f"never began (a Spark driver that dies leaves such tasks, and nobody can tell how many); {aborting} "
+            "deletes it"
         )
     else:
         next_step = f"{aborting} deletes it"
     if state.phase:
         next_step += "; while its driver may be at work, both ask for --force"
-    return Recovery("not begun", state.phase, problem=f"{began}, and {tasks}: {next_step}", next_step=next_step)
+    problem = f"{began}, and {how_many_committed(state)}: {next_step}"
+    return Recovery("not begun", state.phase, problem=problem, next_step=next_step)
 
 
 async def _why_not_planned(run: JobRun, state: JobState) -> LockgateError | None:
@@ -193,6 +189,19 @@ async def _why_not_planned(run: JobRun, state: JobState) -> LockgateError | None
         # the job's own making.
         return error if state.layout.prefix != OURS and type(error) is CommitRefused else None
     return None
+
+
+async def _why_interrupted(run: JobRun, state: JobState) -> LockgateError | None:
+    """What a commit would say of a job that may be at work where the commit of one of its tasks was interrupted: that
+    ends it by other commands. Of all else that it would say, its owner may be about to mend the cause."""
+    manifests = await list_all(run.store, state.layout.manifests)
+    if not any(saves_manifest_of(status.path.rpartition("/")[2]) for status in manifests):
+        return None
+    try:
+        why_not = await _why_not_planned(run, state)
+    except FileMissing:  # it is at work, or was ended meanwhile
+        return None
+    return why_not if isinstance(why_not, ReceiptUnmatched) else None
 
 
 async def _why_none_is_found(run: JobRun, state: JobState) -> LockgateError | None:

@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Literal
 
+from lockgate.engine.inspection.how_to_end import commands_to_end, how_many_committed, if_surely_over
 from lockgate.engine.inspection.list_jobs import NEEDS_SOMEBODY, JobState, JobStatus, list_jobs
 from lockgate.engine.inspection.other_committers import is_unknown
 from lockgate.engine.job.cleanup import clean_up
@@ -151,8 +152,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     if state.came_late:
         return Garbage(path, "kept", state.problem, needs_somebody=True)
     keep = {
-        JobStatus.RUNNING: "its tasks may be at work; if it is surely over: "
-        + found_command(run, "abort", state.layout, "--force"),
+        JobStatus.RUNNING: f"{how_many_committed(state)}: {if_surely_over(run, state)}",
         JobStatus.COMMITTING: "its driver may be alive",
         JobStatus.CRASHED: f"it died in job commit: {command('recover', run.store.url, state.job_id)}",
         JobStatus.RECORD_LOST: f"its commit record is lost: {command('recover', run.store.url, state.job_id)} with "
@@ -160,8 +160,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         JobStatus.UNREADABLE: state.problem,
     }.get(state.status)
     if state.status is JobStatus.REFUSED and why_at_work(run, await read_marker_of(run, state.layout), state.last_seen):
-        aborting = found_command(run, "abort", state.layout, "--force")
-        keep = f"its driver may commit it again; if it is surely dead: {aborting}"
+        keep = f"its driver may commit it again; if it is surely dead: {commands_to_end(run, state)}"
     try:
         if state.status is JobStatus.CRASHED and await _is_over(run, state):
             keep = None

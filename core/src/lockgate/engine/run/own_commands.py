@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 
 from lockgate.engine.run.job_run import JobRun
+from lockgate.model.commands import command
+from lockgate.model.errors import ReceiptUnmatched
 from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX
 
 
@@ -15,6 +17,18 @@ def how_to_abort(run: JobRun, intents: Sequence[str]) -> str:
     lines = "; ".join(_abort_line(run, each) for each in intents)
     told = "`from lockgate import Job`; add store={…} where the job had store options"
     return f"in Python, in any process ({told}): {lines}"
+
+
+def interrupted_commits(run: JobRun, attempts: Sequence[str]) -> ReceiptUnmatched:
+    """The refusal to commit a job while these task attempts have begun to put files in place, and have not ended."""
+    named = list(attempts[:5])
+    return ReceiptUnmatched(
+        f"the commit of {', '.join(named)} was interrupted, or is under way: its files may be in place",
+        where=run.url(run.layout.manifests),
+        next_step=f"if no such attempt is at work, take its files out, {how_to_abort(run, named)}; then let its task "
+        "be tried again, or commit without it; or, if the job is surely over, "
+        f"{command('abort', run.store.url, run.layout.job_id, '--force')}",
+    )
 
 
 def _abort_line(run: JobRun, intent: str) -> str:

@@ -28,17 +28,15 @@ from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
-from lockgate.engine.run.own_commands import how_to_abort
+from lockgate.engine.run.own_commands import how_to_abort, interrupted_commits
 from lockgate.engine.run.store import no_progress
 from lockgate.engine.run.taken_names import how_to_free
-from lockgate.model.commands import command
 from lockgate.model.errors import (
     AnswerLost,
     CommitFailed,
     FileExists,
     LockgateError,
     OutcomeUnknown,
-    ReceiptUnmatched,
     UsageError,
 )
 from lockgate.model.files import FileStatus, Unknown
@@ -253,14 +251,7 @@ async def refuse_interrupted(run: JobRun, plan: CommitPlan) -> None:
     owners = [None if content is None else owner_of(content) for content in contents]
     begun = [each for each, owner in zip(doubtful, owners, strict=True) if owner != each]
     if begun:
-        lines = how_to_abort(run, begun[:5])
-        raise ReceiptUnmatched(
-            f"the commit of {', '.join(begun[:5])} was interrupted, or is under way: its files may be in place",
-            where=run.url(run.layout.manifests),
-            next_step=f"if none of them is at work, take their files out, {lines}; then let these "
-            "tasks be tried again, or commit without them; or, if the job is surely over, "
-            f"{command('abort', run.store.url, run.layout.job_id, '--force')}",
-        )
+        raise interrupted_commits(run, begun)
 
 
 def _task_of(task_attempt_id: str) -> str:

@@ -9,10 +9,8 @@ from typing import ClassVar
 from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
-from lockgate.engine.run.own_commands import how_to_abort
+from lockgate.engine.run.own_commands import interrupted_commits
 from lockgate.engine.run.protocol import Attributes, TasksElsewhere
-from lockgate.model.commands import command
-from lockgate.model.errors import ReceiptUnmatched
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import ABORTED_SUFFIX, TaskAttempt, saves_manifest_of
 from lockgate.model.plan import CommitPlan
@@ -147,11 +145,4 @@ async def _refuse_interrupted(run: JobRun) -> None:
     aborted = {name.removesuffix(ABORTED_SUFFIX) for name in names if name.endswith(ABORTED_SUFFIX)}
     begun = {attempt for name in names if (attempt := saves_manifest_of(name))} - aborted
     if begun:
-        lines = how_to_abort(run, sorted(begun)[:5])
-        raise ReceiptUnmatched(
-            f"the commit of {', '.join(sorted(begun)[:5])} was interrupted, or is under way: its files may be in place",
-            where=run.url(run.layout.manifests),
-            next_step=f"if none of them is at work, take their files out, {lines}; then let these "
-            "tasks be tried again, or commit without them; or, if the job is surely over, "
-            f"{command('abort', run.store.url, run.layout.job_id, '--force')}",
-        )
+        raise interrupted_commits(run, sorted(begun))
