@@ -64,3 +64,31 @@ def test_what_is_said_of_the_files_of_a_task_that_was_left_out_is_true(tmp_path:
         assert GONE in shown
         assert "left_out_stays" not in planned | document["lockgate"]
     del held
+
+
+@pytest.mark.parametrize("alive", [False, True], ids=["its sign of life is gone", "its sign of life is there"])
+def test_of_an_attempt_that_has_saved_its_manifest_nothing_is_said_to_stay(tmp_path: Path, alive: bool) -> None:
+    """An attempt died between the two of its manifest's names: its files were deleted, and said to be there."""
+    job = Job(tmp_path, protocol="direct", accept_unsafe=True, job_id="j")
+    job.setup()
+    for number in range(2):
+        attempt = job.task_attempt(number)
+        attempt.setup()
+        with attempt.open(f"p={number}/{number}") as file:
+            file.write(b"whole")
+        attempt.commit()
+    (manifest,) = tmp_path.rglob("task_000001-manifest.json")
+    manifest.rename(manifest.with_name("attempt_000001_0-manifest.json.tmp"))
+    if alive:
+        manifest.with_name("attempt_000001_0.alive").touch()
+    target = [str(tmp_path), "j"]
+    _, planned = run_json("plan", *target)
+    assert planned["left_out"] == ["task_000001"]
+    _, _, refused = run("commit", *target, "-o", "alive_seconds=0")
+    assert "--force" in refused
+    assert "lockgate files" not in refused
+    status, document = run_json("commit", *target, "--force")
+    assert status == 0
+    assert document["lockgate"]["left_out"] == ["task_000001"]
+    assert "left_out_stays" not in planned | document["lockgate"]
+    assert not (tmp_path / "p=1/1").exists()

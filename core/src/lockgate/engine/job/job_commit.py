@@ -362,12 +362,18 @@ async def _prepare_to_publish(run: JobRun, log: RecordLog, plan: CommitPlan) -> 
     if not (run.commits_by_success and run.protocol.waits_early(run)):
         return files, None
     try:
-        waiting = await run.protocol.wait_to_publish(run, success_summary(run, plan, files), log.nonce)
+        summary = await _summary(run, plan, files)
+        waiting = await run.protocol.wait_to_publish(run, summary, log.nonce)
         await log.refuse_unless_here()
     except StoreError as error:
         run.log.info("the summary is written after the renames", error=str(error))
         return files, None
     return files, waiting
+
+
+async def _summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
+    stays = await run.protocol.left_out_stays(run) if run.left_out else ""
+    return success_summary(run, plan, files, stays)
 
 
 async def _publish(
@@ -377,7 +383,7 @@ async def _publish(
     marks = run.options.mark_success
     files, early = prepared
     with run.stage("save_summary"):
-        summary = success_summary(run, plan, files)
+        summary = await _summary(run, plan, files)
         waiting = await run.protocol.wait_to_publish(run, summary, nonce) if marks and early is None else None
     by_success = run.commits_by_success
     await save_for_outcome(run, summary, nonce)

@@ -60,7 +60,7 @@ async def ready_to_commit(
         job = dataclasses.replace(job, by_what_is_found=True, left_out=await unfinished_tasks(job, seen))
         if job.left_out:
             if not force:
-                raise unfinished_error(job)
+                raise await unfinished_error(job)
             job.log.warning("tasks that have begun and not committed are left out", tasks=list(job.left_out[:20]))
         if "on_failure" not in told:
             # Nobody here can run the tasks again.
@@ -112,8 +112,9 @@ async def plan_found(run: JobRun, job_id: str, *, told: Collection[str]) -> Comm
         raise _past_planning(run, state)
     job = await as_set_up(run, told)
     left_out = await unfinished_tasks(job, await committed_tasks_of(job))
+    job = dataclasses.replace(job, left_out=left_out)
     plan = await plan_job(dataclasses.replace(job, by_what_is_found=True), None)
-    stays = job.protocol.left_out_stays(job) if left_out else ""
+    stays = await job.protocol.left_out_stays(job) if left_out else ""
     beside = await job.protocol.outputs_beside(job)
     served = has_marker_server(job, job.protocol)
     takes = operations_of_plan(plan, job.protocol, job.options, job.store.capabilities, served=served)

@@ -78,12 +78,12 @@ async def unfinished_tasks(run: JobRun, committed: set[str]) -> list[str]:
     return sorted(begun - committed)
 
 
-def unfinished_error(run: JobRun) -> CommitRefused:
+async def unfinished_error(run: JobRun) -> CommitRefused:
     """The refusal of a commit that would leave out tasks which have begun, `run.left_out`."""
     aborting = found_command(run, "abort", run.layout)
     job, named = f"of job {run.layout.job_id}", ", ".join(run.left_out[:5])
     tasks = counted(len(run.left_out), f"task {job} has", f"tasks {job} have")
-    stays = run.protocol.left_out_stays(run)
+    stays = await run.protocol.left_out_stays(run)
     return CommitRefused(
         f"{tasks} begun and not committed: {named}",
         where=run.url(run.layout.tasks if run.layout.prefix == OURS else ""),

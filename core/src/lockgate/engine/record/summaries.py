@@ -137,8 +137,8 @@ def _committed(plan: CommitPlan) -> Iterator[CommittedFile]:
             yield CommittedFile(entry.target, entry.length, entry.identity)
 
 
-def success_summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
-    """The summary of a job that commits this plan."""
+def success_summary(run: JobRun, plan: CommitPlan, files: FileList, left_out_stays: str = "") -> Summary:
+    """The summary of a job that commits this plan. `left_out_stays`: as its protocol says it."""
     now = run.runtime.wall()
     names: list[str] = []
     for batch in plan.batches(HADOOP_FILENAMES_MAX):
@@ -180,7 +180,7 @@ def success_summary(run: JobRun, plan: CommitPlan, files: FileList) -> Summary:
             stage_seconds=dict(run.stage_seconds),
             extra=plan.extra,
             left_out=run.left_out[:EXTRA_VALUES_MAX],
-            left_out_stays=run.protocol.left_out_stays(run) if run.left_out else "",
+            left_out_stays=left_out_stays,
             outputs_beside=run.outputs_beside[:EXTRA_VALUES_MAX],
             locations=[LocationSummary(each.url, each.files, each.bytes) for each in run.locations],
             marker=run.marker_for_parts or run.marker,

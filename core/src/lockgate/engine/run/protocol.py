@@ -323,10 +323,10 @@ class Protocol(ABC):
         """
         return []
 
-    def left_out_stays(self, run: JobRun) -> str:
-        """What stays of tasks that had begun and not committed, once somebody has committed the job without them: in
-        the destination, or waiting at the store. Whole sentences, for who has done so. The default: nothing does, and
-        they say nothing."""
+    async def left_out_stays(self, run: JobRun) -> str:
+        """What stays of tasks that had begun and not committed, `run.left_out`, once somebody has committed the job
+        without them: in the destination, or waiting at the store. Whole sentences, for who has done so. The default:
+        nothing does, and they say nothing."""
         return ""
 
     async def left_by_dead_attempts(self, run: JobRun) -> str:

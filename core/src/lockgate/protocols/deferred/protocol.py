@@ -134,7 +134,7 @@ class DeferredProtocol(Protocol):
         """By the manifests of earlier attempts at the job."""
         return await committed_tasks.committed_tasks(run, deferred=True)
 
-    def left_out_stays(self, run: JobRun) -> str:
+    async def left_out_stays(self, run: JobRun) -> str:
         """Uploads that nobody completes, where the store does not show whose each is."""
         store = run.store
         if Capability.LISTED_UPLOADS not in store.capabilities or store.keeps_uploads:

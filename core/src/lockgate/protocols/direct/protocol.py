@@ -46,26 +46,33 @@ class DirectProtocol(InPlaceProtocol):
         except FileExists as error:
             raise _taken(run, error) from error
 
-    def left_out_stays(self, run: JobRun) -> str:
-        """What an attempt has written that died before it had saved its manifest."""
-        return f"What they wrote {_stays(run)}"
+    async def left_out_stays(self, run: JobRun) -> str:
+        """What an attempt at such a task has written that died before it had saved its manifest."""
+        told = await _tasks_of_unsaved(run) & set(run.left_out)
+        return f"What they wrote {_stays(run)}" if told else ""
 
     async def left_by_dead_attempts(self, run: JobRun) -> str:
-        """The same, where one has begun, and neither saved its manifest nor been aborted."""
-        for layout in {run.layout, *await every_attempt(run)}:
-            names = {each.path.rpartition("/")[2] for each in await list_all(run.store, layout.manifests)}
-            begun = {each.path.rpartition("/")[2] for each in await list_all(run.store, layout.tasks)}
-            begun |= {attempt for name in names if (attempt := alive_attempt(name))}
-            ended = {saves_manifest_of(name) for name in names} | await aborted_in(run, layout.job_attempt)
-            if any(task_of(attempt) for attempt in begun - ended):
-                return f"What task attempts wrote that died {_stays(run)}"
-        return ""
+        """The same, of any task."""
+        return f"What task attempts wrote that died {_stays(run)}" if await _tasks_of_unsaved(run) else ""
 
     async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
         """All are in place, and of every attempt it can be told which are its files."""
         plan = await super().meet(run, plan)
         await saved(run)  # what cannot be read must be told before anything moves, since it could not be undone then
         return plan
+
+
+async def _tasks_of_unsaved(run: JobRun) -> set[str]:
+    """The tasks of attempts that have begun, and have neither saved a manifest nor been aborted: nothing tells which
+    files are theirs."""
+    tasks: set[str] = set()
+    for layout in {run.layout, *await every_attempt(run)}:
+        names = {each.path.rpartition("/")[2] for each in await list_all(run.store, layout.manifests)}
+        begun = {each.path.rpartition("/")[2] for each in await list_all(run.store, layout.tasks)}
+        begun |= {attempt for name in names if (attempt := alive_attempt(name))}
+        ended = {saves_manifest_of(name) for name in names} | await aborted_in(run, layout.job_attempt)
+        tasks |= {task for attempt in begun - ended if (task := task_of(attempt))}
+    return tasks
 
 
 def _stays(run: JobRun) -> str:

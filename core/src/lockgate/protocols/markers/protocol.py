@@ -170,7 +170,7 @@ class MarkersProtocol(DeferredProtocol):
         """A tombstone; what it has written is taken out."""
         await task_commit.abort_task(run, attempt, written)
 
-    def left_out_stays(self, run: JobRun) -> str:
+    async def left_out_stays(self, run: JobRun) -> str:
         """What no marker names, since somebody has deleted that."""
         unmarked = run.counters.get(take_out.UNMARKED, 0)
         if not unmarked:

@@ -72,7 +72,7 @@ class StocatorProtocol(InPlaceProtocol):
         winners = await read_winners(run)
         return await super().committed_files(run) if winners is None else winners
 
-    def left_out_stays(self, run: JobRun) -> str:
+    async def left_out_stays(self, run: JobRun) -> str:
         """Losers, where they are not deleted."""
         if run.options.delete_losers:
             return ""
