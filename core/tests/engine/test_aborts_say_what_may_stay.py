@@ -12,6 +12,9 @@ from pathlib import Path
 import lockgate
 import pytest
 from killed_at_a_request import Died, at_request
+from local_acts import Died as ActDied
+from local_acts import before_act
+from local_acts import dies as act_dies
 from lockgate import Job, JobOptions
 from lockgate.cli.main import app
 from lockgate.errors import CommitRefused, LockgateError
@@ -103,6 +106,27 @@ def test_of_a_job_of_hadoops_without_a_committed_task_it_is_told_that_it_may_hav
     assert ("second algorithm" in told) == by_the_second
     assert done.exit_code == int(by_the_second)
     assert data(tmp_path) == (["part-0"] if by_the_second else [])
+
+
+def test_who_undoes_a_commit_of_a_job_of_hadoops_first_algorithm_is_not_told_of_the_second(
+    tmp_path: Path, monkeypatch
+) -> None:
+    """Its tasks' directories were adopted by then, and the answer was as if there had been none, with status 1."""
+    job_id = "job_202611270000000000000_0001"
+    for task in range(2):
+        committed = tmp_path / f"_temporary/0/task_202611270000000000000_0001_m_00000{task}"
+        committed.mkdir(parents=True)
+        (committed / f"part-{task}").write_bytes(b"x")
+    with monkeypatch.context() as patch:
+        before_act(patch, 1, ["rename_files"], act_dies)
+        with pytest.raises(ActDied):
+            lockgate.commit(tmp_path, job_id, options=JobOptions(protocol="v1"), force=True)
+    (state,) = lockgate.jobs(tmp_path)
+    assert state.phase is not None and state.phase.value == "moving"
+    done = CliRunner().invoke(app, ["recover", str(tmp_path), job_id, "--undo", "--force", "--json"])
+    told = json.loads(done.stdout)[job_id]
+    assert (done.exit_code, told["outcome"], told["may_stay"]) == (0, "undone", ""), done.stdout
+    assert data(tmp_path) == []
 
 
 @pytest.mark.parametrize("protocol", ["manifest", "v1", "v2", "hive", "direct", "stocator", "markers"])

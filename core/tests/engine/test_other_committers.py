@@ -188,3 +188,22 @@ def test_the_empty_directory_that_the_last_job_by_v1_or_v2_leaves_is_shown_as_no
     (state,) = jobs(str(table.root))
     assert state.protocol == protocol
     assert collect_garbage(str(table.root)) == []
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 3])
+def test_a_v1_job_of_several_attempts_leaves_no_other_job_behind(table, attempts: int) -> None:
+    """The empty directory of its second attempt was shown as a job of another committer."""
+    job_id = "job_202411211721_0003"
+    for number in range(attempts):
+        job = Job(str(table.root), JobOptions(protocol="v1"), job_id=job_id, job_attempt=number)
+        job.setup()
+        kept = job.committed()
+        receipt = table.task(job, {f"a{number}": b"1"}, task=number)
+    job.commit([*kept, receipt])
+    assert [(state.job_id, state.layout.job_attempt) for state in jobs(str(table.root))] == [(job_id, attempts - 1)]
+
+
+def test_a_job_that_nobody_knows_is_shown_with_the_number_of_its_attempt(table) -> None:
+    (table.root / "_temporary/2").mkdir(parents=True)
+    (state,) = jobs(str(table.root))
+    assert (state.job_id, state.layout.job_attempt) == ("unknown-2", 2)

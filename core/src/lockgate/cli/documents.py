@@ -75,6 +75,7 @@ _SUMMARY = {
     "lockgate?.locations?[].files?": "how many",
     "lockgate?.locations?[].bytes?": "and their bytes",
     "lockgate?.marker?": "what tells the job from another of its id",
+    "lockgate?.job_attempt?": "which attempt at the job has committed it, if not the first",
 }
 
 _UNFINISHED = {
@@ -113,7 +114,7 @@ DOCUMENTS: Mapping[str, Document] = {
         "A list: an object for each job, the latest first.",
         {
             "[].job_id": "the job",
-            "[].job_attempt": "which attempt at it; null where its committer counts none",
+            "[].job_attempt": "which attempt at it, from 0",
             "[].status": f"how it stands: {_one_of(JobStatus)}",
             "[].phase": _PHASES,
             "[].protocol": "its protocol; empty where that is not known",

@@ -64,7 +64,7 @@ class LockgateSummary(Struct, frozen=True, omit_defaults=True):
     where the protocol leaves it there; `outputs_beside` says, in words, what else that may be output of the job was
     there, and was left; `error` is set in the report of a failed job; `locations` are those beside the destination,
     whose files are not among `files`; `marker` is the nonce of the job's marker, which tells it from another that was
-    given its id.
+    given its id; `job_attempt` says which attempt at the job has committed it.
     """
 
     version: str = ""
@@ -88,6 +88,7 @@ class LockgateSummary(Struct, frozen=True, omit_defaults=True):
     error: str = ""
     locations: Sequence[LocationSummary] = ()
     marker: str = ""
+    job_attempt: int = 0
 
 
 class Summary(Struct, frozen=True, omit_defaults=True):

@@ -24,6 +24,7 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError, StoreUnavailable
 from lockgate.model.file_output import PROTOCOL as HADOOPS
+from lockgate.model.file_output import parse_job_attempt
 from lockgate.model.files import FileStatus
 from lockgate.model.hive_output import PROTOCOL as HIVE
 from lockgate.model.layout import (
@@ -145,7 +146,7 @@ async def list_jobs(run: JobRun) -> list[JobState]:
     seen |= {state.job_id for state in late}
     others = [
         JobState(
-            JobLayout(other.job_id),
+            JobLayout(other.job_id, parse_job_attempt(other.directory) or 0),
             JobStatus.OTHER_COMMITTER,
             last_seen=other.last_seen,
             tasks_committed=len(other.committed),
@@ -380,7 +381,7 @@ async def _finished(run: JobRun, seen: set[str]) -> list[JobState]:
     if summary is None or not summary.success or summary.job_id in seen:
         return []
     try:
-        layout = JobLayout(summary.job_id)
+        layout = JobLayout(summary.job_id, summary.lockgate.job_attempt if summary.lockgate else 0)
     except LockgateError:
         return []
     attempts = summary.lockgate.attempts if summary.lockgate else 0

@@ -184,6 +184,7 @@ def success_summary(run: JobRun, plan: CommitPlan, files: FileList, left_out_sta
             outputs_beside=run.outputs_beside[:EXTRA_VALUES_MAX],
             locations=[LocationSummary(each.url, each.files, each.bytes) for each in run.locations],
             marker=run.marker_for_parts or run.marker,
+            job_attempt=run.layout.job_attempt,
         ),
     )
 

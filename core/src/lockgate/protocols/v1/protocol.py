@@ -180,8 +180,11 @@ class V1Protocol(FileOutputProtocol):
         return await super().discard(run, record) + Undone(by_another=by_another)
 
     async def left_by_dead_attempts(self, run: JobRun) -> str:
-        """Of a job of Hadoop's of which no task has committed by this algorithm, what some have by the second."""
+        """Of a job of Hadoop's of which no task has committed by this algorithm, what some have by the second. Of one
+        whose commit has pinned such tasks nothing is left where they were."""
         if run.layout.prefix == OURS or (await self.tasks_elsewhere(run)).committed:
+            return ""
+        if (record := await read_record(run)) is not None and record.pins:
             return ""
         return (
             "If that was a job by FileOutputCommitter's second algorithm, the files of its committed tasks are in the "
