@@ -84,7 +84,7 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
             # once the marker is there: a commit that comes later deletes that, and the tasks find their job over. One
             # that a task would set up is mostly over already where it comes late; others are to find no marker of it.
             if by_task and (over := await _refusal(run) or await why_aborted(run)) is not None:
-                raise over
+                raise _told(over)
             created, error = await _mark(run, by_task)
             refusal = await _refusal(run) or await _in_a_directory_that_goes(run)
         if by_task and refusal is None:
@@ -100,7 +100,7 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
                 await run.store.delete_files([run.layout.job_marker])
             elif created:
                 await _unmark(run)
-            raise refusal.why if isinstance(refusal, _NotEnded) else refusal
+            raise _told(refusal)
         if error is not None:
             raise error
 
@@ -162,10 +162,21 @@ async def _mark(run: JobRun, by_task: bool) -> tuple[bool, LockgateError | None]
             return False, None
     except FileMissing as error:  # the job's directory went meanwhile: it is over
         return False, error
-    return False, UsageError(
-        f"another job has the id {run.layout.job_id}",
+    return False, await _another_has_the_id(run)
+
+
+async def _another_has_the_id(run: JobRun) -> UsageError:
+    """Who is told it may have set that job up himself, by a program that died and was started again."""
+    url, job = run.store.url, run.layout.job_id
+    record = await read_record(run)
+    is_claimed = record is not None and record.phase is not Phase.REFUSED
+    ends = command("recover", url, job) if is_claimed else f"{command('abort', url, job)} --force"
+    return UsageError(
+        f"another job has the id {job}",
         where=run.url(run.layout.job_marker),
-        next_step="give every job an id of its own: leave job_id out and one is made",
+        next_step=f"{command('jobs', url)} shows how it stands. If it is this very job, and the program that set it up "
+        f"is over: {ends} ends it first; do not run it by another id beside it. Else give every job an id of its own: "
+        "leave job_id out and one is made",
     )
 
 
@@ -322,6 +333,10 @@ class _NotEnded(LockgateError):
     def __init__(self, why: CommitFenced) -> None:
         super().__init__(why.what, where=why.where, next_step=why.next_step)
         self.why = why
+
+
+def _told(refusal: LockgateError) -> LockgateError:
+    return refusal.why if isinstance(refusal, _NotEnded) else refusal
 
 
 async def _is_not_ended(run: JobRun, record: CommitRecord) -> bool:
