@@ -600,3 +600,39 @@ def test_a_losers_damaged_manifest_stands_in_no_commits_way(tmp_path: Path, prot
             manifest.write_bytes(b"{")
     job.commit([receipts[1]])
     assert [path.read_bytes() for path in tmp_path.glob("part-*")] == [b"1"]
+
+
+def test_a_second_attempt_that_is_refused_names_the_command_that_ends_this_job(tmp_path: Path) -> None:
+    """The case that the page of `direct` tells of came last, and without the job's id."""
+    job = a_job(tmp_path, "direct")
+    begun(job, {"a": b"1"})
+    with pytest.raises(FileExists) as refused:
+        begun(job, {"a": b"2"}, attempt=1)
+    told = refused.value.next_step
+    url = tmp_path.as_uri()
+    ours = told.index(f"lockgate abort {url} {job.job_id} --force")
+    assert ours < told.index(f"lockgate jobs {url}") < told.index(f"lockgate recover {url} JOB")
+    assert told.index("lockgate recover") < told.index("stream")
+
+
+def test_an_abort_that_markers_stop_says_that_the_job_can_only_be_undone(tmp_path: Path) -> None:
+    """The error told to give the command again, which is refused from then on, as `commit` is."""
+    job = a_job(tmp_path, "markers", markers_type="timeline_server_based")
+    work = job.task_attempt(0)
+    work.setup()
+    with work.open(f"a-{work.tag}") as file:
+        file.write(b"1")
+    work.commit()
+    (markers,) = (path for path in tmp_path.rglob("MARKERS?") if path.stat().st_size)
+    whole = markers.read_bytes()
+    markers.write_bytes(whole[:-5])
+    going_on = f"lockgate recover {tmp_path.as_uri()} {job.job_id}"
+    with pytest.raises(ManifestInvalid) as stopped:
+        lockgate.commit(tmp_path, job.job_id, force=True)
+    assert going_on not in stopped.value.next_step, "a refused commit takes nothing"
+    with pytest.raises(ManifestInvalid) as stopped:
+        abort(str(tmp_path), job.job_id, force=True)
+    assert going_on in stopped.value.next_step
+    markers.write_bytes(whole)
+    assert recover(str(tmp_path), job.job_id)[job.job_id].outcome == "undone"
+    assert [path for path in in_place(tmp_path) if not path.startswith(".")] == []

@@ -109,10 +109,12 @@ class _DirectFile(OutputFile):
 
 
 def _taken(run: JobRun, error: FileExists) -> FileExists:
+    url, job_id = run.store.url, run.layout.job_id
     return FileExists(
         error.what,
         where=error.where,
-        next_step=f"{how_to_free(run, 'choose another name')}. Only where it is refused again for this very file, no "
-        "such job is shown, and the file is no earlier job's: if an attempt at this task that died has left it, no "
-        "other can take its place. Then abort this job, delete the file, and run the job again",
+        next_step="if another attempt at this task has begun it, no other can take its place. One that is at work, by "
+        f"speculation, may end; of one that died: {command('abort', url, job_id, '--force')}, delete the file if it is "
+        f"still there and {command('files', url)} shows it in no job's list, and run the job again. "
+        f"Else {how_to_free(run, 'choose another name')}",
     )

@@ -16,7 +16,7 @@ from lockgate.engine.run.store import OutputFile
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.counted import counted
-from lockgate.model.errors import LockgateError, PathError, StoreError
+from lockgate.model.errors import LockgateError, ManifestInvalid, PathError, StoreError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import TaskAttempt
@@ -240,7 +240,12 @@ class MarkersProtocol(DeferredProtocol):
 
     async def discard(self, run: JobRun, record: CommitRecord) -> Undone:
         """The same."""
-        left = await take_out.take_out_all(run)
+        try:
+            left = await take_out.take_out_all(run)
+        except ManifestInvalid as error:  # the record says by now that the job is undone, and only this is read then
+            going_on = command("recover", run.store.url, run.layout.job_id)
+            told = f"{error.next_step}. The job is taken, and can only be undone from now on: by {going_on}"
+            raise ManifestInvalid(error.what, where=error.where, next_step=told) from error
         await run.store.delete_files([run.layout.file_list])
         return Undone(left=left)
 
