@@ -35,8 +35,10 @@ def test_another_committers_job_is_told_by_whole_commands(tables) -> None:
     path.write_bytes(b"x")
     url = shlex.quote(table.root.as_uri().replace("%20", " "))
     (job,) = [each["job_id"] for each in run_json("jobs", str(table.root))[1]]
+    _, _, err = run("recover", str(table.root), job, "-o", "alive_seconds=0")
+    assert f"lockgate commit {url} {job} --protocol v1 commits" in err
     _, _, err = run("recover", str(table.root), job)
-    assert f"lockgate commit {url} {job} --protocol v1" in err
+    assert f"lockgate commit {url} {job} --protocol v1 --force" in err, "it has just written"
     assert f"lockgate abort {url} {job} --protocol v1" in err
     for verb in ("plan", "commit"):
         _, _, err = run(verb, str(table.root), job, "--protocol", "v2")

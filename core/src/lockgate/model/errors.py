@@ -81,7 +81,8 @@ class DestinationConflict(CommitRefused):
 
 
 class ReceiptUnmatched(CommitRefused):
-    """A receipt names a task commit whose manifest is not there, or is another one."""
+    """A receipt names a task commit whose manifest is not there, or is another one; or a task commit that puts files in
+    place was interrupted, or is under way."""
 
 
 class CommitFenced(CommitRefused):
@@ -90,7 +91,8 @@ class CommitFenced(CommitRefused):
 
 
 class CommitFailed(LockgateError):
-    """The job commit failed after it had begun to move files; the text says what became of the destination."""
+    """The job commit failed after it had begun to move files; the text says what became of the destination. Also the
+    commit of a task by a protocol whose task commits put files in place, as the text says."""
 
 
 class FileChanged(CommitFailed):

@@ -26,7 +26,7 @@ VERDICT_MEANING: Mapping[Verdict, str] = {
     "safe": "the store has what it needs, and it promises that nothing is lost",
     "unsafe": "it asks for accept_unsafe=true, since it may lose what is said; never advised",
     "others' jobs": "it begins none, and commits what tasks of another program have committed",
-    "refused": "the store lacks what it needs, or no job on it is one that it commits, or it cannot keep the conflict policy",
+    "refused": "the store lacks what it needs, or has no jobs that it commits; or it cannot keep the conflict policy",
 }
 
 ABOUT_EQUAL = 1.1

@@ -6,10 +6,11 @@ import contextlib
 import dataclasses
 
 from lockgate.engine.inspection.list_jobs import JobState, find_job, how_late_output_ends, job_state
-from lockgate.engine.inspection.other_committers import is_unknown, list_other_jobs
+from lockgate.engine.inspection.other_committers import OtherJob, is_unknown, list_other_jobs
 from lockgate.engine.record.ended_jobs import read_end, says_committed
 from lockgate.engine.record.found_commands import found_command
 from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.signs_of_life import why_at_work
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
@@ -28,14 +29,18 @@ _EMPTY = (
 )
 
 
-def _how_it_ends(run: JobRun, job_id: str) -> str:
-    """The next step of who would end a job of Hadoop's `FileOutputCommitter`."""
+def _how_it_ends(run: JobRun, other: OtherJob) -> str:
+    """The next step of who would end a job of Hadoop's `FileOutputCommitter`: with the --force that is asked for while
+    it may be at work."""
+    job_id = other.job_id
     if is_unknown(job_id):
         return _EMPTY
     v1 = run.hooks.protocols().get(HADOOPS)
     if v1 is None or not v1.needs <= run.store.capabilities:
         return _BY_HAND
-    committing, aborting = (found_command(run, each, found_layout(HADOOPS, job_id)) for each in ("commit", "abort"))
+    forcing = ["--force"] if why_at_work(run, None, other.last_seen, tasks_seen=other.last_seen) else []
+    layout = found_layout(HADOOPS, job_id)
+    committing, aborting = (found_command(run, each, layout, *forcing) for each in ("commit", "abort"))
     if run.options.protocol == "v2":
         return (
             "of a job by the second algorithm of Hadoop's FileOutputCommitter nothing waits to be committed: the files "
@@ -77,7 +82,7 @@ async def job_at(run: JobRun, job_id: str) -> JobRun:
                 raise UsageError(
                     f"job {job_id} is another committer's",
                     where=run.url(other.directory),
-                    next_step=_how_it_ends(run, job_id),
+                    next_step=_how_it_ends(run, other),
                 ) from error
         if await has_committed(run, job_id):
             raise committed_already(run, job_id) from error
