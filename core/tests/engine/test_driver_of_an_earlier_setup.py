@@ -33,8 +33,9 @@ def committed_tasks(job: Job, content: bytes, numbers: list[int]) -> list[Receip
     return receipts
 
 
-def a_job(root: Path, protocol: str, job_attempt: int = 0) -> Job:
-    job = Job(root, AT_WORK.replace(protocol=protocol, accept_unsafe=True), job_id="j", job_attempt=job_attempt)
+def a_job(root: Path, protocol: str, job_attempt: int = 0, nonce: str | None = None) -> Job:
+    options = AT_WORK.replace(protocol=protocol, accept_unsafe=True)
+    job = Job(root, options, job_id="j", job_attempt=job_attempt, nonce=nonce)
     job.setup()
     return job
 
@@ -47,9 +48,10 @@ def wakes_too_late(
     *,
     dies: bool,
     attempts: tuple[int, int] = (0, 0),
+    nonce: str | None = None,
 ) -> tuple[Job, list[Receipt]]:
     """The second job, of whose two tasks one has committed; the first one's driver has woken."""
-    first = a_job(root, protocol, attempts[0])
+    first = a_job(root, protocol, attempts[0], nonce)
     receipts = committed_tasks(first, b"first", [0, 1])
     create = LocalStore.create_file
     second: list[tuple[Job, list[Receipt]]] = []
@@ -59,7 +61,7 @@ def wakes_too_late(
             lockgate.abort(root, "j", options=SILENT, force=True)
         else:
             lockgate.recover(root, "j", undo=True, options=SILENT, force=True)
-        job = a_job(root, protocol, attempts[1])
+        job = a_job(root, protocol, attempts[1], nonce)
         second.append((job, committed_tasks(job, b"second", [0])))
 
     async def sleep_then_create(store, path, content, **named):
@@ -83,6 +85,21 @@ CASES = [
     *((protocol, phase) for protocol in EVERY for phase in ("claimed", "moving")),
     *((protocol, "committed") for protocol in BY_RECORD),
 ]
+
+
+@pytest.mark.parametrize("dies", [True, False], ids=["dies", "goes on"])
+@pytest.mark.parametrize(("protocol", "phase"), [(protocol, "moving") for protocol in EVERY])
+def test_the_same_job_run_again_goes_on_beside_a_version_of_its_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, phase: str, dies: bool
+) -> None:
+    """Both have one nonce, as after unpickling. The second was refused, and `recover` said that nothing is to be done,
+    and deleted it, while what its tasks had shown stayed."""
+    job, receipts = wakes_too_late(monkeypatch, tmp_path, protocol, phase, dies=dies, nonce="given")
+    assert lockgate.recover(tmp_path, "j", options=AT_WORK)["j"].outcome == "not begun"
+    job.setup()
+    job.commit([*receipts, *committed_tasks(job, b"second", [1])])
+    contents = {(tmp_path / file.path).read_bytes() for file in lockgate.files(tmp_path).files}
+    assert contents == {b"second"}
 
 
 @pytest.mark.parametrize("attempts", [(0, 0), (0, 1), (1, 0)], ids=str)

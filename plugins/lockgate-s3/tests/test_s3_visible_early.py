@@ -341,3 +341,22 @@ def test_complete_what_a_late_attempt_takes_out_is_not_what_another_run_of_its_b
     late.abort()
     assert seen(bucket) == before
     assert before["part-0"] == b"rows"
+
+
+def test_exclusive_a_late_attempt_takes_out_its_own_file_though_the_list_of_who_has_committed_is_gone(bucket) -> None:
+    """An ordinary collection deletes the list, once another job has committed; the file's name is of no other run."""
+    first = a_job(bucket, "direct", "first", txn_id="query-0", file_list_inline_max=0)
+    late = first.task_attempt(task=0)
+    late.setup()
+    with late.open(f"part-0-{late.tag}") as file:
+        file.write(b"rows")
+    lockgate.abort(bucket.url(PATH), "first", JobOptions(store=bucket.store), force=True)
+    second = a_job(bucket, "direct", "second", txn_id="query-0", file_list_inline_max=0)
+    second.commit([done(second, {"part-0": b"rows"})])
+    third = a_job(bucket, "direct", "third", txn_id="query-1", file_list_inline_max=0)
+    third.commit([done(third, {"part-1": b"more"})])
+    lockgate.collect_garbage(bucket.url(PATH), options=JobOptions(store=bucket.store, alive_seconds=0.0))
+    with pytest.raises(JobNotFound):
+        late.commit()
+    late.abort()
+    assert seen(bucket) == {"part-0": b"rows", "part-1": b"more"}

@@ -181,7 +181,8 @@ class Job:
             UsageError: another job has this id.
             JobNotFound: this very job has committed already; or it is over, or was never set up, and this is `again`;
                 or it was aborted, and this is `by_task`.
-            CommitFenced: an earlier attempt at it has begun to move files.
+            CommitFenced: an earlier attempt at it has begun to move files; or an earlier run of this one has begun its
+                commit, and has not ended.
             OutcomeUnknown: files are set aside by a commit of it whose record another program has deleted.
             PathError: the destination is a file.
             DestinationConflict: the policy is `fail` and the destination holds data; or it is a Delta, Iceberg or Hudi

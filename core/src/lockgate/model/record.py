@@ -86,7 +86,8 @@ class RecordedLocation(Struct, frozen=True):
 
 class CommitRecord(Struct, frozen=True):
     """One version of the record. `updated` is in seconds since 1970; `marker` is the nonce of the marker of the job
-    attempt that commits, empty where another program set the job up; `set_aside_nonce` and `set_aside_digest` name
+    attempt that commits, empty where another program set the job up, and `set_up` when that marker says that it was
+    made, 0 where its driver had not seen it; `set_aside_nonce` and `set_aside_digest` name
     the list of replaced files and its SHA-256, both empty where nothing is replaced; `missing` and `left` are what a
     rollback could not make as it was, kept for whoever ends the job after one who found it and died, and `may_stay`, in
     words, what it may have left that nobody can tell by itself, found before anything was deleted; `given_up`: its
@@ -122,6 +123,7 @@ class CommitRecord(Struct, frozen=True):
     left: Sequence[str] = ()
     may_stay: str = ""
     marker: str = ""
+    set_up: float = 0.0
     given_up: bool = False
     locations: Sequence[RecordedLocation] = ()
     part_of: str = ""

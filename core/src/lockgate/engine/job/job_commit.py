@@ -190,7 +190,7 @@ async def _claim(
     """Make the job this driver's; its pins, its plan if the manifests could be read ahead of the claim, and what was
     found out with the claim, if nobody else is at work there."""
     with run.stage("load_manifests"):
-        (pins, plan), ((earlier, newest_attempt), lost, is_there) = await both(_read_ahead(run, receipts), _look(run))
+        (pins, plan), ((earlier, newest_attempt), lost, set_up) = await both(_read_ahead(run, receipts), _look(run))
     options = run.options
     refuse_superseded(run, newest_attempt)
     if lost:
@@ -202,12 +202,13 @@ async def _claim(
         record = await log.claim(
             Phase.CLAIMED,
             earlier,
-            marker_seen=is_there,
+            marker_seen=bool(set_up),
             pins=pins,
             policy=options.conflict,
             on_failure=options.on_failure,
             txn_id=options.txn_id,
             marker=run.marker,
+            set_up=set_up,
             marks_success=options.mark_success,
             options=options_for_record(options),
             locations=run.locations,
@@ -287,24 +288,24 @@ def _ground_ahead(run: JobRun, plan: CommitPlan) -> Ground:
         return Ground()
 
 
-async def _look(run: JobRun) -> tuple[tuple[CommitRecord | None, int], bool, bool]:
-    """The job's record and newest attempt, whether another record of it is lost, and whether it is there at all."""
-    (found, lost), is_there = await both(_look_at_records(run), _sees_marker(run))
-    return found, lost, is_there
+async def _look(run: JobRun) -> tuple[tuple[CommitRecord | None, int], bool, float]:
+    """The job's record and newest attempt, whether another record of it is lost, and when it was set up, 0 where it is
+    not known to be there at all."""
+    (found, lost), set_up = await both(_look_at_records(run), _sees_marker(run))
+    return found, lost, set_up
 
 
 async def _look_at_records(run: JobRun) -> tuple[tuple[CommitRecord | None, int], bool]:
     return await both(look_at_job(run), is_record_lost(run))
 
 
-async def _sees_marker(run: JobRun) -> bool:
-    """Whether the job that this driver has set up is there; what keeps it from being read is found again, and told,
-    once the job is claimed."""
+async def _sees_marker(run: JobRun) -> float:
+    """When the job that this driver has set up was, if it is there; what keeps it from being read is found again, and
+    told, once the job is claimed."""
     try:
-        await check_marker(run)
+        return await check_marker(run)
     except LockgateError:
-        return False
-    return bool(run.marker)
+        return 0.0
 
 
 async def _read_ahead(run: JobRun, receipts: Sequence[Receipt] | None) -> tuple[Sequence[Pin], CommitPlan | None]:

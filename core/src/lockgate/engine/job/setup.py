@@ -16,7 +16,7 @@ from lockgate.engine.job.reports import refuse_reports_among_data
 from lockgate.engine.job.tables_with_logs import why_not_a_plain_table
 from lockgate.engine.record.aborted_jobs import why_aborted
 from lockgate.engine.record.ended_jobs import remember_last, why_over
-from lockgate.engine.record.marker import JobMarker, read_marker, readable_marker
+from lockgate.engine.record.marker import JobMarker, is_marker_of, read_marker, readable_marker
 from lockgate.engine.record.nested import refuse_jobs_that_take_directories_above
 from lockgate.engine.record.own_protocol import why_another_protocol
 from lockgate.engine.record.record_log import fenced, has_predecessor, is_under_way, read_record
@@ -346,9 +346,13 @@ async def _is_not_ended(run: JobRun, record: CommitRecord) -> bool:
     attempts = {record.job_attempt, *(pin.job_attempt for pin in record.pins)}
     if run.layout.job_attempt not in attempts or record.phase in (Phase.REFUSED, Phase.COMMITTED):
         return False
+    marker = await readable_marker(run, run.layout)
+    is_its_marker = marker is not None and is_marker_of(marker, record)
     if record.phase is Phase.CLAIMED:
-        return record.marker == run.marker != ""
-    return is_under_way(run, record) or await has_predecessor(run, record)
+        return record.marker == run.marker != "" and (is_its_marker or await _any_saved(run, record.pins))
+    # A version that follows nothing that is there is of a driver that slept while its job was ended, unless somebody
+    # has deleted the one before.
+    return await has_predecessor(run, record) or (is_its_marker and is_under_way(run, record))
 
 
 async def _is_not_concluded(run: JobRun, record: CommitRecord) -> bool:

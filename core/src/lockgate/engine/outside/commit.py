@@ -89,7 +89,7 @@ async def _refuse_without_protocol(run: JobRun, told: Collection[str]) -> None:
         return
     known = with_first_options(run, run.layout, record)
     raise UsageError(
-        f"job {run.layout.job_id} is another program's, and nothing says how it is to be committed",
+        f"job {run.layout.job_id} is another program's: how it is to be committed has to be said each time",
         where=run.url(run.layout.job_directory),
         next_step=f"nothing was touched: {found_command(known, 'commit', run.layout, '--force')} commits it "
         f"{told_of_options(known, run.layout, record)}",

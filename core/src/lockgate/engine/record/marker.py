@@ -122,18 +122,25 @@ async def seen_set_up(run: JobRun) -> SetUp | None:
 def is_set_up(marker: JobMarker | None, record: CommitRecord) -> bool:
     """Whether the job that a record is of is still set up, its marker says. A cleanup deletes that first: so where the
     version before this one is gone, a person or another program has deleted it, and recovery goes on from this one."""
-    return marker is not None and bool(record.marker) and marker.nonce == record.marker
+    return marker is not None and bool(record.marker) and is_marker_of(marker, record)
 
 
-async def check_marker(run: JobRun) -> None:
-    """Make sure that the job which this driver set up is still there.
+def is_marker_of(marker: JobMarker, record: CommitRecord) -> bool:
+    """Whether the job that a record is of was set up by this marker. The same pickled job that was ended, and is set up
+    again, has the same nonce, and another marker."""
+    return marker.nonce == record.marker and record.set_up in (0.0, marker.created)
+
+
+async def check_marker(run: JobRun) -> float:
+    """Make sure that the job which this driver set up is still there; when its marker was made, as it says, 0 for who
+    has set up none.
 
     Raises:
         JobNotFound: it was aborted, or finished, by somebody else. Without this check a driver that slept through
             the abort would find no manifests and commit an empty job.
     """
     if not run.marker:
-        return
+        return 0.0
     found = await read_marker(run)
     if found is None or found.nonce != run.marker:
         raise JobNotFound(
@@ -141,3 +148,4 @@ async def check_marker(run: JobRun) -> None:
             where=run.url(run.layout.attempt_directory),
             next_step="it was aborted, or committed and cleaned up, by somebody else, or setup() was never called",
         )
+    return found.created

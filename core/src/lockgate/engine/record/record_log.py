@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from lockgate.engine.record.marker import readable_marker
+from lockgate.engine.record.marker import is_marker_of, readable_marker
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.capabilities import Capability
@@ -165,7 +165,7 @@ async def has_predecessor(run: JobRun, record: CommitRecord, layout: JobLayout |
 
 async def is_of_earlier_setup(run: JobRun, record: CommitRecord, layout: JobLayout | None = None) -> bool:
     """Whether a record is of a driver that slept while its job was ended, and has woken where the id is set up again:
-    the marker there is another's, and the record has moved nothing, being only claimed, or refused, or following no
+    the marker there is another, and the record has moved nothing, being only claimed, or refused, or following no
     version that is there. (The other may be at another attempt at the job: then there is no marker at this one's.) Of
     `layout`'s job, or of this. Nobody ends the job by it: its directory is the other's, who goes on from it."""
     if not record.marker or record.part_of:
@@ -177,7 +177,7 @@ async def is_of_earlier_setup(run: JobRun, record: CommitRecord, layout: JobLayo
         marker = (
             await readable_marker(run, layout.at_attempt(newest)) if newest not in (-1, record.job_attempt) else None
         )
-    if marker is None or marker.nonce in ("", record.marker):
+    if marker is None or not marker.nonce or is_marker_of(marker, record):
         return False
     return record.phase in (Phase.CLAIMED, Phase.REFUSED) or not await has_predecessor(run, record, layout)
 
@@ -287,7 +287,7 @@ class RecordLog:
             if not anew and earlier.phase is not Phase.REFUSED:
                 raise fenced(run, earlier)
             return await self._succeed(earlier, phase, anew=anew, job_attempt=run.layout.job_attempt, **fields)
-        if earlier is not None and is_under_way(run, earlier):
+        if earlier is not None and is_under_way(run, earlier) and not await is_of_earlier_setup(run, earlier):
             raise fenced(run, earlier)
         return await self._create(
             CommitRecord(

@@ -25,6 +25,7 @@ from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.model.capabilities import Capability
 from lockgate.model.errors import CommitFailed, FileExists, FileMissing, JobNotFound, StoreUnavailable, UsageError
 from lockgate.model.files import FileStatus
+from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
 from lockgate.model.phases import Phase
@@ -262,11 +263,16 @@ async def _not_of_another_run(run: JobRun, entries: Sequence[Entry]) -> Sequence
     if outcome is None or outcome.lockgate is None or outcome.job_id == run.layout.job_id:
         return entries
     files = await files_of(run, outcome.lockgate.files)
-    theirs = {entry.target for entry in entries} if files is None else {file.path for file in files}
-    own = [entry for entry in entries if entry.target not in theirs]
+    if files is None:  # collected since: then names tell, if they hold a tag of this job's
+        own = [entry for entry in entries if tagged_by(entry.target, {run.marker})]
+    else:
+        theirs = {file.path for file in files}
+        own = [entry for entry in entries if entry.target not in theirs]
     if len(own) < len(entries):
+        left = sorted({entry.target for entry in entries}.difference(entry.target for entry in own))
         run.log.warning(
-            "files of this attempt's names are left: another job has committed its transaction, and lists them",
+            "files of this attempt's names are left: another job has committed its transaction, and they may be of it",
             job=outcome.job_id,
+            left=left[:20],
         )
     return own
