@@ -171,8 +171,10 @@ TO_TYPE = {
     JobStatus.RUNNING: "nothing; `lockgate abort DESTINATION JOB --force` if it is to end",
     JobStatus.COMMITTING: "nothing; it ends by itself, or shows as crashed",
     JobStatus.CRASHED: "`lockgate recover DESTINATION JOB`; `--undo` for the state before",
-    JobStatus.ABANDONED: "`lockgate commit DESTINATION JOB` if its tasks had committed, else `lockgate gc DESTINATION`",
-    JobStatus.REFUSED: "`lockgate commit DESTINATION JOB` once the reason is gone, or `lockgate abort DESTINATION JOB`",
+    JobStatus.ABANDONED: "`lockgate commit DESTINATION JOB` if its tasks had committed (another program's: with "
+    "`--protocol` and its options again), else `lockgate gc DESTINATION`",
+    JobStatus.REFUSED: "`lockgate commit DESTINATION JOB` once the reason is gone (another program's: with "
+    "`--protocol` and its options again), or `lockgate abort DESTINATION JOB`",
     JobStatus.LEFT_BEHIND: "`lockgate gc DESTINATION`",
     JobStatus.COMMITTED: "nothing; `lockgate verify DESTINATION` if in doubt",
     JobStatus.UNREADABLE: "`lockgate jobs DESTINATION` with the version of Lockgate that wrote it",
