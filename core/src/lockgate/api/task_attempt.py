@@ -185,8 +185,9 @@ class TaskAttempt:
 
         What was written through `open` is committed under the paths that `open` was given. With `scan`, what others
         left in the working directory is committed too, under its path there; by default the directory is looked
-        through only if nothing was opened. `counters` are added to the summary's statistics. Repeating a commit is no
-        failure.
+        through only if nothing was opened. (An attempt number is used once: a scan also finds what an earlier run of
+        the job has left under it, as where it is started again with the same nonce before anybody has aborted it.)
+        `counters` are added to the summary's statistics. Repeating a commit is no failure.
 
         Raises:
             UsageError: a file is still open, the attempt was aborted, or other objects opened files of it.
