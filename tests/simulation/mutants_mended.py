@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -11,7 +12,8 @@ from unittest.mock import patch
 
 from lockgate.engine.job import answer_failure, cleanup, job_abort, job_commit, setup
 from lockgate.engine.manifests import committed_tasks, load_manifests
-from lockgate.engine.record import ended_jobs, lost_versions, record_log, replaced_lists, transactions
+from lockgate.engine.record import ended_jobs, lost_versions, marker, record_log, replaced_lists, transactions
+from lockgate.engine.record.marker import JobMarker
 from lockgate.engine.record.record_log import RecordLog, read_record
 from lockgate.engine.recovery import collect_garbage, recover
 from lockgate.engine.recovery.recover import Recovery
@@ -22,6 +24,7 @@ from lockgate.model.layout import JobLayout, record_sequence
 from lockgate.model.numbers import Numbers
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
+from lockgate.model.record import CommitRecord
 from lockgate.protocols.manifest import inspect_staged, publish
 from mutants import FAILING, REPLACING, _all, _crowd, _false, _nothing, _policy, mutant
 from simworld.faults import CRASHES, Kind
@@ -871,6 +874,17 @@ async def _anything_follows(*_: object) -> bool:
     return True
 
 
+@contextmanager
+def _markers_known_by_nonce_alone() -> Iterator[None]:
+    def is_of_its_nonce(marker: JobMarker, record: CommitRecord) -> bool:
+        return marker.nonce == record.marker
+
+    with ExitStack() as stack:
+        for module in (record_log, setup, marker):
+            stack.enter_context(patch.object(module, "is_marker_of", is_of_its_nonce))
+        yield
+
+
 @mutant(
     "complete",
     "exclusive",
@@ -887,6 +901,7 @@ def a_version_is_known_by_its_number_alone() -> Iterator[None]:
     """A driver that slept while its job was undone, and run again, puts its version between those of the second run."""
     # What was mended with it, so that a version that follows nothing is told from the second run's.
     with (
+        _markers_known_by_nonce_alone(),
         patch.object(record_log, "_follows", _anything_follows),
         patch.object(record_log, "has_predecessor", _anything_follows),
         patch.object(recover, "has_predecessor", _anything_follows),

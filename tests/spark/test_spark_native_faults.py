@@ -18,7 +18,7 @@ from lockgate.spark.native_session import COMMIT_PROTOCOL_SETTING
 from native_writers import own_writers_through_lockgate
 from pyspark import cloudpickle, inheritable_thread_target
 from spark_pages import stages_tried_again
-from troubled_tasks import going_wrong
+from troubled_tasks import going_wrong, on_two_executors
 
 cloudpickle.register_pickle_by_value(troubled_tasks)  # the executors do not have this directory on their path
 
@@ -75,10 +75,13 @@ def test_exclusive_when_one_task_fails_and_another_is_speculated(
 
 
 def test_exclusive_when_a_stage_is_tried_again_since_an_executor_is_lost(
-    native: Any, destination: str, told: Path, left_over: LeftOver
+    native: Any, destination: str, told: Path, tmp_path: Path, left_over: LeftOver
 ) -> None:
     """The executor's shuffle files go with it: what reads them fails, and the stage that writes begins again."""
-    df = rows_of(native).repartition(4)
+    (tmp_path / "executors").mkdir()
+    rows = rows_of(native)
+    # Each of the two has some of these, whichever is lost, and however late one of them has come.
+    df = rows.mapInArrow(on_two_executors(str(tmp_path / "executors")), rows.schema).repartition(4)
     step = going_wrong(str(told), {"3-0": "kill once"})
     df.mapInArrow(step, df.schema).write.partitionBy("p").parquet(destination)
     assert stages_tried_again(native) > 0

@@ -43,6 +43,19 @@ def going_wrong(told: str, wrong: dict[str, str]) -> Step:
     return step
 
 
+def on_two_executors(seen: str) -> Step:
+    """Attempts of which those that run on one executor wait until others run on another."""
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        Path(seen, str(_executor())).touch()
+        deadline = time.monotonic() + 200
+        while len(os.listdir(seen)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        yield from batches
+
+    return step
+
+
 def failing_always(batches: Iterator[Any]) -> Iterator[Any]:
     """Every attempt fails at its first row."""
     raise ValueError("bad row")
@@ -68,9 +81,12 @@ def _go_wrong(how: str, killed: Path) -> None:
     if how == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "kill":
-        # worker -> daemon -> executor's JVM, which this test's cluster started
-        daemon = os.getppid()
-        executor = int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1])
+        executor = _executor()
         assert b"CoarseGrainedExecutorBackend" in Path(f"/proc/{executor}/cmdline").read_bytes()
         os.kill(executor, signal.SIGKILL)
         time.sleep(60)
+
+
+def _executor() -> int:
+    """The process of this test's cluster that this one belongs to: worker -> daemon -> executor's JVM."""
+    return int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
