@@ -7,13 +7,13 @@ from lockgate.model.commands import command
 
 
 def how_to_free(run: JobRun, otherwise: str) -> str:
-    """The next step. `otherwise`: what helps where the name is just taken. A job whose driver died keeps the names that
-    its tasks have taken, until it is aborted; who runs the same write again wants the same names. A stream's batch
-    cannot choose others; that comes last, since nothing here says that a job is of one."""
+    """The next step. A job whose driver died keeps the names that its tasks have taken, until it is aborted; who runs
+    the same write again wants the same names. A stream's batch cannot choose others. `otherwise`: what helps else."""
     url = run.store.url
     return (
-        f"{otherwise}. If a job whose driver died has put it there: {command('jobs', url)} shows that job, and "
-        f"{command('abort', url, 'JOB')} --force, if it is surely over, takes its files out; or, if it had begun its "
-        f"commit, {command('recover', url, 'JOB')} finishes it. A stream that died in this batch leaves such a job, "
-        "and wants the same names: end the job so, or, if it is shown no more, start again"
+        "if a job whose driver died has put it there, as the start of a stream before this one that died in this "
+        f"batch: {command('jobs', url)} shows that job, and {command('abort', url, 'JOB')} --force, if it is surely "
+        f"over, takes its files out; or, if it had begun its commit, {command('recover', url, 'JOB')} finishes it, and "
+        "the batch, started again, is done by that. If it is shown no more, it has been ended meanwhile: start again. "
+        f"Else {otherwise}"
     )

@@ -109,12 +109,11 @@ class _DirectFile(OutputFile):
 
 
 def _taken(run: JobRun, error: FileExists) -> FileExists:
-    url, job_id = run.store.url, run.layout.job_id
+    abort = command("abort", run.store.url, run.layout.job_id, "--force")
     return FileExists(
         error.what,
         where=error.where,
-        next_step="if another attempt at this task has begun it, no other can take its place. One that is at work, by "
-        f"speculation, may end; of one that died: {command('abort', url, job_id, '--force')}, delete the file if it is "
-        f"still there and {command('files', url)} shows it in no job's list, and run the job again. "
-        f"Else {how_to_free(run, 'choose another name')}",
+        next_step=f"{how_to_free(run, 'choose another name')}. Only where it is refused again for this very file, no "
+        "such job is shown, and the file is no earlier job's: if an attempt at this task that died has left it, no "
+        f"other can take its place. Then end this job, {abort}, delete the file, and run the job again",
     )
