@@ -23,8 +23,8 @@ class FormatOptions:
 
     `spark_schema` is the schema of the columns in the file as Spark's JSON, `spark_version` the version of Spark;
     both are empty when Spark is not the source. `attempt` is what tells the task attempt that writes from every other,
-    or empty: Parquet and ORC files hold it beside their schema, so that the same rows of two attempts are not the same
-    bytes.
+    or empty: Parquet, ORC and Arrow files hold it beside their schema, so that the same rows of two attempts are not
+    the same bytes.
     """
 
     compression: str = ""
