@@ -160,6 +160,8 @@ class JobTruth:
     """Those that it sets aside whole."""
     holders: set[str] = field(default_factory=set)
     """The actors that have held its record."""
+    set_up_after: int = 0
+    """After how many changes it was set up first."""
     claimed_at: float = 0.0
     """When somebody took it: a commit that was refused has let go of it."""
     committed: bool = False
@@ -440,13 +442,16 @@ class Judges:
                 # The id is used again, after its first job was over: another job.
                 self.ended.append(job)
                 self.jobs[job.directory] = JobTruth(job.directory, blocks=job.blocks)
-                self._find_record(self.jobs[job.directory])
+                job = self.jobs[job.directory]
+                self._find_record(job)
             elif "-manifest.json" in name and actor in self.attempts:
                 run, task, attempt, files = self.attempts[actor]
                 # An attempt also saves a rival's manifest again, at that one's own path: whoever saved it first has it.
                 own = ManifestTruth(run, task, attempt, files)
                 truth = self.manifests.setdefault(digest_of(new.content), own)
                 self._saved(path, frozenset(Written(truth.run, truth.attempt, target) for target in truth.files))
+            if name == "job.json" and old is None:
+                job.set_up_after = job.set_up_after or self.changes
         elif top in (TEMPORARY, BOOKKEEPING):
             self._within(actor, path)
             self._note_comes(actor, path)
@@ -469,6 +474,8 @@ class Judges:
         if not to_here:
             self._within(actor, target)
         if not from_here and not to_here:
+            if source.endswith("/job.json") and actor in self.unforced:
+                self._ends_unforced(actor, source, moved)
             self._note_comes(actor, target)
             waiting = self.asides.pop(source, None)
             if waiting is not None:
@@ -612,7 +619,8 @@ class Judges:
         if is_internal(path):
             job = self.truth(path)
             self._within(actor, path)
-            if path.endswith("/job.json") and actor in self.unforced:
+            if path.endswith("/job.json") and actor in self.unforced and job is not None:
+                # One that was renamed away, to be deleted, is judged when that is done.
                 self._ends_unforced(actor, path, gone)
             named = self.saved.pop(path, frozenset())
             self.saved_until |= dict.fromkeys(named, self.changes)

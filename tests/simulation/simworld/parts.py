@@ -497,14 +497,15 @@ class PartsWorld(World):
             return ""
         return f"{why}, and so are its {len(parts)} parts" if all(layout.job_id in j.jobs for j in parts) else ""
 
-    def _judge_undone_elsewhere(self, actor: Actor, job_id: str) -> None:
+    def _judge_undone_elsewhere(self, actor: Actor, job_id: str, began: Sequence[int] | None = None) -> None:
         if self.scenario.judges_finishing and not self.judges.was_committed(job_id):
-            for place in self.places:
-                judge_abort(place.judges, actor.name, job_id)
+            for place, at in zip(self.places, began or [None] * len(self.places), strict=True):
+                judge_abort(place.judges, actor.name, job_id, began=at)
 
     async def _abort(self, run: JobRun, actor: Actor, told: str) -> None:
+        began = [place.judges.changes for place in self.places]
         await super()._abort(run, actor, told)
-        self._judge_undone_elsewhere(actor, run.layout.job_id)
+        self._judge_undone_elsewhere(actor, run.layout.job_id, began)
 
     async def _recover(self, run: JobRun, actor: Actor, *, undo: bool | None, force: bool) -> Recovery:
         recovery = await super()._recover(run, actor, undo=undo, force=force)

@@ -564,7 +564,7 @@ class World:
             await self.servers.stop(job, actor)
 
     async def _abort(self, run: JobRun, actor: Actor, told: str) -> None:
-        judging = self.scenario.judges_finishing
+        judging, began = self.scenario.judges_finishing, self.judges.changes
         try:
             await abort_job(run)
         except LockgateError as error:
@@ -573,7 +573,8 @@ class World:
             raise
         self.tell(actor, told)
         if judging:
-            judge_abort(self.judges, actor.name, run.layout.job_id, run.marker if run.is_own else "")
+            own = run.marker if run.is_own else ""
+            judge_abort(self.judges, actor.name, run.layout.job_id, own, began=began)
 
     async def _recover(self, run: JobRun, actor: Actor, *, undo: bool | None, force: bool) -> Recovery:
         actor.busy = True

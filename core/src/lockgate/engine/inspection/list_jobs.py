@@ -20,6 +20,7 @@ from lockgate.engine.record.signs_of_life import drivers_own, is_recent, why_at_
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
+from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import JobNotFound, LockgateError, StoreError, StoreUnavailable
@@ -135,6 +136,7 @@ async def list_jobs(run: JobRun) -> list[JobState]:
     if Capability.REAL_DIRECTORIES not in run.store.capabilities:
         # versitygw, where it keeps versions, lists names of directories in which all has been deleted.
         found = [state for state in found if state.last_seen or state.problem]
+    found = [state for state in found if not await _has_vanished(run, state)]
     lost = await _without_record(run, {state.job_id for state in found if state.record or state.problem})
     known = {state.job_id for state in lost}
     found = [state for state in found if state.job_id not in known]
@@ -157,6 +159,14 @@ async def list_jobs(run: JobRun) -> list[JobState]:
         if other.job_id not in seen and not (other.job_attempt is None and other.directory in explained)
     ]
     return sorted([*found, *lost, *late, *finished, *others], key=lambda state: -state.last_seen)
+
+
+async def _has_vanished(run: JobRun, state: JobState) -> bool:
+    """Whether somebody has ended the job while it was looked at: what is told of it, and what gc does with it, would be
+    of the next one of its id."""
+    if state.last_seen or state.problem or state.elsewhere or state.layout.prefix != OURS:
+        return False
+    return not await list_all(run.store, state.layout.job_directory)
 
 
 async def _late_of_hadoops(run: JobRun, other: OtherJob) -> JobState | None:

@@ -51,7 +51,7 @@ async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             job's, which is not over, has set files of it aside.
     """
     set_up = await seen_set_up(run)  # an abort deletes what says it
-    undone = await end_by_abort(run, set_up_by_tasks=set_up_by_tasks)
+    undone = await end_by_abort(run, set_up, set_up_by_tasks=set_up_by_tasks)
     if not undone and await has_committed_meanwhile(run, set_up):
         # By another attempt at it, or while this looked at it: whoever hears "aborted" writes its rows again.
         raise _has_committed(run)
@@ -62,8 +62,9 @@ async def abort_job(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
     return undone
 
 
-async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
-    """The same; what was found of another program's commit, or of the job's own, is in the answer.
+async def end_by_abort(run: JobRun, set_up: SetUp | None, *, set_up_by_tasks: bool = False) -> Undone:
+    """The same; what was found of another program's commit, or of the job's own, is in the answer. `set_up` is what
+    the marker showed before (`seen_set_up`): a job that was set up since is not the one that was meant.
 
     Raises:
         CommitFenced, OutcomeUnknown: as `abort_job`, where nothing was deleted.
@@ -98,6 +99,8 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
         log = RecordLog(run)
         if record is None or record.phase is Phase.REFUSED:
             await refuse_if_set_aside_by_others(run)
+            if not run.marker:
+                await _refuse_if_set_up_since(run, set_up)
             try:
                 # It is in no other job's way any more: one that waits for it to yield would take it for one that has
                 # gone on, and of several that meet none would.
@@ -114,6 +117,8 @@ async def end_by_abort(run: JobRun, *, set_up_by_tasks: bool = False) -> Undone:
             try:
                 undone = await run.protocol.discard(run, claimed) + await undo_parts(run, claimed)
                 undone += Undone(left=unsure, may_stay=may_stay)
+                if undone.left and not undone.doubt and await has_committed_meanwhile(run, set_up):
+                    undone = Undone()  # while this looked at it: what is left is what it has committed
                 await refuse_if_set_aside_by_others(run, taken_out=True)
                 await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
             except LockgateError as error:
@@ -240,6 +245,24 @@ async def _refuse_if_run_again(run: JobRun) -> None:
         raise fenced(run, record)
     if record is None and await lists_in_force(run):
         raise still_set_aside(run)
+
+
+async def _refuse_if_set_up_since(run: JobRun, set_up: SetUp | None) -> None:
+    """Make sure that what is about to be ended is what was looked at: somebody else than the job's driver has found it
+    dead, and its id may have been set up anew since then.
+
+    Raises:
+        CommitFenced: it has.
+    """
+    _, newest_attempt = await look_at_job(run)
+    refuse_superseded(run, newest_attempt)
+    now = await seen_set_up(run)
+    if now is not None and now != set_up:
+        raise CommitFenced(
+            f"job {run.layout.job_id} was set up again while this looked at what an earlier one had left",
+            where=run.url(run.layout.job_marker),
+            next_step=f"nothing was touched; {command('jobs', run.store.url)} shows who is at work",
+        )
 
 
 async def _delete_in_temporary(run: JobRun) -> None:

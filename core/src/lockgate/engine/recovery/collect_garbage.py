@@ -202,7 +202,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
             undone = Undone(left=ended.left, may_stay=ended.may_stay)
         else:
             set_up = await seen_set_up(job)  # an abort deletes what says it
-            undone = await end_by_abort(job)
+            undone = await end_by_abort(job, set_up)
             overtaken = not undone and await has_committed_meanwhile(job, set_up)
         if await _is_left(job):
             await clean_up(own)

@@ -39,7 +39,7 @@ from lockgate.engine.record.ended_jobs import (
 )
 from lockgate.engine.record.found_commands import found_command
 from lockgate.engine.record.lost_versions import catch_up, moved_plan, refuse_if_moved
-from lockgate.engine.record.marker import is_set_up, read_marker, readable_marker
+from lockgate.engine.record.marker import is_set_up, read_marker, readable_marker, seen_set_up
 from lockgate.engine.record.neighbours import HAS_GONE_ON, stands_by_manifests
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.record.record_log import (
@@ -395,10 +395,12 @@ async def admit(run: JobRun) -> Summary | None:
         layout = layout if record is None else layout.at_attempt(record.job_attempt)
         other = dataclasses.replace(run, layout=layout, marker="", counters={}, stage_seconds={})
         if record is not None and record.phase is Phase.REFUSED:
-            if newest > record.job_attempt:
-                other = dataclasses.replace(other, layout=layout.at_attempt(newest))
+            is_superseded = newest > record.job_attempt
+            other = dataclasses.replace(other, layout=layout.at_attempt(newest)) if is_superseded else other
+            set_up = await seen_set_up(other)
+            if is_superseded:
                 await refuse_if_at_work(other, 0.0, 0.0, harm="what its tasks have written would be deleted")
-            return await end_by_abort(other)
+            return await end_by_abort(other, set_up)
         try:
             recovery = await recover_job(other, force=True)
         except CommitFailed as error:
