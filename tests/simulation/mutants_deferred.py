@@ -160,6 +160,7 @@ def _edited_and_undone(scenario: Scenario) -> Scenario:
     features=(Feature.UPLOADS, Feature.PEOPLE),
     shape=_edited_and_undone,
     mended="a file is a job's own by its mark, its length and its identity",
+    near=49,
 )
 def ownership_goes_by_the_mark_alone() -> Iterator[None]:
     """Who edits an object in place keeps its metadata, and so the mark: an undoing deletes what they wrote."""
@@ -210,7 +211,7 @@ def a_completion_replaces_whatever_has_the_name() -> Iterator[None]:
         yield
 
 
-@mutant("complete", "undoable", features=ON_A_BUCKET, shape=_of_names_that_are_there)
+@mutant("complete", "undoable", features=ON_A_BUCKET, shape=_of_names_that_are_there, near=66)
 def an_undoing_deletes_a_replaced_name_plainly() -> Iterator[None]:
     """Which hides the version that was to come back, as it hides the job's own."""
 

@@ -298,7 +298,8 @@ def each_attempt_has_a_fence_of_its_own() -> Iterator[None]:
     with (
         patch.object(JobLayout, "commit_record", commit_record),
         patch.object(record_log, "_versions", versions),
-        patch.object(setup, "_why_refused", _nothing),
+        patch.object(setup, "_why_held", _nothing),
+        patch.object(setup, "why_over", _nothing),
     ):
         yield
 

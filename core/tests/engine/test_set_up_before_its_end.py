@@ -3,14 +3,16 @@ ended that job: what it has pinned, or shown, must not be written over."""
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import lockgate
 import pytest
-from killed_at_a_request import Died
+from killed_at_a_request import REQUESTS, Died
 from lockgate import Job, JobOptions, Receipt
-from lockgate.errors import CommitFailed, CommitFenced, JobNotFound, UsageError
+from lockgate.errors import CommitFailed, CommitFenced, JobNotFound, LockgateError, UsageError
 from lockgate.stores.local import LocalStore
 
 SILENT = JobOptions(alive_seconds=0.0, durable=False)
@@ -86,6 +88,59 @@ def test_resumable_and_undoable_a_job_that_died_in_its_commit_is_not_set_up_agai
     assert told["j"].outcome == ("undone" if undo else "finished")
     assert shown(tmp_path) == (set() if undo else {b"first"})
     assert lockgate.recover(tmp_path, options=SILENT) == {}
+
+
+def die_after_request(monkeypatch: pytest.MonkeyPatch, number: int, act: Callable[[], object]) -> bool:
+    """Whether the process that does it is killed after its `number`-th request: it may end before."""
+    made = itertools.count(1)
+
+    def wrapped(name: str):
+        asked = getattr(LocalStore, name)
+
+        async def ask_and_die(store, *arguments, **named):
+            answer = await asked(store, *arguments, **named)
+            if next(made) == number:
+                raise Died
+            return answer
+
+        return ask_and_die
+
+    with monkeypatch.context() as patched:
+        for name in (*REQUESTS, "delete_files", "delete_directories", "delete_empty_directories"):
+            patched.setattr(LocalStore, name, wrapped(name))
+        try:
+            act()
+        except Died:
+            return True
+        except LockgateError:
+            pass
+    return False
+
+
+@pytest.mark.parametrize("ended_by", ["recover", "undo", "gc"])
+@pytest.mark.parametrize("phase", ["claimed", "moving", "publishing"])
+@pytest.mark.parametrize("protocol", EVERY)
+def test_resumable_and_undoable_a_job_beside_which_a_refused_setup_is_killed_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, phase: str, ended_by: str
+) -> None:
+    """The marker of the dead job is lost. A second driver made its own before it looked, and was killed before it could
+    take that back: then nobody could undo the first job, or "nothing" was told of it while its files stayed."""
+    for number in itertools.count(1):
+        root = tmp_path / str(number)
+        dead_in(monkeypatch, phase, a_job(root, protocol))
+        marker_of(root).unlink()
+        before = tree(root)
+        killed = die_after_request(monkeypatch, number, a_job(root, protocol).setup)
+        assert tree(root) == before
+        if ended_by == "gc":
+            lockgate.collect_garbage(root, options=SILENT)
+        undo = False if ended_by == "recover" else None if lockgate.jobs(root, SILENT) == [] else True
+        told = lockgate.recover(root, "j", undo=undo, options=SILENT, force=True)
+        assert told["j"].outcome == {False: "finished", True: "undone", None: "no trace"}[undo]
+        assert shown(root) == ({b"first"} if undo is False else set())
+        assert lockgate.recover(root, options=SILENT) == {}
+        if not killed:
+            break
 
 
 @pytest.mark.parametrize("protocol", ["manifest", "v1", "v2"])

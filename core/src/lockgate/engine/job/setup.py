@@ -53,10 +53,14 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
     """Make the job attempt's directories, leave the marker, and delete an old `_SUCCESS` where the options say so.
     Repeating it for the same job is no failure.
 
-    Whether the job has ended, and whether the destination is a table of another format, is asked while the directories
-    are made, and costs no time of its own, but with protocols whose tasks' files are seen at once: it is the claim of
-    the job that must not be fooled (`lockgate.engine.record.ended_jobs`), and a commit that replaces data looks again.
-    A setup that is refused leaves nothing behind. `by_task`: a task attempt sets the job up, which may come late.
+    The record of a job of this id is looked for before the marker is made. Should somebody have deleted the marker of a
+    job that died in its commit, this one's would be taken for it, by whoever ends that job, and would stay if this
+    process died before it could take it back.
+
+    Whether the job has ended, and whether the destination is a table of another format, is asked before the marker,
+    too, but with protocols whose tasks' files are seen at once: it is the claim of the job that must not be fooled
+    (`lockgate.engine.record.ended_jobs`), and a commit that replaces data looks again. A setup that is refused leaves
+    nothing behind. `by_task`: a task attempt sets the job up, which may come late.
 
     Raises:
         UsageError: another job has this id, or an earlier attempt at this one another protocol.
@@ -77,15 +81,17 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
             # this very job has, which has set it up by the same options.
             if not await has_begun(run) and not await _is_set_up_so(run):
                 raise
-        if run.protocol.attributes.committed_invisible:
-            (created, error), refusal = await both(_mark(run, by_task), _refusal(run))
-        else:
+        seen_at_once = not run.protocol.attributes.committed_invisible
+        refusal = await _why_held(run)
+        if refusal is None and (by_task or not seen_at_once):
+            # One that a task would set up is mostly over already where it comes late: nobody is to find a marker of it.
+            refusal = await _refusal(run) or (await why_aborted(run) if by_task and seen_at_once else None)
+        if refusal is not None:
+            raise refusal
+        created, error = await _mark(run, by_task)
+        if seen_at_once:
             # What its tasks write is seen at once, and of a job that has committed nobody takes it out. So it is asked
-            # once the marker is there: a commit that comes later deletes that, and the tasks find their job over. One
-            # that a task would set up is mostly over already where it comes late; others are to find no marker of it.
-            if by_task and (over := await _refusal(run) or await why_aborted(run)) is not None:
-                raise _told(over)
-            created, error = await _mark(run, by_task)
+            # once the marker is there: a commit that comes later deletes that, and the tasks find their job over.
             refusal = await _refusal(run) or await _in_a_directory_that_goes(run)
         if by_task and refusal is None:
             # Once the marker is there: an abort that comes later deletes that.
@@ -96,11 +102,9 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
             except StoreError as failure:
                 refusal = failure
         if refusal is not None:
-            if created and isinstance(refusal, _NotEnded):
-                await run.store.delete_files([run.layout.job_marker])
-            elif created:
+            if created:
                 await _unmark(run)
-            raise _told(refusal)
+            raise refusal
         if error is not None:
             raise error
 
@@ -121,7 +125,7 @@ def tell_options_without_effect(run: JobRun, told: Collection[str] | None = None
 
 
 async def _refusal(run: JobRun) -> LockgateError | None:
-    over, table = await both(_why_refused(run), why_not_a_plain_table(run))
+    over, table = await both(why_over(run), why_not_a_plain_table(run))
     return over or await why_another_protocol(run) or table
 
 
@@ -308,35 +312,22 @@ def _over(run: JobRun) -> JobNotFound:
     )
 
 
-async def _why_refused(run: JobRun) -> LockgateError | None:
-    """A job has one fence, whichever attempt at it commits: where an earlier attempt has begun to move files, or the
-    job is over, another has nothing to do. A record that moves nothing says neither: a second driver, which came when
-    the job had committed, leaves one."""
+async def _why_held(run: JobRun) -> LockgateError | None:
+    """Why the record of a job of this id forbids to set it up. A job has one fence, whichever attempt at it commits:
+    where an earlier attempt has begun to move files, or the job is over, another has nothing to do. A record that moves
+    nothing says neither: a second driver, which came when the job had committed, leaves one."""
     record = await read_record(run)
-    if record is not None:
-        if await _is_not_ended(run, record):
-            return _NotEnded(fenced(run, record))
-        if run.layout.job_attempt > 0 and record.phase not in (Phase.CLAIMED, Phase.REFUSED):
-            return fenced(run, record)
-    over = await why_over(run)
-    if over is not None or record is None:
+    if record is None:
+        return None
+    if await _is_not_ended(run, record):
+        return fenced(run, record)
+    if run.layout.job_attempt > 0 and record.phase not in (Phase.CLAIMED, Phase.REFUSED):
+        return fenced(run, record)
+    if (over := await why_over(run)) is not None:
         return over
     if await _is_not_concluded(run, record):
-        return _NotEnded(fenced(run, record))
+        return fenced(run, record)
     return await _why_marker_lost(run, record)
-
-
-class _NotEnded(LockgateError):
-    """`why`; and what an earlier run of the job has written is there yet, so that the refused setup takes back its own
-    marker alone."""
-
-    def __init__(self, why: CommitFenced) -> None:
-        super().__init__(why.what, where=why.where, next_step=why.next_step)
-        self.why = why
-
-
-def _told(refusal: LockgateError) -> LockgateError:
-    return refusal.why if isinstance(refusal, _NotEnded) else refusal
 
 
 async def _is_not_ended(run: JobRun, record: CommitRecord) -> bool:
@@ -362,7 +353,7 @@ async def _is_not_concluded(run: JobRun, record: CommitRecord) -> bool:
     return not run.options.txn_id and record.phase is Phase.COMMITTED and await has_predecessor(run, record)
 
 
-async def _why_marker_lost(run: JobRun, record: CommitRecord) -> _NotEnded | None:
+async def _why_marker_lost(run: JobRun, record: CommitRecord) -> CommitFenced | None:
     """Why the id cannot be set up again where a job of it has been claimed, or refused, and somebody has deleted its
     marker: its tasks' manifests are there, and tasks of this one would take them for their own. Of a job that is over,
     whose driver has slept, the manifests are gone."""
@@ -374,13 +365,12 @@ async def _why_marker_lost(run: JobRun, record: CommitRecord) -> _NotEnded | Non
     if not await _any_saved(run, record.pins):
         return None
     url, job = run.store.url, run.layout.job_id
-    why = CommitFenced(
+    return CommitFenced(
         f"job {job} was not ended: its commit is {record.phase.value}, and somebody has deleted its marker",
         where=run.url(run.layout.job_directory),
         next_step=f"nothing was touched: {command('recover', url, job, '--undo')}, or where it was refused "
         f"{command('abort', url, job)} --force, deletes what its tasks have written; then the id can be used again",
     )
-    return _NotEnded(why)
 
 
 async def _any_saved(run: JobRun, pins: Sequence[Pin]) -> bool:
