@@ -32,8 +32,8 @@ EVERY = ["manifest", "v1", "v2", "direct", "stocator", "markers", "hive"]
 EARLY = ["v2", "direct", "stocator", "markers"]
 
 
-def a_job(root: Path, protocol: str, **options: object) -> tuple[Job, list[lockgate.Receipt]]:
-    """Two tasks have committed."""
+def a_job(root: Path, protocol: str, more: int = 0, **options: object) -> tuple[Job, list[lockgate.Receipt]]:
+    """Two tasks have committed a file each, and `more` whose names begin with an m."""
     job = Job(root, protocol=protocol, accept_unsafe=True, job_id="j", durable=False, on_failure="leave", **options)
     job.setup()
     receipts = []
@@ -42,6 +42,9 @@ def a_job(root: Path, protocol: str, **options: object) -> tuple[Job, list[lockg
         attempt.setup()
         with attempt.open(f"n{number}-{attempt.tag}") as file:
             file.write(b"%d" % number)
+        for each in range(more):
+            with attempt.open(f"m{number}-{each}-{attempt.tag}") as file:
+                file.write(b"more")
         receipts.append(attempt.commit())
     return job, receipts
 
@@ -187,7 +190,7 @@ def test_resumable_a_job_that_died_in_claimed_and_has_lost_its_marker(
     assert lockgate.recover(tmp_path, options=SILENT)["j"].outcome == "failed"
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
     assert lockgate.recover(tmp_path, "j", undo=False, options=SILENT)["j"].outcome == "finished"
-    assert visible(tmp_path) == ["0", "1"]
+    assert {"0", "1"} <= set(visible(tmp_path)) <= {"0", "1", "more"}
 
 
 @pytest.mark.parametrize("protocol", ["manifest", "v2", "direct", "stocator", "markers"])
@@ -447,3 +450,56 @@ def test_complete_files_of_a_committed_job_count_after_a_refused_commit_of_it(
         lockgate.commit(tmp_path, "j", options=SILENT, force=True)
     found = lockgate.files(tmp_path)
     assert (len(found.files), found.doubts) == (2, [])
+
+
+def unmarked_in(
+    monkeypatch: pytest.MonkeyPatch, root: Path, protocol: str, phase: str, **options: object
+) -> dict[str, bytes]:
+    """A job whose driver has died once its record says this phase, and whose marker is gone; all that is there."""
+    job, receipts = a_job(root, protocol, **options)
+    die_once(monkeypatch, job, lambda: job.commit(receipts), in_phase(phase))
+    lose(root, "marker")
+    return contents_below(root)
+
+
+def contents_below(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("undo", [True, False], ids=["undone", "finished"])
+@pytest.mark.parametrize("phase", ["claimed", "moving"])
+@pytest.mark.parametrize("protocol", EVERY)
+def test_resumable_and_undoable_a_job_without_its_marker_that_is_called_by_another_name_keeps_what_its_tasks_have_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, phase: str, undo: bool
+) -> None:
+    """Its manifests could not be read by that name, which was taken for their being gone: "nothing" was told of it, by
+    `gc` "crashed", and all that its tasks had staged was deleted."""
+    (tmp_path / "table").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "table")
+    before = unmarked_in(monkeypatch, tmp_path / "link", protocol, phase)
+    (kept, *_) = lockgate.collect_garbage(tmp_path / "table", options=SILENT)
+    assert (kept.action, kept.needs_somebody) == ("kept", True)
+    by_that_name = "give the command by that name" if phase == "moving" else ""
+    with pytest.raises(ManifestInvalid, match=rf"not below the root(?s:.)*{by_that_name}"):
+        lockgate.recover(tmp_path / "table", "j", undo=False, options=SILENT, force=True)
+    after = contents_below(tmp_path / "table")
+    assert before.items() <= after.items()
+    told = lockgate.recover(tmp_path / "link", "j", undo=undo, options=SILENT, force=True)
+    assert told["j"].outcome == ("undone" if undo else "finished")
+    assert visible(tmp_path / "table") == ([] if undo else ["0", "1"])
+    assert lockgate.jobs(tmp_path / "table", SILENT)[:-1] == []
+
+
+@pytest.mark.parametrize("phase", ["claimed", "moving"])
+@pytest.mark.parametrize("protocol", EVERY)
+def test_resumable_a_manifest_that_is_longer_than_a_recoverer_reads_is_not_taken_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, phase: str
+) -> None:
+    """What was read of it had another digest."""
+    before = unmarked_in(monkeypatch, tmp_path, protocol, phase, more=20)
+    short = SILENT.replace(manifest_bytes_max=1024)
+    with pytest.raises(ManifestInvalid, match="raise manifest_bytes_max"):
+        lockgate.recover(tmp_path, "j", undo=False, options=short, force=True)
+    assert before.items() <= contents_below(tmp_path).items()
+    assert lockgate.recover(tmp_path, "j", undo=False, options=SILENT, force=True)["j"].outcome == "finished"
+    assert {"0", "1"} <= set(visible(tmp_path)) <= {"0", "1", "more"}

@@ -120,7 +120,14 @@ def without_manifest(run: JobRun, error: CommitRefused, *, undoable: bool) -> Co
         "backup, if the store keeps any, and give the command again; do not run the job again before, since its rows "
         "would be there twice"
     )
-    return type(error)(error.what, where=error.where, next_step=by_lists if undoable else by_nothing)
+    # One that is there is the one that was pinned, since another digest would have told.
+    as_it_is = (
+        "if the manifest names this destination otherwise than the command does, give the command by that name; if it "
+        "is too long, raise manifest_bytes_max. Else "
+        if isinstance(error, ManifestInvalid)
+        else ""
+    )
+    return type(error)(error.what, where=error.where, next_step=as_it_is + (by_lists if undoable else by_nothing))
 
 
 async def undone_by_names(run: JobRun, record: CommitRecord) -> bool:

@@ -209,12 +209,8 @@ def add_manifest(
 
 def _checked(run: JobRun, pin: Pin, below: Below, deferred: bool, path: str, content: bytes) -> TaskManifest:
     name = run.url(path)
-    if len(content) > run.options.manifest_bytes_max:
-        raise ManifestInvalid(
-            f"a manifest is longer than {run.options.manifest_bytes_max} bytes",
-            where=name,
-            next_step="if it is right, raise manifest_bytes_max",
-        )
+    if is_cut(run, content):
+        raise too_long(run, path)
     manifest = decode_manifest(content, _layout(run, pin), below, name=name, deferred=deferred)
     if pin.task_attempt_id and manifest.task_attempt_id != pin.task_attempt_id:
         raise ManifestInvalid(
@@ -229,12 +225,14 @@ async def _pinned(run: JobRun, pin: Pin, path: str, content: bytes | None) -> tu
     """The pinned manifest: at the task's path, or displaced by a rival to the attempt's own."""
     if content is not None and (not pin.digest or digest_of(content) == pin.digest):
         return path, content
+    cut = path if is_cut(run, content) else ""
     if pin.task_attempt_id:
         # A rival keeps a copy at the attempt's temporary path before it takes the task's path, so this order cannot
         # miss it; the attempt coming back a second time can make both looks fail, hence the search.
         layout = _layout(run, pin)
         aside = layout.manifest_temporary(pin.task_attempt_id)
         (displaced,) = await run.store.read_files([aside], bytes_max=run.options.manifest_bytes_max)
+        cut = aside if is_cut(run, displaced) else cut
         if displaced is not None and digest_of(displaced) == pin.digest:
             run.count("rival_manifests_ignored")
             run.log.info("a rival's manifest is ignored", task=pin.task_id, pinned=pin.task_attempt_id)
@@ -243,13 +241,30 @@ async def _pinned(run: JobRun, pin: Pin, path: str, content: bytes | None) -> tu
             paths = [status.path for status in page if pin.task_id in status.path or pin.task_attempt_id in status.path]
             for other in paths:
                 (found,) = await run.store.read_files([other], bytes_max=run.options.manifest_bytes_max)
+                cut = other if is_cut(run, found) else cut
                 if found is not None and digest_of(found) == pin.digest:
                     return other, found
+    if cut:
+        raise too_long(run, cut)
     raise unmatched(run, pin)
 
 
 def _layout(run: JobRun, pin: Pin) -> JobLayout:
     return run.layout.at_attempt(pin.job_attempt)
+
+
+def is_cut(run: JobRun, content: bytes | None) -> bool:
+    """Whether a manifest was read in part, being longer than this run reads: then its digest says nothing."""
+    return content is not None and len(content) > run.options.manifest_bytes_max
+
+
+def too_long(run: JobRun, path: str) -> ManifestInvalid:
+    """The error where a manifest is longer than that."""
+    return ManifestInvalid(
+        f"a manifest is longer than {run.options.manifest_bytes_max} bytes",
+        where=run.url(path),
+        next_step="if it is right, raise manifest_bytes_max",
+    )
 
 
 def unmatched(run: JobRun, pin: Pin) -> ReceiptUnmatched:

@@ -71,6 +71,7 @@ from lockgate.model.errors import (
     CommitRefused,
     FileChanged,
     LockgateError,
+    ReceiptUnmatched,
     UsageError,
 )
 from lockgate.model.hive_output import is_found_by_place
@@ -531,10 +532,15 @@ async def is_remainder(run: JobRun, record: CommitRecord) -> bool:
 
 
 async def _has_manifests(run: JobRun, record: CommitRecord) -> bool:
+    """Whether the manifests are there that a record pins, by their digests. One that is there and cannot be accepted is
+    none that is gone: without the marker nothing says by which name of the destination it was written, and whoever
+    calls that by another cannot read it. Who goes on from there is told so."""
     try:
         await run.protocol.load_plan(run, record.pins)
-    except CommitRefused:
+    except ReceiptUnmatched:
         return False
+    except CommitRefused:
+        return True
     return True
 
 

@@ -14,7 +14,7 @@ from lockgate.engine.inspection.left_by_hive import outputs_in
 from lockgate.engine.job.conflicts import meet_directories, resolve
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.found_in_place import refuse_what_is_in_place
-from lockgate.engine.manifests.load_manifests import add_manifest, below_root_of, unmatched
+from lockgate.engine.manifests.load_manifests import add_manifest, below_root_of, is_cut, too_long, unmatched
 from lockgate.engine.record.ended_jobs import has_ended
 from lockgate.engine.record.found_commands import found_command
 from lockgate.engine.run.concurrency import together
@@ -239,6 +239,8 @@ class HiveProtocol(ManifestProtocol):
             paths = [run.layout.kept_manifest(pin.task_id, pin.digest) for pin in some]
             read = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
             for pin, path, content in zip(some, paths, read, strict=True):
+                if is_cut(run, content):
+                    raise too_long(run, path)
                 if content is None or digest_of(content) != pin.digest:
                     made = await _made_now(run, pin) if made is None else made
                     content = made.get(pin.task_id)

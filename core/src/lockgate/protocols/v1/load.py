@@ -11,6 +11,8 @@ from lockgate.engine.manifests.load_manifests import (
     add_manifest,
     attempts_of,
     below_root_of,
+    is_cut,
+    too_long,
     unmatched,
 )
 from lockgate.engine.record.marker import check_marker
@@ -232,6 +234,8 @@ async def _contents(run: JobRun, pins: Sequence[Pin], saved: Mapping[int, Saved]
     async def content_of(pin: Pin, path: str, content: bytes | None) -> tuple[str, bytes]:
         if content is not None and pin.digest and digest_of(content) == pin.digest:
             return path, content
+        if pin.digest and is_cut(run, content):
+            raise too_long(run, path)
         return await _other_content(run, pin, saved.get(pin.job_attempt))
 
     return await together(content_of(*each) for each in zip(pins, places, first, strict=True))
@@ -243,6 +247,8 @@ async def _other_content(run: JobRun, pin: Pin, saved: Saved | None) -> tuple[st
         (content,) = await run.store.read_files([kept], bytes_max=run.options.manifest_bytes_max)
         if content is not None and digest_of(content) == pin.digest:
             return kept, content
+        if is_cut(run, content):
+            raise too_long(run, kept)
     there = await committed_content(at(run, pin), pin.task_id, saved)
     if there is None or (pin.digest and digest_of(there[0]) != pin.digest):
         raise unmatched(run, pin)
