@@ -62,7 +62,7 @@ def test_fenced_an_attempt_that_paused_in_its_setup_while_another_committed(tabl
     make_faulty(second).before = once(lambda name, _: name == "make_directories", lambda: first.commit([receipt]))
     try:
         asyncio.run(setup_job(second._run()))
-        with pytest.raises(JobNotFound, match="has committed already"):
+        with pytest.raises(JobNotFound, match="committed already"):
             second.commit([table.task(second, {"second": b"2"})])
     except (JobNotFound, FileMissing):  # or at once
         pass
