@@ -15,7 +15,7 @@ from local_acts import Died, before_act, dies
 from lockgate import Job
 from lockgate.engine.inspection.how_to_end import if_surely_over
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus
-from lockgate.errors import DestinationConflict
+from lockgate.errors import DestinationConflict, ReceiptUnmatched
 from lockgate.model.layout import found_layout
 
 JOB = "hive-staging_hive_1.-ext-10000"
@@ -90,10 +90,9 @@ def test_of_what_another_program_has_left_abort_is_not_named_alone(tmp_path) -> 
         assert f"lockgate {command} file://{tmp_path} {JOB} --protocol hive" in text
 
 
-@pytest.mark.parametrize("more", [[], ["-o", "alive_seconds=0"]], ids=["silent for a moment", "silent"])
-def test_recover_names_what_works_where_a_task_commit_was_interrupted(table, more) -> None:
-    """It named `commit --force`, which was refused."""
-    job = table.job(protocol="v2", accept_unsafe=True)
+def interrupted(table, protocol: str) -> Job:
+    """A task has committed; the commit of another was interrupted, and the job has a driver that lives."""
+    job = table.job(protocol=protocol, accept_unsafe=True)
     table.task(job, {"a": b"1"}, task=0)
     attempt = job.task_attempt(1)
     attempt.setup()
@@ -103,8 +102,22 @@ def test_recover_names_what_works_where_a_task_commit_was_interrupted(table, mor
     store.fail_at = lambda name, subject: name == "rename_files" and "manifest" in subject[0].source
     with pytest.raises(Stop):
         attempt.commit()
-    status, out, _ = run("recover", str(table.root), job.job_id, *more)
-    assert (status, "lockgate commit" in out) == (1, False), out
+    job._store = None
+    return job
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["", "refused"])
+@pytest.mark.parametrize("by", ["recover", "recover of a silent one", "gc"])
+def test_who_meets_a_job_is_told_what_works_where_a_task_commit_was_interrupted(table, by, refused) -> None:
+    """Both named `commit --force`, which was refused."""
+    job = interrupted(table, "v2")
+    if refused:
+        with pytest.raises(ReceiptUnmatched):
+            job.commit()
+    silent = ["-o", "alive_seconds=0"] if "silent" in by else []
+    words = ["recover", str(table.root), job.job_id, *silent] if "recover" in by else ["gc", str(table.root)]
+    status, out, _ = run(*words)
+    assert ("recover" not in by or status == 1, "lockgate commit" in out) == (True, False), out
     line = re.search(r"Job\(.*?\)\.task_attempt\([0-9, ]+\)\.abort\(\)", out)
     assert line is not None
     assert f"lockgate abort file://{table.root} {job.job_id} --force" in out

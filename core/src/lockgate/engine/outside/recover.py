@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection
 
-from lockgate.engine.inspection.how_to_end import how_many_committed, if_surely_over
+from lockgate.engine.inspection.how_to_end import how_many_committed, if_surely_over, why_interrupted
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, how_late_output_ends, job_state, list_jobs
 from lockgate.engine.outside.commit import plan_found
 from lockgate.engine.outside.found_job import has_committed, is_over_and_committed, job_at
@@ -20,7 +20,6 @@ from lockgate.engine.run.store import list_all
 from lockgate.model.commands import command
 from lockgate.model.errors import (
     CommitRefused,
-    FileMissing,
     JobNotFound,
     LockgateError,
     ManifestInvalid,
@@ -28,7 +27,7 @@ from lockgate.model.errors import (
     ReceiptUnmatched,
     StoreError,
 )
-from lockgate.model.layout import JOBS, OURS, JobLayout, saves_manifest_of
+from lockgate.model.layout import JOBS, OURS, JobLayout
 from lockgate.model.phases import Phase
 
 
@@ -149,7 +148,7 @@ async def _not_begun(run: JobRun, state: JobState) -> Recovery:
     run = with_first_options(run, state.layout, state.record)
     began = "its commit was refused before anything moved" if state.phase else "its commit has not begun"
     if state.status is JobStatus.RUNNING:
-        next_step = if_surely_over(run, state, await _why_interrupted(run, state))
+        next_step = if_surely_over(run, state, await why_interrupted(run, state))
         problem = f"{began}, and {how_many_committed(state)}: {next_step}"
         return Recovery("not begun", state.phase, problem=problem, next_step=next_step)
     why_not = await _why_not_planned(run, state)
@@ -189,19 +188,6 @@ async def _why_not_planned(run: JobRun, state: JobState) -> LockgateError | None
         # the job's own making.
         return error if state.layout.prefix != OURS and type(error) is CommitRefused else None
     return None
-
-
-async def _why_interrupted(run: JobRun, state: JobState) -> LockgateError | None:
-    """What a commit would say of a job that may be at work where the commit of one of its tasks was interrupted: that
-    ends it by other commands. Of all else that it would say, its owner may be about to mend the cause."""
-    manifests = await list_all(run.store, state.layout.manifests)
-    if not any(saves_manifest_of(status.path.rpartition("/")[2]) for status in manifests):
-        return None
-    try:
-        why_not = await _why_not_planned(run, state)
-    except FileMissing:  # it is at work, or was ended meanwhile
-        return None
-    return why_not if isinstance(why_not, ReceiptUnmatched) else None
 
 
 async def _why_none_is_found(run: JobRun, state: JobState) -> LockgateError | None:

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Literal
 
-from lockgate.engine.inspection.how_to_end import commands_to_end, how_many_committed, if_surely_over
+from lockgate.engine.inspection.how_to_end import commands_to_end, how_many_committed, if_surely_over, why_interrupted
 from lockgate.engine.inspection.list_jobs import NEEDS_SOMEBODY, JobState, JobStatus, list_jobs
 from lockgate.engine.inspection.other_committers import is_unknown
 from lockgate.engine.job.cleanup import clean_up
@@ -151,8 +151,10 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         return Garbage(state.directory, "kept", "another committer's: its own driver ends it")
     if state.came_late:
         return Garbage(path, "kept", state.problem, needs_somebody=True)
+    may_go_on = state.status in (JobStatus.RUNNING, JobStatus.REFUSED)
+    why_not = await why_interrupted(run, state) if may_go_on else None
     keep = {
-        JobStatus.RUNNING: f"{how_many_committed(state)}: {if_surely_over(run, state)}",
+        JobStatus.RUNNING: f"{how_many_committed(state)}: {if_surely_over(run, state, why_not)}",
         JobStatus.COMMITTING: "its driver may be alive",
         JobStatus.CRASHED: f"it died in job commit: {command('recover', run.store.url, state.job_id)}",
         JobStatus.RECORD_LOST: f"its commit record is lost: {command('recover', run.store.url, state.job_id)} with "
@@ -160,7 +162,7 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
         JobStatus.UNREADABLE: state.problem,
     }.get(state.status)
     if state.status is JobStatus.REFUSED and why_at_work(run, await read_marker_of(run, state.layout), state.last_seen):
-        keep = f"its driver may commit it again; if it is surely dead: {commands_to_end(run, state)}"
+        keep = f"its driver may commit it again; if it is surely dead: {commands_to_end(run, state, why_not)}"
     try:
         if state.status is JobStatus.CRASHED and await _is_over(run, state):
             keep = None
