@@ -320,3 +320,22 @@ def test_files_of_a_job_are_listed_whose_driver_died_after_its_commit_point_and_
     recover(tmp_path, force=True)
     (listed_now,) = [file.path for file in lockgate.files(tmp_path).files if file.listed]
     assert listed_now.startswith("part-1-")
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_of_a_path_that_success_and_a_waiting_summary_list_the_file_that_is_there_tells_which_counts(
+    tmp_path: Path, edited: bool
+) -> None:
+    """What `_SUCCESS` lists was taken to be newer, so that the file of a job whose own had not come to its place yet
+    was said to be in no list."""
+    committed(tmp_path, "direct", {"part": b"earlier"})
+    (tmp_path / "part").unlink()
+    job = a_job(tmp_path, "direct", on_failure="leave")
+    receipt = done(job, {"part": b"new, and longer"})
+    with patch.object(type(job._run().protocol), "conclude", side_effect=Died), pytest.raises(Died):
+        job.commit([receipt])
+    if edited:
+        (tmp_path / "part").write_bytes(b"neither")
+    found = lockgate.files(tmp_path)
+    assert [(file.path, file.listed) for file in found.files] == [("part", not edited)]
+    assert bool(found.doubts) == edited

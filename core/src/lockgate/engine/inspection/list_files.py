@@ -19,6 +19,8 @@ from dataclasses import dataclass, field, replace
 from lockgate.engine.inspection.list_jobs import NEEDS_SOMEBODY, JobState, JobStatus, list_jobs
 from lockgate.engine.inspection.listed_files import (
     ask_for_unseen,
+    by_what_is_there,
+    is_as_listed,
     listed_by_success,
     listed_by_waiting,
     listed_winners,
@@ -154,10 +156,10 @@ async def _list_once(run: JobRun) -> tuple[TableFiles, frozenset[tuple[JobLayout
     listed, last = await listed_by_success(run, doubts)
     by_last = [path for path in listed if not is_hidden(path)]
     open_jobs = [state for state in states if not await has_committed(run, state, last)]
-    # What the last job lists comes after it: it may have replaced what such a job has committed.
-    listed = await listed_by_waiting(run, states, doubts) | listed
-    listed |= await listed_winners(run, open_jobs, doubts)
-    await ask_for_unseen(run, found, listed)
+    waiting = await listed_by_waiting(run, states, doubts)
+    winners = await listed_winners(run, open_jobs, doubts)
+    await ask_for_unseen(run, found, {*listed, *winners}.union(*waiting))
+    listed = by_what_is_there(run, found, listed, waiting) | winners
     if missing := sum(path not in found for path in by_last):
         doubts.append(
             f"{counted(missing, 'file')} of the last job's list, `_SUCCESS`, cannot be found: "
@@ -208,11 +210,7 @@ def _replaces(run: JobRun, state: JobState) -> bool:
 
 
 def _table_file(run: JobRun, status: FileStatus, file: CommittedFile | None) -> TableFile:
-    """Of an upload that the job commit has completed a list may not know the identity (Azure tells it afterwards):
-    then its length has to do, as for `lockgate verify`."""
-    as_committed = file is not None and (
-        run.store.same_identity(file.identity, status.identity) if file.identity else file.length in (-1, status.length)
-    )
+    as_committed = file is not None and is_as_listed(run, status, file)
     return TableFile(status.path, run.url(status.path), status.length, as_committed)
 
 

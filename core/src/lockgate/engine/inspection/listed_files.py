@@ -38,16 +38,18 @@ async def listed_by_success(run: JobRun, doubts: list[str]) -> tuple[dict[str, C
         return {}, None
 
 
-async def listed_by_waiting(run: JobRun, states: Iterable[JobState], doubts: list[str]) -> dict[str, CommittedFile]:
-    """What jobs list that have committed by their record, and whose summary has not come to its place."""
-    listed: dict[str, CommittedFile] = {}
+async def listed_by_waiting(
+    run: JobRun, states: Iterable[JobState], doubts: list[str]
+) -> list[dict[str, CommittedFile]]:
+    """What each job lists that has committed by its record, and whose summary has not come to its place."""
+    listed: list[dict[str, CommittedFile]] = []
     for state in states:
         if state.phase is not Phase.COMMITTED or state.record is None:
             continue
         try:
             summary = await read_summary(run, state.layout.summary_temporary(state.record.summary_nonce))
             if summary is not None:
-                listed |= await _listed_by(run, summary, doubts, f"job {state.job_id}")
+                listed.append(await _listed_by(run, summary, doubts, f"job {state.job_id}"))
         except StoreError:
             raise
         except LockgateError as error:
@@ -82,13 +84,38 @@ async def listed_winners(run: JobRun, open_jobs: Sequence[JobState], doubts: lis
     return winners
 
 
-async def ask_for_unseen(run: JobRun, found: dict[str, FileStatus], listed: Mapping[str, CommittedFile]) -> None:
+async def ask_for_unseen(run: JobRun, found: dict[str, FileStatus], listed: Iterable[str]) -> None:
     """A job may have committed since the destination was listed: what its list has is looked for by name. What was
     deleted since, as by a job that replaces, is gone."""
     unseen = (path for path in listed if path not in found and not is_hidden(path))
     for some in windows(unseen, 1_000):
         statuses = await run.store.stat_files(some)
         found |= {status.path: status for status in statuses if status is not None and not status.is_directory}
+
+
+def is_as_listed(run: JobRun, status: FileStatus, file: CommittedFile) -> bool:
+    """Whether the file that is there is the one that a list names. Of an upload that the job commit has completed a
+    list may not know the identity (Azure tells it afterwards): then its length has to do, as for `lockgate verify`."""
+    if file.identity:
+        return run.store.same_identity(file.identity, status.identity)
+    return file.length in (-1, status.length)
+
+
+def by_what_is_there(
+    run: JobRun,
+    found: Mapping[str, FileStatus],
+    listed: Mapping[str, CommittedFile],
+    others: Iterable[Mapping[str, CommittedFile]],
+) -> dict[str, CommittedFile]:
+    """What is listed, and of paths that other lists name, too, the file that is there: nothing says which of the jobs
+    was the last to write there. The dates of their summaries are by the clocks of their drivers, which may be wrong by
+    hours, and neither they nor the store's say which job came to its commit point first."""
+    answer = dict(listed)
+    for path, file in ((path, file) for other in others for path, file in other.items()):
+        first, there = answer.setdefault(path, file), found.get(path)
+        if there is not None and not is_as_listed(run, there, first) and is_as_listed(run, there, file):
+            answer[path] = file
+    return answer
 
 
 async def _lists_of(run: JobRun, layout: JobLayout) -> list[str]:
