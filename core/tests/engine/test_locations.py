@@ -446,6 +446,19 @@ def test_complete_without_receipts_is_refused_where_locations_were_declared(tabl
     assert read(at) == OLD
 
 
+def test_told_right_a_commit_with_locations_that_has_begun_is_recovered(tables: Tables) -> None:
+    """Somebody who typed `commit` was told that nothing was moved, and to abort the job, which was refused."""
+    at = fill(tables)
+    job, receipts = prepare(at)
+    with pytest.raises((Stop, LockgateError)):
+        asyncio.run(commit_once(faulty(job, dies_after(50)), receipts))
+    job._show_life_no_more()
+    with pytest.raises(CommitFenced, match="lockgate recover"):
+        commit(str(at["table"].root), job.job_id, force=True)
+    recover(str(at["table"].root), job.job_id, force=True)
+    assert read(at) == NEW
+
+
 @pytest.mark.parametrize("policies", [("replace", "append"), ("replace", "replace")])
 def test_contained_locations_within_one_another_are_not_replaced(tables: Tables, policies: tuple[str, str]) -> None:
     at = {"table": tables("table"), "outer": tables("outer"), "inner": tables("outer/inner")}

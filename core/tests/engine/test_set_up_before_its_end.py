@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -194,3 +195,46 @@ def test_pinned_by_v2_a_task_takes_no_manifest_of_an_earlier_job_of_its_id_for_i
     third.setup()
     third.commit(committed_tasks(third, b"third"))
     assert shown(tmp_path) == {b"third"}
+
+
+@pytest.mark.parametrize("protocol", ["v1", "v2"])
+def test_exactly_once_a_program_that_is_started_again_is_told_to_end_its_first_run(
+    tmp_path: Path, protocol: str
+) -> None:
+    """It was told to leave the job's id out: once its first run was ended, too, all of its rows were there twice."""
+    first = a_job(tmp_path, protocol, nonce="first")
+    first.setup()
+    receipts = committed_tasks(first, b"first")
+    first.task_attempt(7).setup()
+    first._show_life_no_more()
+    with pytest.raises(UsageError, match="another job") as caught:
+        a_job(tmp_path, protocol, nonce="second").setup()
+    told = caught.value.next_step
+    assert "abort" in told and "do not run it by another id beside it" in told
+    lockgate.abort(tmp_path, "j", force=True)
+    second = a_job(tmp_path, protocol, nonce="second")
+    second.setup()
+    assert second.commit(committed_tasks(second, b"second")).files == len(receipts)
+    assert shown(tmp_path) == {b"second"}
+
+
+@pytest.mark.parametrize("protocol", ["manifest", "v1", "hive"])
+def test_undoable_a_claimed_job_whose_manifest_is_gone_is_told_how_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    """`recover` told to run the job again, and whoever did was told to recover it first. (By v1 such a commit is
+    refused, and can be aborted.)"""
+    dead_in(monkeypatch, "claimed", a_job(tmp_path, protocol))
+    for path in [*tmp_path.rglob("*task_000001*.json"), *tmp_path.glob("_temporary/0/task_*_000001")]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(LockgateError) as caught:
+        lockgate.recover(tmp_path, "j", options=SILENT, force=True)
+    if protocol == "v1":
+        assert [state.status for state in lockgate.jobs(tmp_path, options=SILENT)] == ["refused"]
+        lockgate.abort(tmp_path, "j", force=True)
+    else:
+        assert "recover" in caught.value.next_step and "--undo" in caught.value.next_step
+        assert lockgate.recover(tmp_path, "j", undo=True, options=SILENT, force=True)["j"].outcome == "undone"
+    again = a_job(tmp_path, protocol)
+    again.setup()
+    assert again.commit(committed_tasks(again, b"again")).files == 2

@@ -27,7 +27,7 @@ from contextlib import asynccontextmanager
 
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.record.marker import read_marker
-from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.record_log import fenced, read_record, record_in_force
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.commands import command, job_command
@@ -149,6 +149,7 @@ async def refuse_if_in_parts(run: JobRun) -> None:
     Raises:
         CommitRefused: it is a part of another job, or has parts in other locations, and its driver alone knew what
             its tasks had written there.
+        CommitFenced: it has such parts, and its commit has begun.
     """
     marker = await read_marker(run)
     aborting = job_command("abort", run.store.url, run.layout, "--force")
@@ -159,6 +160,9 @@ async def refuse_if_in_parts(run: JobRun) -> None:
             next_step=f"nothing was moved: that job decides; {command('jobs', marker.part_of)} shows how it stands",
         )
     if found := await declared_locations(run):
+        record = await record_in_force(run)
+        if record is not None and record.phase is not Phase.REFUSED:
+            raise fenced(run, record)  # its commit has begun, and whoever recovers it knows of them
         raise CommitRefused(
             f"the tasks of job {run.layout.job_id} have also written to other locations, and what they wrote there "
             "only its driver knew",

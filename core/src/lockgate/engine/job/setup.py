@@ -23,6 +23,7 @@ from lockgate.engine.record.record_log import fenced, has_predecessor, is_under_
 from lockgate.engine.record.recorded_options import options_for_marker
 from lockgate.engine.record.summaries import read_summary
 from lockgate.engine.record.transactions import has_begun, known_outcome
+from lockgate.engine.record.used_ids import another_has_the_id
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
@@ -166,22 +167,7 @@ async def _mark(run: JobRun, by_task: bool) -> tuple[bool, LockgateError | None]
             return False, None
     except FileMissing as error:  # the job's directory went meanwhile: it is over
         return False, error
-    return False, await _another_has_the_id(run)
-
-
-async def _another_has_the_id(run: JobRun) -> UsageError:
-    """Who is told it may have set that job up himself, by a program that died and was started again."""
-    url, job = run.store.url, run.layout.job_id
-    record = await read_record(run)
-    is_claimed = record is not None and record.phase is not Phase.REFUSED
-    ends = command("recover", url, job) if is_claimed else f"{command('abort', url, job)} --force"
-    return UsageError(
-        f"another job has the id {job}",
-        where=run.url(run.layout.job_marker),
-        next_step=f"{command('jobs', url)} shows how it stands. If it is this very job, and the program that set it up "
-        f"is over: {ends} ends it first; do not run it by another id beside it. Else give every job an id of its own: "
-        "leave job_id out and one is made",
-    )
+    return False, await another_has_the_id(run)
 
 
 _SAVE_MODES = {"append": "append", "fail": "errorifexists"}

@@ -300,11 +300,10 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
         is_claimed = phase is Phase.CLAIMED
         if is_claimed and not record.pins:
             await refuse_if_tasks_have_committed(run)
-        plan = await (run.protocol.load_plan(run, record.pins) if is_claimed else _plan_to_finish(run, record))
+        plan = await (_plan_of_claimed(run, record) if is_claimed else _plan_to_finish(run, record))
         await run.protocol.may_go_on(run, plan, phase)
         try:
-            if phase is Phase.CLAIMED:
-                await run.protocol.refuse_aborted(run, plan.pins)
+            if is_claimed:
                 # Whoever gives the command waits for nobody: a job that is in the way has crashed, or is at work.
                 at_once = dataclasses.replace(run, options=run.options.replace(when_jobs_meet="fail"))
                 work = commit_from_claim(at_once, log, record.pins, admit, plan)
@@ -336,6 +335,21 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
         return Recovery("finished", phase)
     await delete_directories_emptied_before(run)
     return Recovery("finished", phase, await wind_up(run, found, log.now))
+
+
+async def _plan_of_claimed(run: JobRun, record: CommitRecord) -> CommitPlan:
+    try:
+        plan = await run.protocol.load_plan(run, record.pins)
+        await run.protocol.refuse_aborted(run, plan.pins)
+    except ReceiptUnmatched as error:
+        undo = command("recover", run.store.url, run.layout.job_id, "--undo")
+        raise ReceiptUnmatched(
+            error.what,
+            where=error.where,
+            next_step="nothing was moved: the attempt was aborted, before or after it committed, or its manifest was "
+            f"changed. {undo} deletes what the job's tasks have written; then run it again",
+        ) from error
+    return plan
 
 
 async def _plan_to_finish(run: JobRun, record: CommitRecord) -> CommitPlan:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
-from lockgate.model.errors import ReceiptUnmatched
+from lockgate.model.errors import CommitFailed, ReceiptUnmatched
 from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX
 
 
@@ -28,6 +28,19 @@ def interrupted_commits(run: JobRun, attempts: Sequence[str]) -> ReceiptUnmatche
         next_step=f"if no such attempt is at work, take its files out, {how_to_abort(run, named)}; then let its task "
         "be tried again, or commit without it; or, if the job is surely over, "
         f"{command('abort', run.store.url, run.layout.job_id, '--force')}",
+    )
+
+
+def run_again(run: JobRun, task_attempt_id: str, others: Sequence[str]) -> CommitFailed:
+    """The error of an attempt that was run again under the number that its first run has, and wrote `others`: of both
+    the first counts, and nobody is to take its receipt for what the second has written."""
+    return CommitFailed(
+        f"{task_attempt_id} has committed before, with other files: a task was run again under the number that "
+        "its first run has",
+        where="\n".join(run.url(path) for path in others[:5]),
+        next_step="nothing of this run is in place, and what the first has committed is: keep the first one's receipt; "
+        f"or abort that attempt, which takes its files out, {how_to_abort(run, [task_attempt_id])}, and let "
+        "the task be tried again",
     )
 
 

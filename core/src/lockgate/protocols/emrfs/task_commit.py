@@ -20,15 +20,15 @@ without either.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, owner_of
+from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, marker_in, owner_of
 from lockgate.engine.record.aborted_jobs import is_over_for_tasks
-from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.marker import is_anothers, read_marker
 from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
-from lockgate.engine.run.own_commands import how_to_abort, interrupted_commits
+from lockgate.engine.run.own_commands import how_to_abort, interrupted_commits, run_again
 from lockgate.engine.run.store import no_progress
 from lockgate.engine.run.taken_names import how_to_free
 from lockgate.model.errors import (
@@ -41,7 +41,7 @@ from lockgate.model.errors import (
 )
 from lockgate.model.files import FileStatus, Unknown
 from lockgate.model.layout import ABORTED_SUFFIX, TaskAttempt, saves_manifest_of
-from lockgate.model.manifest import TaskManifest, decode_manifest, encode_manifest
+from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
@@ -80,12 +80,18 @@ async def commit_task(
     with run.stage("commit_task"):
         layout = run.layout
         await _refuse_if_too_late(run)
-        if (done := await _committed_before(run, attempt)) is not None:
+        entries = [entry_of(target, status) for target, status in written.items()]
+        if (done := await _committed_before(run, attempt, entries)) is not None:
             return done
         await _refuse_rivals(run, attempt)
-        entries = [entry_of(target, status) for target, status in written.items()]
         manifest = TaskManifest(
-            layout.job_id, layout.job_attempt, attempt.task_id, attempt.task_attempt_id, entries, counters=counters
+            layout.job_id,
+            layout.job_attempt,
+            attempt.task_id,
+            attempt.task_attempt_id,
+            entries,
+            counters=counters,
+            marker=run.marker,
         )
         content = encode_manifest(manifest, run.below)
         intent = layout.manifest_temporary(attempt.task_attempt_id)
@@ -207,7 +213,7 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
         await run.store.delete_files(gone)
 
 
-async def _committed_before(run: JobRun, attempt: TaskAttempt) -> Receipt | None:
+async def _committed_before(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry]) -> Receipt | None:
     path = run.layout.manifest(attempt.task_id)
     (content,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
     if content is None:
@@ -218,7 +224,18 @@ async def _committed_before(run: JobRun, attempt: TaskAttempt) -> Receipt | None
             where=run.url(path),
             next_step="nothing of this attempt was put in place; keep the other's receipt, or abort that attempt first",
         )
-    return decode_manifest(content, run.layout, run.below, name=run.url(path), deferred=True).receipt(content)
+    if is_anothers(run, marker_in(content)):
+        raise CommitFailed(
+            f"{attempt.task_id} has committed already, by an earlier job of the id {run.layout.job_id}, which has not "
+            "ended: its files are in place",
+            where=run.url(path),
+            next_step="nothing of this attempt was put in place; abort this job, which takes both out, and run it "
+            "again",
+        )
+    manifest = decode_manifest(content, run.layout, run.below, name=run.url(path), deferred=True)
+    if others := [entry.target for entry in entries if entry not in manifest.files]:
+        raise run_again(run, attempt.task_attempt_id, others)
+    return manifest.receipt(content)
 
 
 async def _refuse_rivals(run: JobRun, attempt: TaskAttempt) -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from lockgate.engine.record.marker import read_marker
+from lockgate.engine.record.marker import read_marker, readable_marker
+from lockgate.engine.record.record_log import read_record
+from lockgate.engine.record.used_ids import how_to_use_it_again
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.engine.run.store import OutputFile
@@ -58,7 +60,7 @@ async def set_up_job(run: JobRun) -> None:
                     # Where each task may set the job up, another of this very job has done so since, and begun.
                     await staging.set_up_job(run)
                     return
-                raise _taken(run, places, status.path)
+                raise await _taken(run, places, status.path)
     # One that has begun no task yet. Where directories are real ours is made first: of two at once, one is refused.
     await staging.set_up_job(run)
     for job_id in job_ids_of(places.job):
@@ -72,15 +74,22 @@ async def set_up_job(run: JobRun) -> None:
                 await run.store.delete_empty_directories(
                     [run.layout.manifests, run.layout.tasks, run.layout.attempt_directory, run.layout.job_directory]
                 )
-                raise _taken(run, places, path)
+                raise await _taken(run, places, path)
 
 
-def _taken(run: JobRun, places: FileOutputLayout, path: str) -> UsageError:
+async def _taken(run: JobRun, places: FileOutputLayout, path: str) -> UsageError:
+    for job_id in job_ids_of(places.job):
+        other = dataclasses.replace(run, layout=dataclasses.replace(run.layout, job_id=job_id))
+        if await readable_marker(run, other.layout) is not None or await read_record(other) is not None:
+            next_step = await how_to_use_it_again(other)
+            break
+    else:
+        next_step = "give every job an id of its own: leave job_id out and one is made"
     return UsageError(
         f"another job has tasks of the names that job {run.layout.job_id} would give its own: "
         f"{' or '.join(job_ids_of(places.job))}",
         where=run.url(path),
-        next_step="give every job an id of its own: leave job_id out and one is made",
+        next_step=next_step,
     )
 
 

@@ -25,7 +25,7 @@ from lockgate.engine.renames.rename_files import rename_all
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
-from lockgate.engine.run.own_commands import how_to_abort
+from lockgate.engine.run.own_commands import how_to_abort, run_again
 from lockgate.engine.run.store import no_progress
 from lockgate.engine.run.taken_names import how_to_free
 from lockgate.model.capabilities import Capability
@@ -44,7 +44,7 @@ from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode
 from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.model.urls import parent_of
-from lockgate.protocols.file_output.attempts import places_of, written_by
+from lockgate.protocols.file_output.attempts import output_in, places_of, written_by
 from lockgate.protocols.v2.visible import forget_taken_out, keep_unmoved, take_out
 
 WHERE_TAKEN = "give the files other names: v2 writes over none"
@@ -77,7 +77,7 @@ async def commit_task(
             raise not_at_work(run)
         if await is_over_for_tasks(run):  # after the record, which goes later
             raise not_at_work(run)
-        if (done := await _committed_before(run, attempt)) is not None:
+        if (done := await _committed_before(run, attempt, working, written)) is not None:
             return done
         await _refuse_rivals(run, attempt)
         if Capability.REAL_DIRECTORIES in run.store.capabilities and not any(await run.store.stat_files([working])):
@@ -200,7 +200,9 @@ def _refuse_reserved(run: JobRun, files: Mapping[str, FileStatus]) -> None:
         )
 
 
-async def _committed_before(run: JobRun, attempt: TaskAttempt) -> Receipt | None:
+async def _committed_before(
+    run: JobRun, attempt: TaskAttempt, working: str, written: Mapping[str, FileStatus] | None
+) -> Receipt | None:
     path = run.layout.manifest(attempt.task_id)
     (content,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
     if content is None:
@@ -219,7 +221,17 @@ async def _committed_before(run: JobRun, attempt: TaskAttempt) -> Receipt | None
             next_step="nothing of this attempt was moved; abort this job, which takes both out, and run it again",
         )
     below = await below_root_of(run, run.layout)
-    return decode_manifest(content, run.layout, below, name=run.url(path)).receipt(content)
+    manifest = decode_manifest(content, run.layout, below, name=run.url(path))
+    committed = {(entry.target, entry.identity) for entry in manifest.files}
+    # What this very attempt has moved is there no more, and what it had given up is in no commit.
+    others = [
+        status.path
+        for name, status in (await output_in(run, working)).items()
+        if (written is None or name in written) and (name, status.identity) not in committed
+    ]
+    if others:
+        raise run_again(run, attempt.task_attempt_id, others)
+    return manifest.receipt(content)
 
 
 async def _refuse_rivals(run: JobRun, attempt: TaskAttempt) -> None:

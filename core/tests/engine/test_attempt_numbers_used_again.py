@@ -1,0 +1,63 @@
+"""A task is run again under the attempt number that its first run has, as by an engine that has lost the answer."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from lockgate import Job, Receipt, TaskAttempt
+from lockgate.errors import CommitFailed
+
+
+def begun(shipped: bytes, content: bytes) -> TaskAttempt:
+    attempt = pickle.loads(shipped).task_attempt(0)
+    attempt.setup()
+    with attempt.open(f"a-{content.decode()}-{attempt.tag}") as file:
+        file.write(content)
+    return attempt
+
+
+def rows(root: Path) -> list[bytes]:
+    return sorted(path.read_bytes() for path in root.iterdir() if path.is_file() and path.name[0] != "_")
+
+
+def v2_job(root: Path) -> tuple[Job, bytes, Receipt]:
+    job = Job(str(root), protocol="v2", accept_unsafe=True)
+    job.setup()
+    shipped = pickle.dumps(job)
+    return job, shipped, begun(shipped, b"first").commit()
+
+
+def test_complete_what_the_second_run_wrote_is_not_dropped_without_a_word(tmp_path: Path) -> None:
+    """By v2 its commit returned the first run's receipt."""
+    job, shipped, receipt = v2_job(tmp_path)
+    with pytest.raises(CommitFailed, match="attempt_000000_0 has committed before, with other files") as caught:
+        begun(shipped, b"second").commit()
+    assert ".task_attempt(0, 0).abort()" in caught.value.next_step
+    assert rows(tmp_path) == [b"first"]
+    assert job.commit([receipt]).files == 1
+    assert rows(tmp_path) == [b"first"]
+
+
+def test_complete_once_the_first_run_is_aborted_the_second_counts(tmp_path: Path) -> None:
+    job, shipped, _ = v2_job(tmp_path)
+    job.task_attempt(0).abort()
+    attempt = pickle.loads(shipped).task_attempt(0, 1)
+    attempt.setup()
+    with attempt.open("b") as file:
+        file.write(b"second")
+    assert job.commit([attempt.commit()]).files == 1
+    assert rows(tmp_path) == [b"second"]
+
+
+def test_a_commit_that_is_repeated_by_the_run_that_has_committed_is_no_failure(tmp_path: Path) -> None:
+    job = Job(str(tmp_path), protocol="v2", accept_unsafe=True)
+    job.setup()
+    attempt = begun(pickle.dumps(job), b"first")
+    receipt = attempt.commit()
+    assert attempt.commit() == receipt
+    again = pickle.loads(pickle.dumps(job)).task_attempt(0)
+    again.setup()
+    assert again.commit().digest == receipt.digest, "one that has written nothing keeps nothing from anybody"
+    assert job.commit([receipt]).files == 1
