@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import pytest
 from early_jobs import run_early_job_under_faults
 from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after, refuse_names
+from lockgate.errors import CommitFailed
 from lockgate_lab.azure import AzureLab, AzureSettings, connection_string
 from lockgate_lab.azure.namespace import File
 from lockgate_lab.dialects import AZURE
@@ -35,6 +36,29 @@ def test_a_job_commit_that_stopped_half_way_is_recovered(undo: bool, azure: Azur
         azure.control.fault("error-before", "RenamePath", target="*new-*", skip=13, times=10_000, status=403)
 
     recover_after(abfs_table, stop, lambda: azure.control.call("DELETE", "faults"), undo=undo)
+
+
+@pytest.mark.parametrize("protocol", ["emrfs", "v2"])
+def test_complete_an_attempt_that_is_run_again_is_not_told_that_it_has_committed(
+    abfs_table: RemoteTable, protocol: str
+) -> None:
+    """It was given the receipt of its first run, and what it had written was dropped without a word."""
+    job = abfs_table.job(protocol=protocol, accept_unsafe=True)
+    first = job.task_attempt(0)
+    first.setup()
+    with first.open(f"a.{first.tag}") as file:
+        file.write(b"first")
+    receipt = first.commit()
+    assert first.commit() == receipt
+    second = job.task_attempt(0)
+    second.setup()
+    with second.open(f"b.{second.tag}") as file:
+        file.write(b"second")
+    with pytest.raises(CommitFailed, match="has committed before, with other files"):
+        second.commit()
+    job.commit([receipt])
+    assert list(abfs_table.server_files().values()).count(b"first") == 1
+    assert b"second" not in abfs_table.read().values()
 
 
 Table = type[RemoteTable]
