@@ -17,6 +17,7 @@ from lockgate.errors import (
     CapabilityMissing,
     CommitFailed,
     CommitFenced,
+    FileChanged,
     FileExists,
     FileMissing,
     JobNotFound,
@@ -635,3 +636,28 @@ def test_an_abort_that_markers_stop_says_that_the_job_can_only_be_undone(tmp_pat
     markers.write_bytes(whole)
     assert recover(str(tmp_path), job.job_id)[job.job_id].outcome == "undone"
     assert [path for path in in_place(tmp_path) if not path.startswith(".")] == []
+
+
+@pytest.mark.parametrize("protocol", ["direct", "stocator", "v2"])
+def test_told_right_a_refused_job_whose_file_another_has_replaced_is_aborted(tmp_path: Path, protocol: str) -> None:
+    """Its refusal named `recover --undo`, which named `commit`, which was refused again."""
+    job = lockgate.Job(str(tmp_path), protocol=protocol, accept_unsafe=True)
+    job.setup()
+    receipts = []
+    for task in range(2):
+        attempt = job.task_attempt(task)
+        attempt.setup()
+        with attempt.open(f"p=1/{task}-{attempt.tag}") as file:
+            file.write(b"a row")
+        receipts.append(attempt.commit())
+    (taken,) = (tmp_path / "p=1").glob("*0-*")
+    taken.unlink()
+    with pytest.raises(FileChanged) as caught:
+        job.commit(receipts)
+    abort = f"lockgate abort {job.url} {job.job_id} --force"
+    assert caught.value.next_step.index(abort) < caught.value.next_step.index("recover")
+    job._show_life_no_more()
+    told = lockgate.recover(str(tmp_path), job.job_id, undo=True, force=True)[job.job_id]
+    assert "would be again" in told.problem and abort in told.next_step
+    lockgate.abort(str(tmp_path), job.job_id, force=True)
+    assert not list((tmp_path / "p=1").glob("*"))

@@ -20,6 +20,7 @@ from lockgate.engine.run.store import list_all
 from lockgate.model.commands import command
 from lockgate.model.errors import (
     CommitRefused,
+    FileChanged,
     JobNotFound,
     LockgateError,
     ManifestInvalid,
@@ -179,7 +180,7 @@ async def _why_not_planned(run: JobRun, state: JobState) -> LockgateError | None
     """What a commit would say of what the job's tasks have left, if it is not as they have left it."""
     try:
         await plan_found(run, state.job_id, told=())
-    except (ManifestInvalid, ReceiptUnmatched) as error:
+    except (FileChanged, ManifestInvalid, ReceiptUnmatched) as error:
         return error
     except StoreError:
         raise

@@ -44,6 +44,17 @@ def run_again(run: JobRun, task_attempt_id: str, others: Sequence[str]) -> Commi
     )
 
 
+def how_to_end_incomplete(run: JobRun) -> str:
+    """What ends a job some of whose files, which were in place, are gone: by its phase, which who is told so may not
+    know."""
+    url, job = run.store.url, run.layout.job_id
+    return (
+        f"if its commit was refused, or has not begun ({command('jobs', url)} shows it), "
+        f"{command('abort', url, job, '--force')} takes the rest out; else {command('recover', url, job, '--undo')} "
+        "restores the destination. Then run the job again"
+    )
+
+
 def _abort_line(run: JobRun, intent: str) -> str:
     task_attempt_id = intent.rpartition("/")[2].removesuffix(MANIFEST_TEMPORARY_SUFFIX)
     numbers = re.fullmatch(r"attempt_([0-9]+)_([0-9]+)", task_attempt_id)

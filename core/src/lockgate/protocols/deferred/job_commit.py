@@ -19,6 +19,7 @@ from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import read_replaced
 from lockgate.engine.run.concurrency import both
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.own_commands import how_to_end_incomplete
 from lockgate.engine.run.store import Progress
 from lockgate.model.commands import command
 from lockgate.model.errors import (
@@ -147,8 +148,7 @@ async def refuse_if_taken_away(run: JobRun, plan: CommitPlan) -> None:
                 f"job {job} cannot be finished: somebody has deleted or replaced {len(gone)} files, or more, that were "
                 "in place",
                 where="\n".join(run.url(path) for path in gone[:5]),
-                next_step=f"{command('recover', run.store.url, job, '--undo')} restores the destination; of a job "
-                f"whose commit has not begun {command('abort', run.store.url, job, '--force')}; then run the job again",
+                next_step=how_to_end_incomplete(run),
             )
 
 

@@ -11,6 +11,7 @@ from lockgate.engine.renames.move_files import validate
 from lockgate.engine.renames.roll_back import is_ours
 from lockgate.engine.renames.staged_files import is_unique, missing_sources
 from lockgate.engine.run.job_run import JobRun
+from lockgate.engine.run.own_commands import how_to_end_incomplete
 from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.counted import counted
@@ -107,8 +108,7 @@ async def refuse_if_taken_away(run: JobRun, plan: CommitPlan) -> None:
                 f"job {job} cannot be finished: somebody has deleted or changed {len(gone)} files, or more, that were "
                 "in place",
                 where="\n".join(run.url(path) for path in gone[:5]),
-                next_step=f"{command('recover', run.store.url, job, '--undo')} restores the destination; of a job "
-                f"whose commit has not begun {command('abort', run.store.url, job, '--force')}; then run the job again",
+                next_step=how_to_end_incomplete(run),
             )
     if run.options.validate_output:
         await validate(run, plan)
