@@ -58,8 +58,8 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
     job that died in its commit, this one's would be taken for it, by whoever ends that job, and would stay if this
     process died before it could take it back.
 
-    Whether the job has ended, and whether the destination is a table of another format, is asked before the marker,
-    too, but with protocols whose tasks' files are seen at once: it is the claim of the job that must not be fooled
+    Whether the job has ended, and whether the destination is a table of another format, is asked at the same time, but
+    with protocols whose tasks' files are seen at once: it is the claim of the job that must not be fooled
     (`lockgate.engine.record.ended_jobs`), and a commit that replaces data looks again. A setup that is refused leaves
     nothing behind. `by_task`: a task attempt sets the job up, which may come late.
 
@@ -83,10 +83,12 @@ async def setup_job(run: JobRun, *, by_task: bool = False) -> None:
             if not await has_begun(run) and not await _is_set_up_so(run):
                 raise
         seen_at_once = not run.protocol.attributes.committed_invisible
-        refusal = await _why_held(run)
-        if refusal is None and (by_task or not seen_at_once):
+        if by_task or not seen_at_once:
             # One that a task would set up is mostly over already where it comes late: nobody is to find a marker of it.
-            refusal = await _refusal(run) or (await why_aborted(run) if by_task and seen_at_once else None)
+            held, over = await both(_why_held(run), _refusal(run))
+            refusal = held or over or (await why_aborted(run) if by_task and seen_at_once else None)
+        else:
+            refusal = await _why_held(run)
         if refusal is not None:
             raise refusal
         created, error = await _mark(run, by_task)
