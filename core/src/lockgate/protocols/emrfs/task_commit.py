@@ -45,6 +45,7 @@ from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode
 from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Receipt
+from lockgate.model.spooled import windows
 from lockgate.model.uploads import Completed, UploadRefusal
 from lockgate.protocols.deferred import job_commit, staging, undo
 from lockgate.protocols.deferred.same_names import Beneath
@@ -263,10 +264,12 @@ async def refuse_interrupted(run: JobRun, plan: CommitPlan) -> None:
     """
     committed = {pin.task_id for pin in plan.pins}
     doubtful = [each for each in sorted(await _intents(run)) if _task_of(each) not in committed]
-    tasks = [run.layout.manifest(_task_of(each)) for each in doubtful]
-    contents = await run.store.read_files(tasks, bytes_max=run.options.manifest_bytes_max) if tasks else []
-    owners = [None if content is None else owner_of(content) for content in contents]
-    begun = [each for each, owner in zip(doubtful, owners, strict=True) if owner != each]
+    begun: list[str] = []
+    for some in windows(doubtful, run.options.files_read_at_once):
+        tasks = [run.layout.manifest(_task_of(each)) for each in some]
+        contents = await run.store.read_files(tasks, bytes_max=run.options.manifest_bytes_max)
+        owners = [None if content is None else owner_of(content) for content in contents]
+        begun += [each for each, owner in zip(some, owners, strict=True) if owner != each]
     if begun:
         raise interrupted_commits(run, begun)
 
