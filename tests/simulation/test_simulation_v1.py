@@ -77,8 +77,8 @@ MUTANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     each.__name__: each for each in (deletes_a_rivals_output,)
 }
 
-SEARCHED = {"deletes_a_rivals_output": (360, 380)}
-"""The seeds that are looked through for each."""
+SEARCHED = {"deletes_a_rivals_output": (400, 1500)}
+"""The seeds that are looked through for each, until one shows it: of this one, one in a hundred does."""
 
 
 @pytest.mark.parametrize("name", MUTANTS)
