@@ -174,6 +174,11 @@ CASES: dict[str, list[Callable[[str], list[str]]]] = {
     "`abort`: the job had committed, and stays so; what another program's tasks had left since then was deleted": [
         _with(_committed_before_its_last_task, *ABORTED),
     ],
+    "`recover`: the job is committed, and what another program's tasks have left since then is kept": [
+        _with(_committed_before_its_last_task, "recover", "{url}", HADOOPS),
+        _with(_committed_before_its_last_task, "recover", "{url}", HADOOPS, "--protocol", "v1"),
+        _with(_committed_before_its_last_task, "recover", "{url}"),
+    ],
     "the store refused or failed an operation, or does not do what its plugin claims": [
         _with(_nothing, "doctor", "/proc/nothing")
     ],

@@ -116,6 +116,29 @@ def test_a_job_of_hadoops_is_shown_in_one_way_whoever_asks(tmp_path: Path) -> No
     assert state.problem in [each.why for each in lockgate.collect_garbage(tmp_path)]
 
 
+def test_of_a_committed_job_of_hadoops_every_command_says_so_also_to_who_does_not_name_its_protocol(
+    tmp_path: Path,
+) -> None:
+    """They said that it was another committer's, and named a commit that is refused."""
+    leave(tmp_path, "v1", 1)
+    lockgate.commit(tmp_path, HADOOPS_JOB, options=JobOptions(protocol="v1"), force=True)
+    left = leave(tmp_path, "v1", 2)
+    for ask in (
+        lambda: lockgate.plan(tmp_path, HADOOPS_JOB),
+        *[lambda each=each: lockgate.commit(tmp_path, HADOOPS_JOB, force=each) for each in (False, True)],
+        *[lambda each=each: lockgate.abort(tmp_path, HADOOPS_JOB, force=each) for each in (False, True)],
+    ):
+        with pytest.raises(JobNotFound, match="is committed already, and its tasks have left more since") as caught:
+            ask()
+        assert f"lockgate abort {tmp_path.as_uri()} {HADOOPS_JOB} --protocol v1" in caught.value.next_step
+    with pytest.raises(UsageError, match="cannot be undone"):
+        lockgate.recover(tmp_path, HADOOPS_JOB, undo=True)
+    named = lockgate.recover(tmp_path, HADOOPS_JOB, options=JobOptions(protocol="v1"))
+    assert lockgate.recover(tmp_path, HADOOPS_JOB) == named
+    assert named[HADOOPS_JOB].outcome == "nothing"
+    assert left.exists()
+
+
 def _everything(table: Path) -> list[bytes]:
     return [path.read_bytes() for path in table.rglob("*") if path.is_file()]
 

@@ -40,7 +40,9 @@ def recovery_answer(found: Mapping[str, Recovery], *, named: bool = False) -> An
     failed = any(recovery.outcome == "failed" for recovery in found.values())
     waits = named and any(recovery.outcome == "not begun" for recovery in found.values())
     may_stay = any(recovery.may_stay for recovery in found.values())
-    status = PROBLEM if failed or missing or left or may_stay or waits else DONE
+    # Of a committed job's tasks, another program's, that have left more since: `gc` ends with the same.
+    late = any(recovery.outcome in ("nothing", "finished") and recovery.problem for recovery in found.values())
+    status = PROBLEM if failed or missing or left or may_stay or waits or late else DONE
     return Answer(document, tables, sentences or ["Nothing to recover."], status)
 
 

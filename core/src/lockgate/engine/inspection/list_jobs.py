@@ -142,7 +142,7 @@ async def list_jobs(run: JobRun) -> list[JobState]:
     found = [state for state in found if state.job_id not in known]
     seen = {state.job_id for state in [*found, *lost]}
     others_there = [other for other in await list_other_jobs(run) if other.job_id not in seen]
-    late = [state for other in others_there if (state := await _late_of_hadoops(run, other)) is not None]
+    late = [state for other in others_there if (state := await late_of_hadoops(run, other)) is not None]
     finished = await _finished(run, seen | {state.job_id for state in late})
     explained = _works_in_temporary(run, [*found, *lost, *finished])
     seen |= {state.job_id for state in late}
@@ -169,7 +169,7 @@ async def _has_vanished(run: JobRun, state: JobState) -> bool:
     return not await list_all(run.store, state.layout.job_directory)
 
 
-async def _late_of_hadoops(run: JobRun, other: OtherJob) -> JobState | None:
+async def late_of_hadoops(run: JobRun, other: OtherJob) -> JobState | None:
     """What tasks of a job of Hadoop's have left once that was committed here, as who asks for `v1` is shown it."""
     v1 = run.hooks.protocols().get(HADOOPS)
     if other.job_attempt is None or v1 is None or not v1.needs <= run.store.capabilities:

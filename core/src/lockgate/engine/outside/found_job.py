@@ -5,7 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 
-from lockgate.engine.inspection.list_jobs import JobState, find_job, how_late_output_ends, job_state
+from lockgate.engine.inspection.list_jobs import (
+    JobState,
+    find_job,
+    how_late_output_ends,
+    job_state,
+    late_of_hadoops,
+)
 from lockgate.engine.inspection.other_committers import OtherJob, is_unknown, list_other_jobs
 from lockgate.engine.record.ended_jobs import read_end, says_committed
 from lockgate.engine.record.found_commands import found_command
@@ -58,7 +64,7 @@ async def job_at(run: JobRun, job_id: str) -> JobRun:
     """A run at the job of this id below the run's destination.
 
     Raises:
-        JobNotFound: there is none, or it is committed.
+        JobNotFound: there is none, or it is committed, and of another program's its tasks may have left more since.
         UsageError: it is another committer's, which only its driver ends; or the id is no text, or empty.
     """
     if not isinstance(job_id, str):
@@ -77,17 +83,29 @@ async def job_at(run: JobRun, job_id: str) -> JobRun:
     try:
         layout = await find_job(run, job_id)
     except JobNotFound as error:
-        for other in await list_other_jobs(run):
-            if other.job_id == job_id:
-                raise UsageError(
-                    f"job {job_id} is another committer's",
-                    where=run.url(other.directory),
-                    next_step=_how_it_ends(run, other),
-                ) from error
+        if (other := await _other_job(run, job_id)) is not None:
+            if (late := await late_of_hadoops(run, other)) is not None:
+                raise await over_and_committed(dataclasses.replace(run, layout=late.layout), late) from error
+            raise UsageError(
+                f"job {job_id} is another committer's",
+                where=run.url(other.directory),
+                next_step=_how_it_ends(run, other),
+            ) from error
         if await has_committed(run, job_id):
             raise committed_already(run, job_id) from error
         raise
     return dataclasses.replace(run, layout=layout, counters={}, stage_seconds={})
+
+
+async def _other_job(run: JobRun, job_id: str) -> OtherJob | None:
+    return next((other for other in await list_other_jobs(run) if other.job_id == job_id), None)
+
+
+async def late_of_one(run: JobRun, job_id: str) -> JobState | None:
+    """What tasks of the job of Hadoop's of this id have left since it was committed here, whoever asks; None: it is no
+    such job, or they have left nothing."""
+    other = await _other_job(run, job_id)
+    return None if other is None else await late_of_hadoops(run, other)
 
 
 def committed_already(run: JobRun, job_id: str) -> JobNotFound:

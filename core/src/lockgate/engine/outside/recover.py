@@ -8,7 +8,7 @@ from collections.abc import Collection
 from lockgate.engine.inspection.how_to_end import how_many_committed, if_surely_over, why_interrupted
 from lockgate.engine.inspection.list_jobs import JobState, JobStatus, how_late_output_ends, job_state, list_jobs
 from lockgate.engine.outside.commit import plan_found
-from lockgate.engine.outside.found_job import has_committed, is_over_and_committed, job_at
+from lockgate.engine.outside.found_job import has_committed, is_over_and_committed, job_at, late_of_one
 from lockgate.engine.outside.owners_options import owners_options
 from lockgate.engine.record.ended_jobs import has_committed_unrecorded
 from lockgate.engine.record.found_commands import found_command, told_of_options, with_first_options
@@ -53,6 +53,10 @@ async def _recover_one(run: JobRun, job_id: str, *, undo: bool | None, force: bo
     try:
         job = await job_at(run, job_id)
     except JobNotFound:
+        if (late := await late_of_one(run, job_id)) is not None:
+            if undo:
+                raise too_late(dataclasses.replace(run, layout=late.layout)) from None
+            return _came_late(run, late)
         is_over = await has_committed(run, job_id)
         if is_over and undo:
             raise too_late(dataclasses.replace(run, layout=JobLayout(job_id))) from None
