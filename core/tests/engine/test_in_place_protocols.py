@@ -633,7 +633,10 @@ def test_an_abort_that_markers_stop_says_that_the_job_can_only_be_undone(tmp_pat
     with pytest.raises(ManifestInvalid) as stopped:
         abort(str(tmp_path), job.job_id, force=True)
     assert going_on in stopped.value.next_step
+    assert "give the command again" not in stopped.value.next_step
     markers.write_bytes(whole)
+    with pytest.raises(CommitFenced, match="waits to be recovered"):
+        abort(str(tmp_path), job.job_id, force=True)
     assert recover(str(tmp_path), job.job_id)[job.job_id].outcome == "undone"
     assert [path for path in in_place(tmp_path) if not path.startswith(".")] == []
 
@@ -661,3 +664,19 @@ def test_told_right_a_refused_job_whose_file_another_has_replaced_is_aborted(tmp
     assert "would be again" in told.problem and abort in told.next_step
     lockgate.abort(str(tmp_path), job.job_id, force=True)
     assert not list((tmp_path / "p=1").glob("*"))
+
+
+def test_an_abort_that_a_file_among_markers_stops_speaks_of_a_file_and_not_of_a_line(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "markers")
+    work = job.task_attempt(0)
+    work.setup()
+    with work.open(f"a-{work.tag}") as file:
+        file.write(b"1")
+    garbage = tmp_path / ".hoodie/.temp" / job.job_id / "garbage"
+    garbage.write_bytes(b"")
+    with pytest.raises(ManifestInvalid, match="this is no marker: 'garbage'") as stopped:
+        abort(str(tmp_path), job.job_id, force=True)
+    assert "delete it if it is nobody's" in stopped.value.next_step
+    assert "line" not in stopped.value.next_step
+    garbage.unlink()
+    assert recover(str(tmp_path), job.job_id)[job.job_id].outcome == "undone"

@@ -101,24 +101,34 @@ class MarkerLayout:
         return None if match is None else int(match.group(1))
 
 
-def parse_marker(name: str, *, where: str) -> Marker:
-    """The marker of this name. `where` is what holds it, for the error.
+AND_AGAIN = ", and give the command again"
+"""How a next step ends where the command that met a bad marker can be given again once that is mended."""
+
+_A_LINE = "find out who wrote it. Mend the line, or delete it if it is nobody's"
+_A_FILE = (
+    f"find out who made it. Give it a marker's name again (`PATH{EXTENSION}.CREATE`), or delete it if it is nobody's"
+)
+
+
+def parse_marker(name: str, *, where: str, is_file: bool = False) -> Marker:
+    """The marker of this name. `where` is what holds it, and `is_file` that it is a file by itself, for the error.
 
     Raises:
         ManifestInvalid: it is no marker's name, or names no place where a file of a job may be.
     """
+    mend = _A_FILE if is_file else _A_LINE
     name = name.removeprefix("/")  # Hudi's client writes one for files at the root of a table
     path, extension, operation = name.rpartition(f"{EXTENSION}.")
     if not extension or operation not in Operation.__members__:
-        raise _invalid(f"this is no marker: {name!r}", where)
+        raise _invalid(f"this is no marker: {name!r}", where, mend)
     try:
         check_relative(path)
     except PathError as error:
         raise _invalid(
-            f"a marker names a path that is none of the destination: {name!r}, {error.what}", where
+            f"a marker names a path that is none of the destination: {name!r}, {error.what}", where, mend
         ) from error
     if is_no_output(path) or path.split("/", 1)[0] == TABLE:
-        raise _invalid(f"a marker names a path that is not for data: {name!r}", where)
+        raise _invalid(f"a marker names a path that is not for data: {name!r}", where, mend)
     return Marker(path, Operation[operation])
 
 
@@ -133,7 +143,7 @@ def parse_markers(content: bytes, *, where: str) -> list[Marker]:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise _invalid(f"a file of markers is not text: {error}", where) from error
+        raise _invalid(f"a file of markers is not text: {error}", where, _A_LINE) from error
     return [parse_marker(line, where=where) for line in text.split("\n")[:-1]]
 
 
@@ -155,7 +165,7 @@ def cut_short(begun: str, where: str, how_to_mend: str) -> ManifestInvalid:
     return ManifestInvalid(
         f"a file of markers was cut short, within {begun[:200]!r}",
         where=where,
-        next_step=f"nothing was deleted: {how_to_mend}, and give the command again",
+        next_step=f"nothing was deleted: {how_to_mend}{AND_AGAIN}",
     )
 
 
@@ -183,10 +193,10 @@ def file_group_of(path: str) -> str:
     return path if match is None else f"{partition}{slash}{match.group(1)}"
 
 
-def _invalid(what: str, where: str) -> LockgateError:
+def _invalid(what: str, where: str, mend: str) -> LockgateError:
     return ManifestInvalid(
         what,
         where=where,
-        next_step="nothing was deleted: find out who wrote it. Mend the line, or delete it if it is nobody's, but no "
-        "file that it may name, which a task may have committed, and give the command again",
+        next_step=f"nothing was deleted: {mend}, but no file that it may name, which a task may have "
+        f"committed{AND_AGAIN}",
     )

@@ -99,5 +99,5 @@ async def _named(run: JobRun, layout: MarkerLayout, paths: Sequence[str]) -> dic
         if path == layout.type_file:
             named[path] = set()
         elif path not in named:
-            named[path] = {parse_marker(layout.name_in(path), where=run.url(path)).path}
+            named[path] = {parse_marker(layout.name_in(path), where=run.url(path), is_file=True).path}
     return named

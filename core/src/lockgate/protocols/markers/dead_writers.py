@@ -18,6 +18,7 @@ from lockgate.engine.recovery.recover import recover_job
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
 from lockgate.model.errors import CleanupFailed, CommitFenced, ManifestInvalid
+from lockgate.model.hudi_markers import AND_AGAIN
 from lockgate.model.layout import JobLayout
 from lockgate.model.phases import PHASES, Phase
 
@@ -39,12 +40,14 @@ async def roll_back_dead(run: JobRun) -> None:
             await _end_if_dead(judge, layout)
         except ManifestInvalid as error:  # its markers tell nothing, and somebody has to mend them
             recover = command("recover", run.store.url, layout.job_id)
-            mend = error.next_step.removesuffix(", and give the command again")
+            mend = error.next_step.removesuffix(AND_AGAIN)
+            named = recover in mend  # by the abort that has failed, which has taken the job
+            going_on = "; once that is done" if named else f"; once {recover} has ended that job"
             raise ManifestInvalid(
                 f"the writer of another job, {layout.job_id}, is dead, and its files cannot be rolled back before this "
                 f"one begins: {error.what}",
                 where=error.where,
-                next_step=f"{mend}; then {recover} ends that job, and this one can be set up",
+                next_step=f"{mend}{going_on}, this one can be set up",
             ) from error
         except CommitFenced as error:  # of writers that begin at once another is at it, or it lives after all
             run.log.info("a dead writer is left to who ends it", other=layout.job_id, error=str(error))

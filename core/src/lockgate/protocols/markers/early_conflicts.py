@@ -73,7 +73,7 @@ async def _written_by(run: JobRun, layout: MarkerLayout, partitions: Collection[
     places = [f"{layout.directory}/{partition}".rstrip("/") for partition in partitions]
     for listed in await together(list_all(run.store, place) for place in places):
         done = (status.path for status in listed if not status.is_directory and not is_beside(status.path))
-        found += [parse_marker(layout.name_in(path), where=run.url(path)) for path in done]
+        found += [parse_marker(layout.name_in(path), where=run.url(path), is_file=True) for path in done]
     return found
 
 

@@ -116,7 +116,8 @@ async def _how_to_complete(run: JobRun, begun: str) -> str:
     if lines:
         more = f", and the same for {len(lines) - NAMED_MAX} more that begin so" if len(lines) > NAMED_MAX else ""
         named = ", ".join(f"`{line}`" for line in lines[:NAMED_MAX])
-        return f"in the place of this line put {named}{more}, with a line end behind each"
+        behind = "it" if len(lines) == 1 else "each"
+        return f"in the place of this line put {named}{more}, with a line end behind {behind}"
     if not nonces:
         return "complete this line, to the file that it begins to name"
     return "no file of the job is there whose name begins so: delete this line"
@@ -192,7 +193,7 @@ async def all_tagged(run: JobRun) -> Marked:
 
 
 def _direct(run: JobRun, layout: MarkerLayout, path: str) -> Marker:
-    return parse_marker(layout.name_in(path), where=run.url(path))
+    return parse_marker(layout.name_in(path), where=run.url(path), is_file=True)
 
 
 async def nonces_of(run: JobRun) -> frozenset[str]:

@@ -18,7 +18,7 @@ from lockgate.model.commands import command
 from lockgate.model.counted import counted
 from lockgate.model.errors import LockgateError, ManifestInvalid, PathError, StoreError
 from lockgate.model.files import FileStatus
-from lockgate.model.hudi_markers import tagged_by
+from lockgate.model.hudi_markers import AND_AGAIN, tagged_by
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
@@ -244,7 +244,8 @@ class MarkersProtocol(DeferredProtocol):
             left = await take_out.take_out_all(run)
         except ManifestInvalid as error:  # the record says by now that the job is undone, and only this is read then
             going_on = command("recover", run.store.url, run.layout.job_id)
-            told = f"{error.next_step}. The job is taken, and can only be undone from now on: by {going_on}"
+            mend = error.next_step.removesuffix(AND_AGAIN)
+            told = f"{mend}; then {going_on}: the job can only be undone from now on, and an abort of it is refused"
             raise ManifestInvalid(error.what, where=error.where, next_step=told) from error
         await run.store.delete_files([run.layout.file_list])
         return Undone(left=left)
