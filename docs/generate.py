@@ -175,7 +175,7 @@ TO_TYPE = {
     "`--protocol` and its options again), else `lockgate gc DESTINATION`",
     JobStatus.REFUSED: "`lockgate commit DESTINATION JOB` once the reason is gone (another program's: with "
     "`--protocol` and its options again), or `lockgate abort DESTINATION JOB`",
-    JobStatus.LEFT_BEHIND: "`lockgate gc DESTINATION`",
+    JobStatus.LEFT_BEHIND: "`lockgate gc DESTINATION`; run it again only if its phase is rolled-back",
     JobStatus.COMMITTED: "nothing; `lockgate verify DESTINATION` if in doubt",
     JobStatus.UNREADABLE: "`lockgate jobs DESTINATION` with the version of Lockgate that wrote it",
     JobStatus.OTHER_COMMITTER: "end it where it was started, or with `lockgate commit`",

@@ -137,7 +137,7 @@ def test_complete_nobody_takes_a_committed_job_for_one_that_is_not_where_its_rec
     with pytest.raises(UsageError, match="cannot be undone"):
         lockgate.recover(tmp_path, "j", undo=True, options=SILENT)
     (found,) = (each for each in lockgate.collect_garbage(tmp_path, dry_run=True) if each.path.endswith("/j"))
-    assert (found.action, found.why) == ("would delete", "left behind")
+    assert (found.action, found.why) == ("would delete", "left behind: it is committed")
     assert lockgate.recover(tmp_path, "j", options=SILENT)["j"].outcome == "finished"
     assert not (tmp_path / "_lockgate/jobs").exists()
     with pytest.raises(JobNotFound, match="committed already"):

@@ -217,8 +217,14 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
     return Garbage(path, "deleted", _why_deleted(state, undone.may_stay), needs_somebody=bool(undone.may_stay))
 
 
+_ENDED = {Phase.COMMITTED: "it is committed", Phase.ROLLED_BACK: "it was undone"}
+"""What became of a job that is over, for who has to know whether to run it again."""
+
+
 def _why_deleted(state: JobState, may_stay: str) -> str:
-    return f"{state.status.value}. {may_stay}" if may_stay else state.status.value
+    ended = _ENDED.get(state.phase) if state.phase and state.status is JobStatus.LEFT_BEHIND else None
+    why = f"{state.status.value}: {ended}" if ended else state.status.value
+    return f"{why}. {may_stay}" if may_stay else why
 
 
 async def _may_stay(run: JobRun, state: JobState) -> str:
