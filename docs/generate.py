@@ -178,7 +178,8 @@ TO_TYPE = {
     JobStatus.LEFT_BEHIND: "`lockgate gc DESTINATION`; run it again only if its phase is rolled-back",
     JobStatus.COMMITTED: "nothing; `lockgate verify DESTINATION` if in doubt",
     JobStatus.UNREADABLE: "`lockgate jobs DESTINATION` with the version of Lockgate that wrote it",
-    JobStatus.OTHER_COMMITTER: "end it where it was started, or with `lockgate commit`",
+    JobStatus.OTHER_COMMITTER: "end it where it was started, or with `lockgate commit DESTINATION JOB --protocol v1`; "
+    "where `problem` says that no task is known there, nothing: `lockgate gc` deletes the directory if it is empty",
     JobStatus.RECORD_LOST: "`lockgate recover DESTINATION JOB --undo`, or `--finish`",
 }
 """What an operator types about a job of each status."""

@@ -17,6 +17,7 @@ from local_acts import before_act
 from local_acts import dies as act_dies
 from lockgate import Job, JobOptions
 from lockgate.cli.main import app
+from lockgate.engine.inspection.list_jobs import STATUS_MEANING
 from lockgate.errors import CommitRefused, LockgateError
 from typer.testing import CliRunner
 
@@ -161,6 +162,8 @@ def test_an_empty_directory_that_a_job_has_left_is_told_as_what_it_may_be(tmp_pa
     (state,) = lockgate.jobs(tmp_path)
     assert state.job_id == "unknown-0"
     assert "an empty directory that a job by v1 or v2 has left" in state.problem
+    assert "which `lockgate gc` deletes" in state.problem
+    assert "a directory in which no task is known, which may be no job" in STATUS_MEANING[state.status]
     shutil.rmtree(tmp_path / "_temporary")
 
 

@@ -73,14 +73,15 @@ STATUS_MEANING: dict[JobStatus, str] = {
     JobStatus.ABANDONED: "its job commit never began: `lockgate commit` commits what its tasks wrote, `lockgate gc` or "
     "`lockgate abort` deletes it; another program's, `lockgate abort` alone",
     JobStatus.REFUSED: "its commit was refused before anything moved; it can be committed again, or aborted",
-    JobStatus.LEFT_BEHIND: "it is over, and its directory was not deleted: `lockgate gc` deletes it. In phase committed "
-    "it is committed: do not run it again; in phase rolled-back it was undone. Or tasks of another program's have left "
-    "more since then: `problem` says what to do about that",
+    JobStatus.LEFT_BEHIND: "it is over, and its directory was not deleted: `lockgate gc` deletes it. In phase "
+    "committed it is committed: do not run it again; in phase rolled-back it was undone. Or tasks of another program's "
+    "have left more since then: `problem` says what to do about that",
     JobStatus.COMMITTED: "the last job that was committed here",
     JobStatus.UNREADABLE: "its commit record, its marker or its list of replaced files cannot be read: another "
     "version's, or damaged",
     JobStatus.OTHER_COMMITTER: "a job of Hadoop's FileOutputCommitter: its own driver ends it; or "
-    "`lockgate commit` with `--protocol v1`, if it is over and its tasks committed by the first algorithm",
+    "`lockgate commit` with `--protocol v1`, if it is over and its tasks committed by the first algorithm. Or, as "
+    "`problem` says then, a directory in which no task is known, which may be no job",
     JobStatus.RECORD_LOST: "another program deleted its commit record; what it was to replace is kept: "
     "`lockgate recover` with `--undo` brings that back, with `--finish` it lets the new files stay",
 }
