@@ -8,7 +8,7 @@ from pathlib import Path
 
 import lockgate
 import pytest
-from command_line import run
+from command_line import crashed, run, run_json
 from faulty_store import Stop, make_faulty
 from hive_left import HIVE
 from local_acts import Died, before_act, dies
@@ -124,3 +124,13 @@ def test_who_meets_a_job_is_told_what_works_where_a_task_commit_was_interrupted(
     exec(f"from lockgate import Job; {line[0]}")
     assert run("commit", str(table.root), job.job_id, "--force")[0] == 0
     assert table.read() == {"a": b"1"}
+
+
+def test_a_program_is_told_by_a_key_that_a_driver_is_gone(table) -> None:
+    """It stood in the name of the driver, in a form that nothing told."""
+    at_work = table.job()
+    _, (found,) = run_json("jobs", str(table.root))
+    assert (found["job_id"], found["driver_gone"]) == (at_work.job_id, False)
+    dead = crashed(table)
+    _, jobs = run_json("jobs", str(table.root))
+    assert {each["job_id"]: each["driver_gone"] for each in jobs} == {at_work.job_id: False, dead: True}

@@ -121,7 +121,10 @@ DOCUMENTS: Mapping[str, Document] = {
             "[].last_seen": "its latest sign of life, in seconds since 1970; 0 where there is none",
             "[].age_seconds": "how long ago that was; null where there is none",
             "[].tasks_committed": "how many of its tasks have committed",
-            "[].driver": "who drives or drove it",
+            "[].driver": "who drives or drove it, in words: the user and the host; where its status is `committed` the "
+            "host alone",
+            "[].driver_gone": "whether its driver is known to be dead: it ran on this machine. false where nobody can "
+            "tell",
             "[].directory": "its directory, relative to the destination; of what Hive has left elsewhere, its URL",
             "[].problem": "what somebody has to know of it; empty otherwise",
             "[].part_of": "the destination of the job that it is a part of, and that is ended there; empty otherwise",

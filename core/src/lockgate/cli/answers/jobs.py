@@ -25,6 +25,7 @@ def jobs_answer(states: Sequence[JobState], elsewhere: str = "") -> Answer:
             "age_seconds": round(max(0.0, time.time() - state.last_seen), 1) if state.last_seen else None,
             "tasks_committed": state.tasks_committed,
             "driver": state.driver,
+            "driver_gone": state.driver_gone,
             "directory": state.directory,
             "problem": state.problem or why_elsewhere(state),
             "part_of": state.part_of,

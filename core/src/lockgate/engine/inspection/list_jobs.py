@@ -87,6 +87,10 @@ STATUS_MEANING: dict[JobStatus, str] = {
 }
 
 
+GONE = ", gone"
+"""What stands behind the name of a driver that is known to be dead."""
+
+
 @dataclass(frozen=True)
 class JobState:
     """One job. Times in seconds since 1970; `last_seen` is its latest sign of life that a look from above shows, and
@@ -105,6 +109,9 @@ class JobState:
     protocol: str = ""
     """The name of its commit protocol, as its record, its marker, its summary, or the place where another program has
     set it up says it; empty: nothing says it."""
+    driver_gone: bool = False
+    """Whether its driver is known to be dead: it ran on this machine, and its process is no more. `driver` says it,
+    too."""
     shows_success: bool = False
     """Whether, in phase *publishing*, its `_SUCCESS` is in place already."""
     part_of: str = ""
@@ -266,9 +273,10 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
     # Of a job that another program has set up, nothing is in its own directory before somebody commits it here.
     directory = "" if newest or layout.prefix == OURS else elsewhere.directory
     newest, tasks_seen = max(newest, elsewhere.last_seen), max(tasks_seen, elsewhere.last_seen)
-    driver = _name(run, Holder("", marker.host, marker.process, marker.user)) if marker else ""
+    who = Holder("", marker.host, marker.process, marker.user) if marker else None
     # The store has dated the marker, too; what it says of itself is by its driver's clock, which may be wrong by hours.
     newest = newest or (marker.created if marker else 0.0)
+    driver, gone = _named(run, who)
     if problem:
         return JobState(
             layout,
@@ -282,6 +290,7 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
             tasks_seen=tasks_seen,
             protocol=named,
             part_of=marker.part_of if marker else "",
+            driver_gone=gone,
         )
     renewed = await renewed_at(run, layout, record) if record else 0.0
     last_seen = max(newest, renewed)
@@ -301,7 +310,7 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
             left = f"its tasks have left more since it was committed, in {run.url(directory)}"
             problem = f"{left}: {how_late_output_ends(run, layout)}"
     if record is not None:
-        driver = _name(run, record.holder)
+        driver, gone = _named(run, record.holder)
     if record is not None and record.phase is Phase.COMMITTED:
         phase = phase if await says_committed(dataclasses.replace(run, layout=layout), record) else None
     named = record.options.get("protocol", named) if record else named
@@ -321,6 +330,7 @@ async def job_state(run: JobRun, layout: JobLayout) -> JobState:
         tasks_seen=tasks_seen,
         protocol=named,
         part_of=part_of,
+        driver_gone=gone,
     )
 
 
@@ -358,9 +368,12 @@ async def _tasks_of_earlier_attempts(run: JobRun, layout: JobLayout) -> set[str]
     return tasks
 
 
-def _name(run: JobRun, driver: Holder) -> str:
-    gone = ", gone" if run.runtime.is_gone(driver) else ""
-    return f"{driver.user}@{driver.host}{gone}"
+def _named(run: JobRun, driver: Holder | None) -> tuple[str, bool]:
+    """A driver as it is shown, and whether it is known to be gone."""
+    if driver is None:
+        return "", False
+    gone = run.runtime.is_gone(driver)
+    return f"{driver.user}@{driver.host}{GONE if gone else ''}", gone
 
 
 def _status(
