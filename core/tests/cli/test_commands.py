@@ -105,6 +105,21 @@ def test_plan_touches_nothing_and_predicts(table) -> None:
     assert slow > run_json("plan", str(table.root), job.job_id, "--latency", "2")[1]["seconds"]
 
 
+def test_plan_tells_programs_by_what_its_seconds_were_predicted_as_advise_does(table) -> None:
+    """`seconds` was 0.0 where a table said 0.4 ms, and what an operation takes was in no key."""
+    job = table.job()
+    table.task(job, {"a": b"1"})
+    pace = ["--latency", "0.05", "--rate", "100000"]
+    _, found = run_json("plan", str(table.root), job.job_id, *pace)
+    keys = ("latency_ms", "latency_measured", "rate", "in_flight")
+    advised = run_json("advise", str(table.root), *pace)[1]
+    assert [found[key] for key in keys] == [advised[key] for key in keys]
+    assert [found[key] for key in keys[:3]] == [0.05, False, 100000]
+    assert 0 < found["seconds"] < 0.1
+    assert found["sources_to_come"] is False
+    assert run_json("plan", str(table.root), job.job_id)[1]["latency_measured"] is True
+
+
 def test_commit_commits_what_the_tasks_left(table) -> None:
     job = table.job()
     table.task(job, {"a": b"1"})

@@ -39,6 +39,7 @@ def test_plan_shows_each_choice_and_why(tmp_path: Path) -> None:
         status, found = run_json(*command, *chosen)
         assert status == 0
         assert found["choices"] == ["task_000005: attempt 1, not 0: its number is the highest"]
+        assert found["sources_to_come"] is True
         status, out, _ = run(*command, *chosen)
         assert status == 0
         assert "task_000005\tattempt 1, not 0: its number is the highest" in out

@@ -78,6 +78,13 @@ _SUMMARY = {
     "lockgate?.job_attempt?": "which attempt at the job has committed it, if not the first",
 }
 
+_PACE = {
+    "latency_ms": "what one request takes",
+    "latency_measured": "whether that was measured there",
+    "rate": "requests a second that the store allows; 0: no limit",
+    "in_flight": "requests at once",
+}
+
 _UNFINISHED = {
     ".job_id": "a job whose commit has not come to its end",
     ".status": "how it stands, as in `jobs`",
@@ -141,6 +148,8 @@ DOCUMENTS: Mapping[str, Document] = {
             "renames[].source": "a file that would be renamed, relative to the destination",
             "renames[].target": "its name afterwards",
             "renames[].length": "its bytes",
+            "sources_to_come": "whether these sources are not there yet: the commit first moves the tasks' "
+            "directories to these names",
             "completions[].target": "a file whose upload would be completed",
             "completions[].length": "its bytes",
             "in_place[].target": "a file that is at its name already",
@@ -155,6 +164,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "outputs_beside?[]": "other output that Hive has left beside, in words: `commit` takes `--force` for that",
             "operations.KIND": "how many requests of each kind it would take at least",
             "seconds": "how long that takes at least",
+            **_PACE,
         },
     ),
     "commit": Document("The summary, as `show` prints it; without `unfinished`.", _SUMMARY),
@@ -242,10 +252,7 @@ DOCUMENTS: Mapping[str, Document] = {
             "directories": "in how many directories",
             "conflict": "the conflict policy",
             "replaced": "how many files that replaces",
-            "latency_ms": "what one request takes",
-            "latency_measured": "whether that was measured there",
-            "rate": "requests a second that the store allows; 0: no limit",
-            "in_flight": "requests at once",
+            **_PACE,
             "broken_claims[]": "capabilities that the plugin claims and that do not hold",
             "protocols[].protocol": "a protocol, the best first",
             "protocols[].verdict": "`safe`, `unsafe`, `others' jobs` or `refused`",

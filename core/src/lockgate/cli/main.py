@@ -41,13 +41,14 @@ from lockgate.cli.terminal import (
     progress_bars,
 )
 from lockgate.cli.typed_wrongly import Commands
+from lockgate.engine.inspection.advise import Pace
 from lockgate.model.durations import seconds_of
 from lockgate.model.errors import JobNotFound, LockgateError, OptionError, UsageError
 from lockgate.model.hive_output import PROTOCOL as HIVE
 from lockgate.model.layout import SUCCESS
 from lockgate.model.option_values import integer_of
 from lockgate.model.options import JobOptions, names_given
-from lockgate.model.prediction import at_once, predict_seconds, told_at_once
+from lockgate.model.prediction import at_once
 from lockgate.model.redaction import HIDDEN, names_a_secret, redact
 from lockgate.model.summary import Summary
 
@@ -293,11 +294,7 @@ def _planned(
     store = looking_run(url, options).store
     in_flight = at_once(options.requests_in_flight, store.calls_at_once)
     each = latency_at(url, options) if latency is None else latency / 1000
-    seconds = predict_seconds(made.operations, latency=each, rate=rate, in_flight=in_flight)
-    measured = " (measured)" if latency is None else ""
-    limit = f", {rate:g} operations a second" if rate else ""
-    basis = f"at {each * 1000:.3g} ms an operation{measured}, {told_at_once(in_flight)}{limit}"
-    return plan_answer(made, made.operations, seconds, basis)
+    return plan_answer(made, Pace(each, rate, in_flight), measured=latency is None)
 
 
 @app.command()

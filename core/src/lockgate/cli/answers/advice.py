@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from lockgate.cli.answers.wording import size
+from lockgate.cli.answers.wording import pace_fields, pace_told, size
 from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
 from lockgate.engine.inspection.advise import VERDICT_MEANING, Advice, Choice, duration
 from lockgate.engine.run.protocol import ATTRIBUTE_MEANING
 from lockgate.model.counted import counted
-from lockgate.model.prediction import told_at_once
 
 SPARKS_OVERWRITE = ("replace", "replace-partitions")
 """The policies that Spark's mode overwrite means: the second with `partitionOverwriteMode=dynamic`."""
@@ -25,16 +24,12 @@ def advice_answer(advice: Advice) -> Answer:
         "why, what it lacks, what it refuses",
     )
     table = Rows(f"Advice for {advice.url}", columns, [_row(each) for each in advice.choices], prose=True)
-    pace = advice.pace
-    measured = " (measured)" if advice.measured else ""
-    limit = f", {pace.rate:g} operations a second" if pace.rate else ""
     in_all = f" ({size(advice.size.bytes)})" if advice.size.bytes else ""
     basis = (
         f"For {counted(advice.size.files, 'file')}{in_all} of {counted(advice.size.tasks, 'task')} in "
         f"{advice.size.directories:,} {'directory' if advice.size.directories == 1 else 'directories'}, "
-        f"at {pace.latency * 1000:.3g} ms an operation{measured}, "
-        f"{told_at_once(pace.in_flight)}{limit}; an operation is a request to the store; times and operations are "
-        "lower bounds. "
+        f"{pace_told(advice.pace, measured=advice.measured)}; "
+        "an operation is a request to the store; times and operations are lower bounds. "
         f"The conflict policy: {advice.conflict}"
         f"{f', which replaces {advice.size.replaced:,} files' if advice.size.replaced else ''}."
     )
@@ -78,10 +73,7 @@ def _document(advice: Advice) -> dict[str, object]:
         "directories": advice.size.directories,
         "conflict": advice.conflict,
         "replaced": advice.size.replaced,
-        "latency_ms": round(advice.pace.latency * 1000, 3),
-        "latency_measured": advice.measured,
-        "rate": advice.pace.rate,
-        "in_flight": advice.pace.in_flight,
+        **pace_fields(advice.pace, measured=advice.measured),
         "broken_claims": list(advice.broken),
         "protocols": [
             {

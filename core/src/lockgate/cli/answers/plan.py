@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from lockgate.cli.answers.wording import LISTED_MAX, facts_table, size
+from lockgate.cli.answers.wording import LISTED_MAX, facts_table, pace_fields, pace_told, size
 from lockgate.cli.terminal import LISTED_AT_ONCE, Answer, Listing, Rows
-from lockgate.engine.inspection.advise import duration
+from lockgate.engine.inspection.advise import Pace, duration
 from lockgate.model.counted import counted
 from lockgate.model.layout import SUCCESS
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
-from lockgate.model.prediction import Operations
+from lockgate.model.prediction import predict_seconds
 from lockgate.model.replaced import SetAside
 
 LEFT_OUT = "has begun, and not committed"
@@ -26,8 +26,11 @@ NEVER_BEGAN = (
 """What whoever commits by what is there must know."""
 
 
-def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: float, basis: str) -> Answer:
-    """`lockgate plan`."""
+def plan_answer(plan: CommitPlan, pace: Pace, *, measured: bool) -> Answer:
+    """`lockgate plan`; `measured`: whether the latency was."""
+    operations = plan.operations
+    seconds = predict_seconds(operations, latency=pace.latency, rate=pace.rate, in_flight=pace.in_flight)
+    are_to_come = bool(plan.adopted_directories and plan.files)
 
     def entries() -> Iterator[Entry]:
         return (entry for batch in plan.batches(LISTED_AT_ONCE) for entry in batch)
@@ -45,6 +48,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
                 if not (e.upload or plan.in_place)
             )
         ),
+        "sources_to_come": are_to_come,
         "completions": Listing(
             lambda: ({"target": e.target, "length": e.length} for e in entries() if e.upload and not plan.in_place)
         ),
@@ -56,7 +60,8 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         **({"left_out_stays": plan.left_out_stays} if plan.left_out_stays else {}),
         **({"outputs_beside": list(plan.outputs_beside)} if plan.outputs_beside else {}),
         "operations": {row.kind: row.count for row in operations},
-        "seconds": round(seconds, 3),
+        "seconds": round(seconds, 6),
+        **pace_fields(pace, measured=measured),
     }
     what, title = (
         ("files in place", "In place")
@@ -92,7 +97,10 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
             if aside.path != SUCCESS
         )
         tables.insert(-1, Rows("Files to replace", ("file", "bytes", "by"), list(islice(asides, LISTED_MAX))))
-    sentences = [f"At least {duration(seconds)} {basis}. Nothing was touched.", NEVER_BEGAN]
+    sentences = [
+        f"At least {duration(seconds)} {pace_told(pace, measured=measured)}. Nothing was touched.",
+        NEVER_BEGAN,
+    ]
     if plan.left_out:
         stays = f" {plan.left_out_stays}" if plan.left_out_stays else ""
         sentences.append(f"{counted(len(plan.left_out), 'task')} left out: commit takes --force for that.{stays}")
@@ -101,7 +109,7 @@ def plan_answer(plan: CommitPlan, operations: Sequence[Operations], seconds: flo
         sentences.append(
             f"There is other output beside this, which may be the whole of it: {beside}. Commit takes --force for that."
         )
-    if plan.adopted_directories and moves:
+    if are_to_come:
         sentences.append("The sources are not there yet: the commit first moves the tasks' directories to these names.")
     return Answer(document, tables, sentences)
 

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockgate.cli.terminal import Rows
+from lockgate.engine.inspection.advise import Pace
 from lockgate.engine.record.signs_of_life import AHEAD_SECONDS
 from lockgate.model.counted import counted
+from lockgate.model.prediction import told_at_once
 
 LISTED_MAX = 20
 """How many files a table for people shows; `--json` has them all."""
@@ -62,3 +64,20 @@ def facts_table(title: str, facts: Mapping[str, Any]) -> Rows:
     """A row for each fact that is known."""
     rows = [(name, str(value)) for name, value in facts.items() if value not in ("", None)]
     return Rows(title, ("", ""), rows)
+
+
+def pace_told(pace: Pace, *, measured: bool) -> str:
+    """By what costs were predicted, for people."""
+    limit = f", {pace.rate:g} operations a second" if pace.rate else ""
+    by = " (measured)" if measured else ""
+    return f"at {pace.latency * 1000:.3g} ms an operation{by}, {told_at_once(pace.in_flight)}{limit}"
+
+
+def pace_fields(pace: Pace, *, measured: bool) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "latency_ms": round(pace.latency * 1000, 3),
+        "latency_measured": measured,
+        "rate": pace.rate,
+        "in_flight": pace.in_flight,
+    }
