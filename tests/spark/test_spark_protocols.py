@@ -31,7 +31,7 @@ REFUSED = {
     "local": {
         "deferred": "lacks deferred-upload",
         "emrfs": "lacks deferred-upload",
-        "magic": "lacks deferred-upload",
+        "magic": "it writes none",
     },
     "s3": {
         "hive": "lacks .*atomic-directory-rename",

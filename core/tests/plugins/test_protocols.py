@@ -415,3 +415,40 @@ def test_declared_where_a_protocol_is_refused_the_next_step_is_one_that_the_stor
     with pytest.raises(CapabilityMissing) as refused:
         registry.open_destination("putonly:///x", JobOptions(protocol="markers"))
     assert refused.value.next_step.startswith("use another store"), "there is nothing else"
+
+
+class CommitsOthers(ManifestProtocol):
+    """One that begins no job, and that a local disk does not carry."""
+
+    name = "commits-others"
+    description = "for a test"
+    needs = ManifestProtocol.needs | {Capability.DEFERRED_UPLOAD}
+    commits_others_only = True
+
+
+def test_declared_a_protocol_that_writes_no_jobs_says_that_first_on_every_store(tmp_path) -> None:
+    """On a local disk it named a capability, and told to write to another store, where it is refused, too."""
+    registry, plugin = registry_of(JobOptions()), offers(CommitsOthers())
+    registry.register(plugin, "commits-others")
+    try:
+        with pytest.raises(OptionError, match="it writes none") as refused:
+            Job(tmp_path, protocol="commits-others").setup()
+        assert "another store" not in refused.value.next_step
+        with pytest.raises(CapabilityMissing, match="deferred-upload") as looked:
+            jobs(tmp_path, JobOptions(protocol="commits-others"))
+        assert looked.value.next_step == CommitsOthers.alternative
+    finally:
+        registry.unregister(plugin)
+
+
+def test_declared_a_missing_capability_names_the_stores_that_have_what_the_protocol_needs() -> None:
+    """It told to write to another store, and not to which."""
+    registry = PluginRegistry(allow=["none but the built-in ones"])
+    options = JobOptions(protocol="manifest")
+    registry._register(OpensPutOnly(), "putonly", "a-test", "1", built_in=False)
+    with pytest.raises(CapabilityMissing) as refused:
+        registry.open_destination("putonly:///x", options)
+    assert refused.value.next_step.endswith(". Of the other stores installed here local has what manifest needs")
+    with pytest.raises(CapabilityMissing) as refused:
+        registry.open_destination("putonly:///x", options.replace(protocol="deferred"))
+    assert "Of the other stores" not in refused.value.next_step, "none has"

@@ -378,6 +378,9 @@ class Job:
 
     def _open(self) -> Store:
         if self._store is None:
+            registry = registry_of(self.options)
+            registry.check_choices(self.options)
+            registry.check_own_job(self.options)  # first: by a protocol that writes no job no other store would do
             self._store = open_destination(self.url, self.options)
         return self._store
 

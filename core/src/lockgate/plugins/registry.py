@@ -377,7 +377,8 @@ class PluginRegistry:
             needs_on(protocol, kind.capabilities),
             purpose=f"the {protocol.name} protocol",
             store=str(url),
-            alternative="leave protocol out, and one is chosen by what the store can do",
+            alternative="leave protocol out, and one is chosen by what the store can do"
+            + self._stores_that_fit(protocol, url.scheme),
         )
 
     def check_own_job(self, options: JobOptions) -> None:
@@ -386,8 +387,17 @@ class PluginRegistry:
         Raises:
             OptionError: it does not.
         """
-        if options.protocol != AUTO_PROTOCOL and (error := self.protocol(options.protocol).refused_options(options)):
+        if options.protocol == AUTO_PROTOCOL:
+            return
+        protocol = self.protocol(options.protocol, options.where("protocol"))
+        if error := protocol.refused_options(options):
             raise error
+        if protocol.commits_others_only:
+            raise OptionError(
+                f"the {protocol.name} protocol commits jobs whose tasks another program has written; it writes none",
+                where=options.where("protocol"),
+                next_step="leave protocol out, and the job is written by one that its store can carry",
+            )
 
     def open_destination(self, url: str, options: JobOptions) -> Store:
         """The store of a job's destination, checked against what the job's protocol and policy need.
@@ -404,7 +414,10 @@ class PluginRegistry:
             needs_on(protocol, store.capabilities),
             purpose=f"the {protocol.name} protocol",
             store=str(store.url),
-            alternative=store.alternative or self._alternative(store, protocol),
+            alternative=protocol.alternative
+            if protocol.commits_others_only
+            else (store.alternative or self._alternative(store, protocol))
+            + self._stores_that_fit(protocol, store.url.scheme),
         )
         if protocol.unsafe and not options.accept_unsafe:
             raise CapabilityMissing(
@@ -432,6 +445,18 @@ class PluginRegistry:
         named = ", ".join(sorted(each.name for each in others))
         advising = command("advise", store.url)
         return f"on this store choose {named}: {advising} says what that promises; or use another store"
+
+    def _stores_that_fit(self, protocol: Protocol, but: str) -> str:
+        """The plugins of other stores than those of a scheme that have what a protocol needs, by what they declare of a
+        usual destination, as the end of a next step; empty: none of those here."""
+        fitting = sorted(
+            kind.name
+            for kind in self._stores.values()
+            if but not in kind.schemes and needs_on(protocol, kind.capabilities) <= kind.capabilities
+        )
+        named = " and ".join([", ".join(fitting[:-1]), fitting[-1]] if len(fitting) > 1 else fitting)
+        have = "have" if len(fitting) > 1 else "has"
+        return f". Of the other stores installed here {named} {have} what {protocol.name} needs" if fitting else ""
 
     def _ask(self, hook: str, **arguments: Any) -> Any:
         """The first plugin's answer to a hook.

@@ -212,8 +212,8 @@ class BatchWriter(DataSourceArrowWriter):
         registry_of(options).check_choices(options)
         check_scheme(self._options.path, options)
         if "protocol" in names_given(self._options.job):
-            registry_of(options).check_kind(parse_url(self._options.path), options)
             registry_of(options).check_own_job(options)
+            registry_of(options).check_kind(parse_url(self._options.path), options)
         conf: dict[str, str] = {}
         try:
             conf = self._conf_at_start()
