@@ -764,3 +764,14 @@ def test_a_dead_writer_whose_markers_were_damaged_waits_for_nobody_once_they_are
     recovery = recover(tmp_path, "dead")["dead"]
     assert (recovery.outcome, recovery.problem) == ("undone", "")
     assert data(tmp_path) == []
+
+
+def test_a_name_is_taken_or_refused_by_what_stands_beside_its_tag_as_the_page_and_the_error_say(tmp_path: Path) -> None:
+    """They said that the tag stands apart from other letters, and names were taken in which it does not."""
+    attempt = begun(a_job(tmp_path, job_id="j"), {})
+    for name in ("{}y", "x{}", "{}_1", "{}"):
+        attempt.open(name.format(attempt.tag)).close()
+    for name in ("{}f", "9{}"):
+        with pytest.raises(PathError, match="needs the tag") as refused:
+            attempt.open(name.format(attempt.tag))
+        assert "no digit and no letter from a to f right before or behind it" in refused.value.next_step

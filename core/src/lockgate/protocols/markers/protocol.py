@@ -279,5 +279,6 @@ def _refuse_untagged(run: JobRun, path: str) -> None:
         raise PathError(
             "the name of a file needs the tag of its task attempt: by that it is known to be the job's",
             where=run.url(path),
-            next_step="put attempt.tag into the name, apart from other letters and digits: part-0.TAG.parquet",
+            next_step="put attempt.tag into the name, with no digit and no letter from a to f right before or behind "
+            "it: part-0.TAG.parquet",
         )
