@@ -190,8 +190,8 @@ DRIVER_GONE = (
 )
 TO_TYPE_DRIVER_GONE = (
     "wait until it shows as abandoned: `alive_seconds`, 15 minutes, after its last task's sign of life. Or, if its "
-    "tasks are surely over, too: `lockgate commit DESTINATION JOB --force` if all of them had committed, else "
-    "`lockgate abort DESTINATION JOB --force`"
+    "tasks are surely over, too: `lockgate commit DESTINATION JOB --force` if all of them had committed (`lockgate "
+    "plan DESTINATION JOB` lists those that began and did not), else `lockgate abort DESTINATION JOB --force`"
 )
 """What a job looks like right after its driver was killed."""
 

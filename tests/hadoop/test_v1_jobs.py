@@ -181,7 +181,7 @@ def test_refused_when_something_foreign_is_among_the_tasks(hadoop: HadoopJvm, tm
     path = tmp_path / "t/_temporary/0" / strange
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"whose?")
-    with pytest.raises(ManifestInvalid, match="no committed task's"):
+    with pytest.raises(ManifestInvalid, match="is in a directory for committed tasks, and is no task's"):
         lockgate.commit(str(tmp_path / "t"), THEIR_ID, options=V1, force=True)
     assert read_output(tmp_path / "t") == {}
     assert path.read_bytes() == b"whose?"

@@ -4,6 +4,8 @@ have committed without naming what keeps it."""
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import lockgate
@@ -134,3 +136,14 @@ def test_a_program_is_told_by_a_key_that_a_driver_is_gone(table) -> None:
     dead = crashed(table)
     _, jobs = run_json("jobs", str(table.root))
     assert {each["job_id"]: each["driver_gone"] for each in jobs} == {at_work.job_id: False, dead: True}
+
+
+def test_of_a_driver_that_is_gone_it_is_not_said_that_it_may_be_at_work(table) -> None:
+    job = f"job = Job({str(table.root)!r}, job_id='j')"
+    code = f"from lockgate import Job; {job}; job.setup(); job.task_attempt(0).setup()"
+    assert subprocess.run([sys.executable, "-c", code], timeout=600).returncode == 0
+    (state,) = lockgate.jobs(table.root)
+    assert (state.status, state.driver_gone) == ("running", True)
+    for text in told(table.root, "j"):
+        assert f"its driver, {state.driver.removesuffix(', gone')}, is gone, but its tasks may be at work" in text
+        assert "may be at work; its driver" not in text

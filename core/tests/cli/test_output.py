@@ -200,6 +200,14 @@ def test_a_cell_of_many_lines_is_one_row(table) -> None:
     assert "cannot be read" in row.split("\t")[8]
 
 
+def test_what_each_command_does_is_told_whole_in_the_list_of_commands() -> None:
+    """Two were cut at their ends, by three dots."""
+    _, out, _ = run("-h")
+    listed = out.partition("Commands:")[2]
+    assert "advise" in listed
+    assert "..." not in listed
+
+
 @pytest.mark.parametrize("command", [[], *([each] for each in COMMANDS)], ids=str)
 def test_every_command_has_its_help_by_either_name(command: list[str]) -> None:
     short, long = run(*command, "-h"), run(*command, "--help")

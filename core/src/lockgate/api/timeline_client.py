@@ -13,6 +13,7 @@ import aiohttp
 from lockgate.engine.run.job_run import JobRun
 from lockgate.protocols.markers.timeline_answers import BASE, SERVED_BY
 from lockgate.protocols.markers.timeline_requests import NoAnswer, TimelineRequests
+from lockgate.stores.http.transport import reason_of
 
 _sessions: dict[int, tuple[int, asyncio.AbstractEventLoop, aiohttp.ClientSession]] = {}
 """By process and loop."""
@@ -33,7 +34,7 @@ class TimelineClient(TimelineRequests):
                         raise NoAnswer(f"what answers there is no timeline server: status {answer.status}")
                     return answer.status, text
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                raise NoAnswer(f"{type(error).__name__}: {error}") from error
+                raise NoAnswer(reason_of(error)) from error
 
         super().__init__(run, address, post, is_ours=is_ours)
 

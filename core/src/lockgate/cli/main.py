@@ -266,7 +266,7 @@ def jobs(
     option: Options = None,
     verbose: Verbose = False,
 ) -> None:
-    """List jobs at work, those that have crashed, and the last one that has finished."""
+    """List jobs at work, crashed ones, and the last that has finished."""
 
     option = _with_protocol(option, protocol)
 
@@ -571,7 +571,7 @@ def advise(
     option: Options = None,
     verbose: Verbose = False,
 ) -> None:
-    """Say which protocols are safe there, what each would cost, and which to take.
+    """Say which protocols are safe, what they cost, and which to take.
 
     The store is tried out, as by doctor; a protocol that asks for accept_unsafe is listed and never advised.
     Of each it is told which conflict policies it refuses; all are told, whatever protocol an option names."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from lockgate.engine.inspection.list_jobs import JobState
+from lockgate.engine.inspection.list_jobs import GONE, JobState
 from lockgate.engine.record.found_commands import found_command, told_of_options, with_first_options
 from lockgate.engine.record.own_protocol import with_own_protocol
 from lockgate.engine.run.job_run import JobRun
@@ -22,8 +22,12 @@ def how_many_committed(state: JobState) -> str:
 def if_surely_over(run: JobRun, state: JobState, why_not: LockgateError | None = None) -> str:
     """That the job may be at work, and the commands that end it if it is not. `why_not`: what a commit would say, where
     it would be refused."""
-    driver = f"; its driver is {state.driver}" if state.driver else ""
-    return f"it may be at work{driver}; if it is surely over, with its tasks: {commands_to_end(run, state, why_not)}"
+    who = state.driver.removesuffix(GONE)
+    driver = f"; its driver is {who}" if who else ""
+    may = f"it may be at work{driver}; if it is surely over, with its tasks:"
+    if state.driver_gone:
+        may = f"its driver, {who}, is gone, but its tasks may be at work; if they are surely over:"
+    return f"{may} {commands_to_end(run, state, why_not)}"
 
 
 def commands_to_end(run: JobRun, state: JobState, why_not: LockgateError | None = None) -> str:

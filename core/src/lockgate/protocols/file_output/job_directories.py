@@ -17,7 +17,6 @@ from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import TasksElsewhere
 from lockgate.engine.run.store import list_all
 from lockgate.engine.run.tries import TRIES
-from lockgate.model.counted import counted
 from lockgate.model.errors import ManifestInvalid
 from lockgate.model.file_output import FileOutputLayout, parse_job_attempt, parse_task, parse_task_attempt
 from lockgate.model.files import FileStatus
@@ -70,10 +69,14 @@ async def directories_of(run: JobRun, job_attempt: int, *, strictly: bool = Fals
             elif not (name == TEMPORARY and status.is_directory):
                 strange.append(status.path)
     if strange and strictly:
+        one = len(strange) == 1
+        those, them = (
+            (f"`{strange[0].rpartition('/')[2]}` is", "it") if one else (f"{len(strange):,} names are", "them")
+        )
         raise ManifestInvalid(
-            f"{counted(len(strange), 'name is', 'names are')} no committed task's, where committed tasks are",
+            f"{those} in a directory for committed tasks, and {'is' if one else 'are'} no task's",
             where="\n".join(run.url(path) for path in sorted(strange)[:5]),
-            next_step="nothing was moved: find out who wrote them, and move them away; Hadoop would commit them",
+            next_step=f"nothing was moved: find out who wrote {them}, and move {them} away; Hadoop would commit {them}",
         )
     return found
 

@@ -17,6 +17,7 @@ from lockgate.model.commands import command
 from lockgate.model.counted import counted
 from lockgate.model.errors import FileChanged, ManifestInvalid
 from lockgate.model.files import FileStatus, Rename
+from lockgate.model.layout import OURS
 from lockgate.model.manifest import Entry
 from lockgate.model.plan import CommitPlan
 
@@ -42,10 +43,14 @@ async def refuse_unless_staged(
         doubtful = [] if wrong else [entry for entry in batch if not is_unique(run, entry)]
         wrong += [f"{run.url(source)}: not found" for source in sorted(await missing_sources(run, doubtful))]
         if wrong:
+            are_of_manifests = run.layout.prefix == OURS  # another program's tasks save none
             raise ManifestInvalid(
                 counted(
                     len(wrong), "staged file is not as its manifest says", "staged files are not as their manifests say"
-                ),
+                )
+                if are_of_manifests
+                else counted(len(wrong), "file that a task has left", "files that tasks have left")
+                + " cannot be committed",
                 where="\n".join(wrong[:5]),
                 next_step="nothing was moved; where something is no regular file, mend that and commit again; else run "
                 "the job again",

@@ -106,9 +106,9 @@ class Transport:
                 found = {name.lower(): value for name, value in response.headers.items()}
                 return Answer(response.status, found, body)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise NotSent(_reason(error), _why_never(error)) from None
+            raise NotSent(reason_of(error), _why_never(error)) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise NoAnswer(_reason(error)) from None
+            raise NoAnswer(reason_of(error)) from None
 
     async def close(self) -> None:
         """Close every connection."""
@@ -135,7 +135,8 @@ def _why_never(error: BaseException) -> str:
     return ""
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
+    """Why there was no connection, or no answer."""
     # aiohttp's texts may hold the URL, and a URL may hold a signature: only the kind and the system's text are kept.
     system = getattr(error, "os_error", None) or error
     text = getattr(system, "strerror", None) or ""
