@@ -14,6 +14,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = {"README.md": "/tmp/flights", "docs/quick-start.md": "/tmp/quick-start"}
 """Where each page writes to."""
+TO_TRY = {
+    "docs/protocol-v1-v2.md": "/tmp/v1-try",
+    "docs/protocol-direct-emrfs.md": "/tmp/direct-try",
+    "docs/protocol-stocator.md": "/tmp/stocator-try",
+    "docs/protocol-hive.md": "/tmp/hive-try",
+}
+"""The pages with what can be tried on a local disk, without Spark, and where each writes to."""
 DEVELOPERS = ("python3 noxfile.py", "python3 -m venv", "pip install")
 """Commands that are tested elsewhere."""
 
@@ -50,6 +57,30 @@ def test_every_example_of_a_page_runs_as_typed(page, tmp_path) -> None:
             assert name == "lockgate"
             told = subprocess.run([sys.executable, "-m", name, *arguments], capture_output=True, text=True)
             assert told.returncode == 0, f"{command}\n{told.stdout}{told.stderr}"
+
+
+@pytest.mark.parametrize("page", TO_TRY)
+def test_what_a_page_of_a_protocol_gives_to_try_on_this_machine_runs_as_typed(page: str, tmp_path: Path) -> None:
+    """Its other examples name stores that nobody has by these names."""
+    blocks_to_try = r"^To try (?:.+\n)+\n((?:```\w+\n(?:.*\n)*?```\n+)+)"
+    parts = re.findall(blocks_to_try, (ROOT / page).read_text(), re.MULTILINE)
+    script = ["set -e", f'lockgate() {{ "{sys.executable}" -m lockgate "$@"; }}']
+    for language, code in re.findall(r"```(python|console)\n(.*?)```", "".join(parts), re.DOTALL):
+        if language == "python":
+            script.append(f"'{sys.executable}' - <<'END'\n{code}END")
+        for line in code.splitlines() if language == "console" else ():
+            assert line.startswith("$ "), "what it answers is told in words"
+            refused = "# refused" in line
+            script.append(f"if {line[2:].partition('#')[0]}; then exit 99; fi" if refused else line[2:])
+    assert len(script) > 2, "nothing is to be tried"
+    typed = "\n".join(script)
+    assert TO_TRY[page] in typed
+    here = str(tmp_path / "out")
+    done = subprocess.run(
+        ["bash", "-c", typed.replace(TO_TRY[page], here)], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, f"{typed}\n{done.stdout}{done.stderr}"
+    assert any(Path(here).glob("*/part-*")) or any(Path(here).glob("part-*")) or any(Path(here).glob("ds=*/0*"))
 
 
 def test_the_stream_of_the_quick_start_is_checked_to_give_rows() -> None:
