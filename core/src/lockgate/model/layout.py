@@ -22,7 +22,8 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `ATTEMPT/tasks/{task_attempt_id}/`                  | a task attempt's private working directory |
 | `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-{extension}-{nonce}_` | a staged file; other writers give other names |
 | `ATTEMPT/tasks/{task_attempt_id}/_{ordinal}-uploads-{nonce}_` | what completes uploads, where no manifest may |
-| `ATTEMPT/manifests/{task_attempt_id}-manifest.json.tmp` | a manifest on its way, or displaced by a rival's |
+| `ATTEMPT/manifests/{task_attempt_id}-manifest.json.tmp` | a manifest on its way, or of an attempt |
+| `ATTEMPT/manifests/{task_attempt_id}~{digest}-manifest.json.tmp` | one that another has displaced |
 | `ATTEMPT/manifests/{task_attempt_id}.aborted`       | says that this attempt was aborted, and never counts    |
 | `ATTEMPT/manifests/{who}.alive`                     | renewed by the driver or a task attempt while it is at work |
 | `ATTEMPT/manifests/{task_id}-manifest.json`         | the manifest of a committed task |
@@ -93,7 +94,8 @@ PENDING_SET_SUFFIX = ".pendingset"
 MANIFEST_SUFFIX = "-manifest.json"
 KEPT = "~"
 KEPT_DIGITS = 16
-"""What parts a task's name from so many digits of its digest, in the name of a manifest that a driver has made."""
+"""What parts a task's name, or an attempt's, from so many digits of a digest, in the name of a manifest that a driver
+has made, or that was displaced."""
 TEMPORARY_SUFFIX = ".tmp"
 MANIFEST_TEMPORARY_SUFFIX = MANIFEST_SUFFIX + TEMPORARY_SUFFIX
 ABORTED_SUFFIX = ".aborted"
@@ -391,6 +393,11 @@ class JobLayout:
         """The temporary path of a task attempt's manifest."""
         return f"{self.manifests}/{task_attempt_id}{MANIFEST_TEMPORARY_SUFFIX}"
 
+    def displaced_manifest(self, task_attempt_id: str, digest: str) -> str:
+        """The path of a task attempt's manifest whose place another has taken: of its content, so that no other run of
+        that attempt ever writes over it."""
+        return f"{self.manifests}/{task_attempt_id}{KEPT}{digest[:KEPT_DIGITS]}{MANIFEST_TEMPORARY_SUFFIX}"
+
 
 def task_of_manifest(name: str) -> str | None:
     """The task whose manifest has this name, without directories; None: that is none."""
@@ -399,7 +406,9 @@ def task_of_manifest(name: str) -> str | None:
 
 def saves_manifest_of(name: str) -> str | None:
     """The task attempt whose manifest has this temporary name, without directories; None: that is none."""
-    return name.removesuffix(MANIFEST_TEMPORARY_SUFFIX) if name.endswith(MANIFEST_TEMPORARY_SUFFIX) else None
+    if not name.endswith(MANIFEST_TEMPORARY_SUFFIX):
+        return None
+    return name.removesuffix(MANIFEST_TEMPORARY_SUFFIX).partition(KEPT)[0]
 
 
 def parse_attempt_directory(path: str) -> JobLayout | None:

@@ -160,6 +160,18 @@ async def pinned_manifests(run: JobRun, pins: Sequence[Pin], below: Mapping[int,
     return [_checked(run, pin, below[pin.job_attempt], False, path, content) for pin, path, content in found]
 
 
+async def read_pinned(run: JobRun, pin: Pin) -> tuple[TaskManifest, bytes]:
+    """One of them, and its bytes.
+
+    Raises:
+        ManifestInvalid, ReceiptUnmatched: as above.
+    """
+    [(_, path, content)] = await _read(run, [pin])
+    path, found = await _pinned(run, pin, path, content)
+    below = await below_root_of(run, _layout(run, pin))
+    return _checked(run, pin, below, run.protocol.saves_uploads, path, found), found
+
+
 async def _read(run: JobRun, pins: Sequence[Pin]) -> list[tuple[Pin, str, bytes | None]]:
     paths = [_layout(run, pin).manifest(pin.task_id) for pin in pins]
     contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
@@ -227,16 +239,19 @@ async def _pinned(run: JobRun, pin: Pin, path: str, content: bytes | None) -> tu
         return path, content
     cut = path if is_cut(run, content) else ""
     if pin.task_attempt_id:
-        # A rival keeps a copy at the attempt's temporary path before it takes the task's path, so this order cannot
-        # miss it; the attempt coming back a second time can make both looks fail, hence the search.
+        # A rival keeps a copy before it takes the task's path, so this order cannot miss it; the attempt coming back a
+        # second time can make these looks fail, hence the search.
         layout = _layout(run, pin)
-        aside = layout.manifest_temporary(pin.task_attempt_id)
-        (displaced,) = await run.store.read_files([aside], bytes_max=run.options.manifest_bytes_max)
-        cut = aside if is_cut(run, displaced) else cut
-        if displaced is not None and digest_of(displaced) == pin.digest:
-            run.count("rival_manifests_ignored")
-            run.log.info("a rival's manifest is ignored", task=pin.task_id, pinned=pin.task_attempt_id)
-            return aside, displaced
+        asides = [layout.manifest_temporary(pin.task_attempt_id)]
+        if pin.digest:
+            asides.append(layout.displaced_manifest(pin.task_attempt_id, pin.digest))
+        copies = await run.store.read_files(asides, bytes_max=run.options.manifest_bytes_max)
+        for aside, displaced in zip(asides, copies, strict=True):
+            cut = aside if is_cut(run, displaced) else cut
+            if displaced is not None and digest_of(displaced) == pin.digest:
+                run.count("rival_manifests_ignored")
+                run.log.info("a rival's manifest is ignored", task=pin.task_id, pinned=pin.task_attempt_id)
+                return aside, displaced
         async for page in run.store.list_directory(layout.manifests):
             paths = [status.path for status in page if pin.task_id in status.path or pin.task_attempt_id in status.path]
             for other in paths:

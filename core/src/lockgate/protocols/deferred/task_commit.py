@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import bury
+from lockgate.engine.manifests.runs_of_an_attempt import OtherRun, save_own
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
@@ -40,6 +41,7 @@ async def commit_task(
     Raises:
         UsageError: files are to be found in a working directory, of which there is none.
         JobNotFound: the job is over.
+        CommitFenced: the job is being committed, with another run of this attempt; this one's uploads were given up.
         CommitFailed: the manifest could not be saved in the configured number of attempts.
         ManifestInvalid: a file has a name that this store does not take.
     """
@@ -63,20 +65,26 @@ async def commit_task(
         )
         refuse_names(run, entries)
         content = encode_manifest(manifest, run.below)
-        await _save(run, attempt, content)
-        return manifest.receipt(content)
+        other = await _save(run, attempt, manifest, content)
+        if other is None:
+            return manifest.receipt(content)
+        if other.receipt is not None:
+            return other.receipt
+        await give_up_unseen(run, [upload_of(entry) for entry in other.without_its_own(entries)])
+        raise other.refusal(run)
 
 
-async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
+async def _save(run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, content: bytes) -> OtherRun | None:
     wait = RETRY_SECONDS
     for left in reversed(range(run.options.manifest_save_attempts)):
         try:
             if await read_marker(run) is None:
                 raise not_at_work(run, run.layout.job_marker)
             await run.store.keep_uploads(keep_of(run, attempt.task_attempt_id))
-            await run.store.write_file(run.layout.manifest_temporary(attempt.task_attempt_id), content)
+            if (other := await save_own(run, attempt, manifest, content)) is not None:
+                return other
             await run.store.write_file(run.layout.manifest(attempt.task_id), content)
-            return
+            return None
         except StoreUnavailable as error:
             if not left:
                 raise CommitFailed(
@@ -88,6 +96,7 @@ async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
             run.log.info("manifest is saved again", error=str(error))
         await asyncio.sleep(wait * (0.5 + run.runtime.random.random()))
         wait = min(2 * wait, 5.0)
+    raise AssertionError("the last try returns or raises")
 
 
 async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None) -> None:

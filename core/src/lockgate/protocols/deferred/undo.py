@@ -8,7 +8,7 @@ replaced a file of the same name, the version that was there is seen again (`sam
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lockgate.engine.manifests.load_manifests import below_root_of, every_attempt
@@ -23,10 +23,11 @@ from lockgate.model.capabilities import Capability
 from lockgate.model.commands import command
 from lockgate.model.errors import AccessDenied, ManifestInvalid, OutcomeUnknown
 from lockgate.model.files import Deleted, FileStatus
-from lockgate.model.layout import MANIFEST_SUFFIX, SUCCESS, JobLayout, is_waiting_summary
+from lockgate.model.layout import KEPT, MANIFEST_SUFFIX, SUCCESS, JobLayout, is_waiting_summary, saves_manifest_of
 from lockgate.model.manifest import decode_manifest
 from lockgate.model.plan import CommitPlan
 from lockgate.model.receipt import Pin
+from lockgate.model.record import digest_of
 from lockgate.model.replaced import SetAside
 from lockgate.model.spooled import windows
 from lockgate.model.undone import Undone
@@ -285,23 +286,27 @@ _Saved = list[tuple[str, list[Upload]]]
 async def saved_by(run: JobRun, *, but: Sequence[Pin] = ()) -> AsyncIterator[tuple[JobLayout, _Saved]]:
     """What every attempt at every task has saved, in all attempts at the job, without these; a window at a time."""
     pinned = {run.layout.at_attempt(pin.job_attempt).manifest_temporary(pin.task_attempt_id) for pin in but}
+    digests = {pin.digest for pin in but}
     # Later attempts too: whoever ends the job deletes their directories, and their manifests.
     for layout in await every_attempt(run):
         found = [s async for page in run.store.list_directory(layout.manifests) for s in page if is_manifest(s.path)]
         # Every attempt's own manifest is there; what is at its task's path is one of them once more.
         own = [status.path for status in found if not status.path.endswith(MANIFEST_SUFFIX)]
-        paths = [path for path in own if path not in pinned]
+        # An attempt that was run again under its number has saved several: then the digest tells which is pinned.
+        displaced = {saves_manifest_of(path.rpartition("/")[2]) or "" for path in own if KEPT in path}
+        again = {layout.manifest_temporary(each) for each in displaced}
+        paths = [path for path in own if path not in pinned or path in again]
         window = run.options.files_read_at_once
         for start in range(0, len(paths), window):
-            yield layout, await _read(run, layout, paths[start : start + window])
+            yield layout, await _read(run, layout, paths[start : start + window], digests)
 
 
-async def _read(run: JobRun, layout: JobLayout, paths: list[str]) -> _Saved:
+async def _read(run: JobRun, layout: JobLayout, paths: list[str], but: Collection[str]) -> _Saved:
     below = await below_root_of(run, layout)
     saved: _Saved = []
     contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
     for path, content in zip(paths, contents, strict=True):
-        if content is None:
+        if content is None or digest_of(content) in but:
             continue
         try:
             manifest = decode_manifest(content, layout, below, name=run.url(path), deferred=True)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO, ClassVar
+from typing import ClassVar
 
 from lockgate.engine.manifests.load_manifests import aborted_in, every_attempt
 from lockgate.engine.manifests.saved_manifests import saved
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
 from lockgate.engine.run.store import OutputFile, list_all
-from lockgate.engine.run.taken_names import how_to_free
+from lockgate.engine.run.taken_names import how_to_free, open_new
 from lockgate.model.commands import command
 from lockgate.model.errors import FileExists
-from lockgate.model.files import FileStatus
 from lockgate.model.layout import alive_attempt, saves_manifest_of, task_of
 from lockgate.model.plan import CommitPlan
 from lockgate.protocols.in_place.protocol import InPlaceProtocol
@@ -41,10 +40,8 @@ class DirectProtocol(InPlaceProtocol):
 
     def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
         """The file itself, which must not be there: some stores find it when it is opened, others when it is closed."""
-        try:
-            return _DirectFile(run, super().open_file(run, ordinal, path, nonce))
-        except FileExists as error:
-            raise _taken(run, error) from error
+        opens = super().open_file
+        return open_new(lambda: opens(run, ordinal, path, nonce), lambda error: _taken(run, error))
 
     async def left_out_stays(self, run: JobRun) -> str:
         """What an attempt at such a task has written that died before it had saved its manifest."""
@@ -84,28 +81,6 @@ def _stays(run: JobRun) -> str:
         "Of a stream's batch every run has the same names, also one that has committed: start the query again first, "
         "and delete only what it is refused for."
     )
-
-
-class _DirectFile(OutputFile):
-    def __init__(self, run: JobRun, output: OutputFile) -> None:
-        self._run = run
-        self._output = output
-
-    @property
-    def stream(self) -> BinaryIO:
-        return self._output.stream
-
-    def close(self) -> FileStatus:
-        try:
-            return self._output.close()
-        except FileExists as error:
-            raise _taken(self._run, error) from error
-
-    def discard(self) -> None:
-        self._output.discard()
-
-    def drop(self) -> None:
-        self._output.drop()
 
 
 def _taken(run: JobRun, error: FileExists) -> FileExists:

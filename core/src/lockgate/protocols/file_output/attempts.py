@@ -16,6 +16,7 @@ from lockgate.engine.record.used_ids import how_to_use_it_again
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.engine.run.store import OutputFile
+from lockgate.engine.run.taken_names import left_by_an_earlier_run, open_new
 from lockgate.engine.run.tries import TRIES, wait_to_try_again
 from lockgate.model.errors import CommitFailed, FileMissing, PathError, UsageError
 from lockgate.model.file_output import FileOutputLayout, job_ids_of, job_part, parse_task, parse_task_attempt
@@ -143,6 +144,7 @@ def open_file(run: JobRun, path: str) -> OutputFile:
 
     Raises:
         PathError: it is that of a checksum of Hadoop's local filesystem, which no commit by this layout takes along.
+        FileExists: it is there: an earlier run of this attempt has left it.
         StoreError: it cannot be written.
     """
     if has_checksum_name(path):
@@ -151,7 +153,8 @@ def open_file(run: JobRun, path: str) -> OutputFile:
             where=run.url(path),
             next_step="give the file another name, or leave out protocol",
         )
-    return run.store.open_output(f"{working_directory(run, run.task_attempt_id)}/{path}")
+    where = f"{working_directory(run, run.task_attempt_id)}/{path}"
+    return open_new(lambda: run.store.open_output(where), lambda error: left_by_an_earlier_run(run, error))
 
 
 async def output_in(run: JobRun, directory: str) -> dict[str, FileStatus]:

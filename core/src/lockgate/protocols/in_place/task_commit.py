@@ -5,7 +5,8 @@ at no moment a task that has committed has no manifest, and a rival's is found a
 
 A driver claims its job, and then looks for what it has not pinned, to take it out. An attempt saves its manifest, and
 then looks whether the job is claimed. So one of them sees the other: the files of an attempt that comes too late are
-taken out, unless it dies, or is cut off, between its last write and that look.
+taken out, unless it dies, or is cut off, between its last write and that look. A run of an attempt that was taken for
+dead, and run again under its number, is too late as well: the digest of its manifest is not the one that is pinned.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from lockgate.engine.job.set_aside_by_others import set_aside_by_other
-from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, is_pinned, may_count, owner_of
+from lockgate.engine.manifests.aborted_attempts import bury, is_pinned, may_count, owner_of
 from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.manifests.runs_of_an_attempt import PINNING, OtherRun, other_run_in, save_own
 from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.record.summaries import files_of
@@ -23,12 +25,11 @@ from lockgate.engine.record.transactions import known_outcome
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CommitFailed, FileExists, FileMissing, JobNotFound, StoreUnavailable, UsageError
+from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, StoreUnavailable, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
-from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.protocols.in_place.visible import take_out
 
@@ -57,7 +58,8 @@ async def commit_task(
     Raises:
         UsageError: files are to be found in a working directory, of which there is none.
         JobNotFound: the job is over.
-        CommitFenced: the job is being committed, without this attempt, whose files were taken out.
+        CommitFenced: the job is being committed, without this attempt, or with another run of it; this one's files
+            were taken out.
         CommitFailed: a file is gone, the manifest could not be saved, or an attempt of this number has committed
             others.
     """
@@ -69,19 +71,22 @@ async def commit_task(
         )
     with run.stage("commit_task"):
         entries = await _entries(run, attempt, written, final_path)
-        await _refuse_if_too_late(run, attempt, entries, counted)
         layout = run.layout
         manifest = TaskManifest(
             layout.job_id, layout.job_attempt, attempt.task_id, attempt.task_attempt_id, entries, counters=counters
         )
         content = encode_manifest(manifest, run.below)
+        if (before := await _refuse_if_too_late(run, attempt, manifest, content, counted)) is not None:
+            return before
         try:
-            await _save(run, attempt, content, entries, knows=names_tell)
+            other = await _save(run, attempt, manifest, content, knows=names_tell)
         except JobNotFound:
             await give_up(run, attempt, entries, counted)
             raise
-        await _refuse_if_too_late(run, attempt, entries, counted)
-        return manifest.receipt(content)
+        if other is not None:
+            return await _refuse_unless_committed(run, manifest, other, counted)
+        before = await _refuse_if_too_late(run, attempt, manifest, content, counted)
+        return before or manifest.receipt(content)
 
 
 async def _entries(
@@ -103,26 +108,49 @@ async def _entries(
     return [Entry(f"{nowhere}/{path}", path, status.length, status.identity) for path, status in found.items()]
 
 
-async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry], counted: Counted) -> None:
+async def _refuse_if_too_late(
+    run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, content: bytes, counted: Counted
+) -> Receipt | None:
+    """The answer: the receipt of what the same files were committed by before, where the job is being committed with
+    that."""
     record = await record_in_force(run)
     if await is_over_for_tasks(run):  # after the record, which goes later
-        await give_up(run, attempt, entries, counted)
+        await give_up(run, attempt, manifest.files, counted)
         raise not_at_work(run)
-    if record is None or record.phase not in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK):
-        return
-    if is_pinned(run, record, attempt):
-        return
-    await take_out(run, entries)
-    raise fenced(run, record)
+    if record is None or record.phase not in PINNING:
+        return None
+    if not is_pinned(run, record, attempt):
+        await take_out(run, manifest.files)
+        raise fenced(run, record)
+    other = await other_run_in(run, record, attempt, manifest, content)
+    return None if other is None else await _refuse_unless_committed(run, manifest, other, counted)
 
 
-async def _save(run: JobRun, attempt: TaskAttempt, content: bytes, entries: Sequence[Entry], *, knows: bool) -> None:
+async def _refuse_unless_committed(run: JobRun, manifest: TaskManifest, other: OtherRun, counted: Counted) -> Receipt:
+    """Take out what this run of an attempt wrote, where the job is being committed with another; not what that has
+    written."""
+    if other.receipt is not None:
+        return other.receipt
+    own = other.without_its_own(manifest.files)
+    if other.manifest is None:  # the job's cleanup may have deleted it
+        count = await counted(run)
+        own = [] if count is None else [entry for entry in manifest.files if entry.target not in count]
+    await take_out(run, own)
+    raise other.refusal(run)
+
+
+async def _save(
+    run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, content: bytes, *, knows: bool
+) -> OtherRun | None:
+    """The answer: the run of this attempt that the job is being committed with, and no manifest was saved."""
     wait = RETRY_SECONDS
     for left in reversed(range(run.options.manifest_save_attempts)):
         try:
-            await _save_own(run, attempt, content, entries, knows=knows)
+            refuse = None if knows else _refuse_other_files(run, attempt, manifest.files)
+            if (other := await save_own(run, attempt, manifest, content, refuse)) is not None:
+                return other
             await run.store.write_file(run.layout.manifest(attempt.task_id), content)
-            return
+            return None
         except FileMissing as error:
             raise not_at_work(run) from error
         except StoreUnavailable as error:
@@ -136,34 +164,31 @@ async def _save(run: JobRun, attempt: TaskAttempt, content: bytes, entries: Sequ
             run.log.info("manifest is saved again", error=str(error))
         await asyncio.sleep(wait * (0.5 + run.runtime.random.random()))
         wait = min(2 * wait, 5.0)
+    raise AssertionError("the last try returns or raises")
 
 
-async def _save_own(
-    run: JobRun, attempt: TaskAttempt, content: bytes, entries: Sequence[Entry], *, knows: bool
-) -> None:
-    """Save the manifest at the attempt's own path. Where only manifests tell whose a file is (not `knows`), none takes
-    the place of another that names files which this one does not: nobody would know of them any more.
+def _refuse_other_files(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry]) -> Callable[[], Awaitable[None]]:
+    """What is asked where the attempt has a manifest already. Where only manifests tell whose a file is, no run of it
+    commits beside another that has written files which this one does not name.
 
     Raises:
-        CommitFailed: so it would be: an attempt of this number has run before, and committed.
+        CommitFailed: so it would be.
     """
-    own = run.layout.manifest_temporary(attempt.task_attempt_id)
-    try:
-        await run.store.create_file(own, content)
-    except FileExists:
-        if not knows:
-            written = {(entry.target, entry.identity) for entry in entries}
-            before = [e for e in await _saved_by(run, attempt) if (e.target, e.identity) not in written]
-            if before:
-                await take_out(run, entries)
-                raise CommitFailed(
-                    f"{attempt.task_attempt_id} has committed before, with other files: a task was run again under the "
-                    "number that its first run has",
-                    where="\n".join(run.url(entry.target) for entry in before[:5]),
-                    next_step="what this run has written was taken out; let the task be tried again as attempt "
-                    f"{attempt.attempt + 1}, or a later one: the receipts say which of them counts",
-                ) from None
-        await run.store.write_file(own, content)
+
+    async def refuse() -> None:
+        written = {(entry.target, entry.identity) for entry in entries}
+        before = [e for e in await _saved_by(run, attempt) if (e.target, e.identity) not in written]
+        if before:
+            await take_out(run, entries)
+            raise CommitFailed(
+                f"{attempt.task_attempt_id} has committed before, with other files: a task was run again under the "
+                "number that its first run has",
+                where="\n".join(run.url(entry.target) for entry in before[:5]),
+                next_step="what this run has written was taken out; let the task be tried again as attempt "
+                f"{attempt.attempt + 1}, or a later one: the receipts say which of them counts",
+            )
+
+    return refuse
 
 
 async def abort_task(

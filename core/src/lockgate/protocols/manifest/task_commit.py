@@ -4,16 +4,18 @@ Seed: "Task Commit", "Task Abort/cleanup"; Hadoop `SaveTaskManifestStage`. The m
 temporary path, then renamed to the task's manifest path, as a pair that is retried.
 
 Two attempts of one task may be here at once. The rename never replaces, so the later one finds the earlier's
-manifest in its way. It writes that one's bytes to the earlier attempt's own temporary path, and then its own over the
-task's path. So the last one wins, as in the seed; there is no moment without a manifest at the task's path, at which
-a driver that takes the manifests it finds would miss the task; and the displaced manifest is not lost: a driver that
+manifest in its way. It writes that one's bytes to a path of their own (`displaced_manifest`), and then its own over the
+task's path. So the last one wins, as in the seed; there is no moment without a manifest at the task's path, at which a
+driver that takes the manifests it finds would miss the task; and the displaced manifest is not lost: a driver that
 holds the earlier attempt's receipt finds it by its digest. What each can see:
 
-- A in place, B comes: A's bytes at A's temporary path, then B in place, B's copy at its own. A driver without receipts
-  commits A or B; with A's receipt, A; with B's, B.
+- A in place, B comes: A's bytes beside, then B in place, B's copy at its own. A driver without receipts commits A or B;
+  with A's receipt, A; with B's, B.
 - B and C both find A: both keep A's bytes, and each has its own at its temporary path; either may be in place.
 - A comes a second time, because the report of its first commit was lost (HADOOP-17258): it finds its own manifest,
   byte for byte, and is done.
+- A is run again under its number, being taken for dead: as if it were B, since a displaced manifest's name holds its
+  digest; but once the job is being committed with the first run's, it is refused.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from collections.abc import Mapping
 
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import bury, marker_in, owner_of
+from lockgate.engine.manifests.runs_of_an_attempt import keep_displaced, other_run
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
@@ -64,6 +67,7 @@ async def commit_task(
         DuplicateTarget: a file that was found has the target of one that was written through Lockgate.
         UsageError: a file that was found was written through Lockgate, by somebody else.
         JobNotFound: the job is over, or was never set up.
+        CommitFenced: the job is being committed, with another run of this attempt.
         CommitFailed: the manifest could not be saved in the configured number of attempts, or a file that others have
             written is gone, and its checksum is there.
         ManifestInvalid: a file has a name that this store does not take.
@@ -86,8 +90,8 @@ async def commit_task(
         )
         refuse_names(run, entries)
         content = encode_manifest(manifest, run.below)
-        await _save(run, attempt, content)
-        return manifest.receipt(content)
+        other = await _save(run, attempt, manifest, content)
+        return manifest.receipt(content) if other is None else other
 
 
 async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
@@ -161,7 +165,9 @@ async def _with_identities(run: JobRun, staged: Mapping[str, FileStatus]) -> Map
     return {target: found.get(status.path) or status for target, status in staged.items()}
 
 
-async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
+async def _save(run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, content: bytes) -> Receipt | None:
+    """The answer: the receipt of what the same files were committed by before, where the job is being committed with
+    that."""
     place, temporary = (
         run.layout.manifest(attempt.task_id),
         run.layout.manifest_temporary(attempt.task_attempt_id),
@@ -170,8 +176,8 @@ async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
     for left in reversed(range(run.options.manifest_save_attempts)):
         try:
             written = await run.store.write_file(temporary, content)
-            await _take_the_place(run, Rename(temporary, place, len(content), written.identity), content)
-            return
+            rename = Rename(temporary, place, len(content), written.identity)
+            return await _take_the_place(run, attempt, rename, manifest, content)
         except FileMissing as error:
             raise not_at_work(run, run.layout.manifests) from error
         except (StoreUnavailable, OutcomeUnknown, CommitFailed) as error:
@@ -185,20 +191,27 @@ async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
             run.log.info("manifest is saved again", error=str(error))
         await asyncio.sleep(wait * (0.5 + run.runtime.random.random()))
         wait = min(2 * wait, 5.0)
+    raise AssertionError("the last try returns or raises")
 
 
-async def _take_the_place(run: JobRun, rename: Rename, content: bytes) -> None:
+async def _take_the_place(
+    run: JobRun, attempt: TaskAttempt, rename: Rename, manifest: TaskManifest, content: bytes
+) -> Receipt | None:
     (outcome,) = await run.store.rename_files([rename])
     if isinstance(outcome, Renamed):
-        return
+        return None
     (found,) = await run.store.read_files([rename.target], bytes_max=run.options.manifest_bytes_max)
     if found == content:
         # Ours, byte for byte: renamed by this call whose answer was lost, or by our own earlier commit. What is left
         # at the temporary path stays: a rival may be about to rely on its being there.
-        return
+        return None
     if found is not None:
+        if owner_of(found) == attempt.task_attempt_id and (other := await other_run(run, attempt, manifest, content)):
+            if other.receipt is None:
+                raise other.refusal(run)
+            return other.receipt
         await _displace_rival(run, rename, found, content)
-        return
+        return None
     if isinstance(outcome, NotRenamed) and outcome.reason is Refusal.PARENT_MISSING:
         raise FileMissing("the manifests' directory is gone", where=run.url(run.layout.manifests))
     raise OutcomeUnknown(
@@ -218,8 +231,7 @@ async def _displace_rival(run: JobRun, rename: Rename, found: bytes, content: by
     rival = owner_of(found)
     run.count("rival_manifests_displaced")
     run.log.info("a rival attempt committed earlier", rival=rival)
-    aside = run.layout.manifest_temporary(rival) if rival else rename.source
-    # Nobody's receipt can stand for a manifest that cannot be read; our own earlier one, of other files, is obsolete.
-    if aside != rename.source:
-        await run.store.write_file(aside, found)
+    # Nobody's receipt can stand for a manifest that cannot be read.
+    if rival:
+        await keep_displaced(run, rival, found)
     await run.store.write_file(rename.target, content)

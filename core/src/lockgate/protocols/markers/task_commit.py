@@ -4,15 +4,17 @@ The manifest is written to the attempt's own path, then to the task's, as in `lo
 the one that came last has the task's, and a driver finds each by its receipt.
 
 An attempt whose job was ended while it wrote finds that out after its manifest is saved, and takes its files out: who
-has ended the job may have listed the markers before the last of them was made.
+has ended the job may have listed the markers before the last of them was made. So does a run of an attempt that was
+taken for dead, and run again under its number, whose job is being committed with the other run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, is_pinned, may_count
+from lockgate.engine.manifests.aborted_attempts import bury, is_pinned, may_count
 from lockgate.engine.manifests.load_manifests import below_root_of
+from lockgate.engine.manifests.runs_of_an_attempt import PINNING, OtherRun, other_run_in, save_own
 from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.record.ended_jobs import listed_by_summary
 from lockgate.engine.record.record_log import fenced, record_in_force
@@ -22,7 +24,6 @@ from lockgate.model.errors import CommitFailed, StoreUnavailable, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt
 from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
-from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.protocols.markers.take_out import take_out
 
@@ -40,7 +41,8 @@ async def commit_task(
     Raises:
         UsageError: files are to be found in a working directory, of which there is none.
         JobNotFound: the job is over; the attempt's files were taken out.
-        CommitFenced: the job is being committed, without this attempt, whose files were taken out.
+        CommitFenced: the job is being committed, without this attempt, or with another run of it; this one's files
+            were taken out.
         CommitFailed: a file is gone, or the manifest could not be saved.
     """
     if written is None or (scan and not written):
@@ -60,9 +62,11 @@ async def commit_task(
             counters=counters,
         )
         content = encode_manifest(manifest, run.below)
-        await _refuse_if_too_late(run, attempt, written)
+        if (before := await _refuse_if_too_late(run, attempt, manifest, content, written)) is not None:
+            return before
         try:
-            await run.store.write_file(layout.manifest_temporary(attempt.task_attempt_id), content)
+            if (other := await save_own(run, attempt, manifest, content)) is not None:
+                return await _refuse_unless_committed(run, manifest, other)
             await run.store.write_file(layout.manifest(attempt.task_id), content)
         except StoreUnavailable as error:
             raise CommitFailed(
@@ -70,20 +74,39 @@ async def commit_task(
                 where=run.url(layout.manifest(attempt.task_id)),
                 next_step="let the task be tried again",
             ) from error
-        await _refuse_if_too_late(run, attempt, written)
-        return manifest.receipt(content)
+        before = await _refuse_if_too_late(run, attempt, manifest, content, written)
+        return before or manifest.receipt(content)
 
 
-async def _refuse_if_too_late(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> None:
+async def _refuse_if_too_late(
+    run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, content: bytes, written: Mapping[str, FileStatus]
+) -> Receipt | None:
+    """The answer: the receipt of what the same files were committed by before, where the job is being committed with
+    that."""
     record = await record_in_force(run)
     over = await is_over_for_tasks(run)  # after the record, which goes later
-    held = record is not None and record.phase in (*HOLDS_ITS_PINS, Phase.COMMITTED, Phase.ROLLED_BACK)
-    if not over and (record is None or not held or is_pinned(run, record, attempt)):
-        return
+    if not over and (record is None or record.phase not in PINNING):
+        return None
+    if not over and record is not None and is_pinned(run, record, attempt):
+        other = await other_run_in(run, record, attempt, manifest, content)
+        return None if other is None else await _refuse_unless_committed(run, manifest, other)
     await abort_task(run, attempt, written)
     if not over and record is not None:
         raise fenced(run, record)
     raise not_at_work(run, run.layout.job_marker)
+
+
+async def _refuse_unless_committed(run: JobRun, manifest: TaskManifest, other: OtherRun) -> Receipt:
+    """Take out what this run of an attempt wrote, where the job is being committed with another; not what that has
+    written."""
+    if other.receipt is not None:
+        return other.receipt
+    own = other.without_its_own(manifest.files)
+    if other.manifest is None:  # the job's cleanup may have deleted it
+        listed = await listed_by_summary(run)
+        own = [] if listed is None else [entry for entry in manifest.files if entry.target not in listed]
+    await take_out(run, own)
+    raise other.refusal(run)
 
 
 async def _entries(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> list[Entry]:

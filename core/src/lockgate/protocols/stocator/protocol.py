@@ -9,6 +9,8 @@ from typing import ClassVar
 from lockgate.engine.record.ended_jobs import is_committed_by_any_sign
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Attributes
+from lockgate.engine.run.store import OutputFile
+from lockgate.engine.run.taken_names import left_by_an_earlier_run, open_new
 from lockgate.model.commands import command
 from lockgate.model.errors import LockgateError, ManifestInvalid
 from lockgate.model.manifest import Entry
@@ -66,6 +68,11 @@ class StocatorProtocol(InPlaceProtocol):
         """With the attempt in the name."""
         tag = tag_of_job(run.layout.job_id, run.layout.job_attempt, run.marker)
         return named(path, tag, run.task_attempt_id)
+
+    def open_file(self, run: JobRun, ordinal: int, path: str, nonce: str) -> OutputFile:
+        """The file itself. No other attempt's has its name."""
+        opens = super().open_file
+        return open_new(lambda: opens(run, ordinal, path, nonce), lambda error: left_by_an_earlier_run(run, error))
 
     async def committed_files(self, run: JobRun) -> Collection[str] | None:
         """By the list of winners, which stays."""

@@ -242,13 +242,17 @@ async def _contents(run: JobRun, pins: Sequence[Pin], saved: Mapping[int, Saved]
 
 
 async def _other_content(run: JobRun, pin: Pin, saved: Saved | None) -> tuple[str, bytes]:
-    kept = run.layout.at_attempt(pin.job_attempt).kept_manifest(pin.task_id, pin.digest)
+    layout = run.layout.at_attempt(pin.job_attempt)
+    kept = layout.kept_manifest(pin.task_id, pin.digest)
     if pin.digest:
-        (content,) = await run.store.read_files([kept], bytes_max=run.options.manifest_bytes_max)
-        if content is not None and digest_of(content) == pin.digest:
-            return kept, content
-        if is_cut(run, content):
-            raise too_long(run, kept)
+        # By a driver; or by another run of that attempt.
+        paths = [kept, *([layout.displaced_manifest(pin.task_attempt_id, pin.digest)] if pin.task_attempt_id else [])]
+        contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+        for path, content in zip(paths, contents, strict=True):
+            if content is not None and digest_of(content) == pin.digest:
+                return path, content
+            if is_cut(run, content):
+                raise too_long(run, path)
     there = await committed_content(at(run, pin), pin.task_id, saved)
     if there is None or (pin.digest and digest_of(there[0]) != pin.digest):
         raise unmatched(run, pin)

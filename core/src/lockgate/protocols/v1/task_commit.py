@@ -9,6 +9,8 @@ job commit will take the directory (`adopt`). It commits nothing by itself. What
 - Two attempts of one task: Hadoop's second deletes what the first has committed. Here it moves that to where the job
   commit would take it, so that the one counts whose receipt the driver holds. Between the two renames the task has no
   directory: a driver that goes by what it finds could miss it, as Hadoop's could.
+- Two runs of one attempt, of which the first was taken for dead: as two attempts, since the manifest of the first is
+  kept beside that of the second; but once the job is being committed with the first, the second is refused.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Mapping
 
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury
+from lockgate.engine.manifests.runs_of_an_attempt import other_run_in, save_own
 from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.run.delete_trees import delete_trees
@@ -49,14 +52,13 @@ async def commit_task(
 
     Raises:
         JobNotFound: the job is over.
-        CommitFenced: another attempt has committed, and its job is being committed with it.
+        CommitFenced: another attempt has committed, or another run of this one, and its job is being committed with it.
         CommitFailed: the directory could not be renamed.
         ManifestInvalid: a file has a name that this store does not take.
     """
     with run.stage("commit_task"):
         places, layout = places_of(run), run.layout
         working = places.task_attempt(attempt.task_attempt_id)
-        saved = layout.manifest_temporary(attempt.task_attempt_id)
         (directory,) = await run.store.stat_files([working])
         if directory is None:
             return await _committed_before(run, attempt)
@@ -75,11 +77,13 @@ async def commit_task(
         refuse_names(run, manifest.files)
         content = encode_manifest(manifest, run.below)
         try:
-            await run.store.write_file(saved, content)
+            other = await save_own(run, attempt, manifest, content)
         except FileMissing as error:
             raise not_at_work(run) from error
+        if other is not None:
+            raise other.refusal(run)
         await _rename(run, attempt, working, content)
-        await _take_back_if_over(run, manifest)
+        await _take_back_if_over(run, attempt, manifest, content)
         return manifest.receipt(content)
 
 
@@ -117,24 +121,26 @@ async def _rename(run: JobRun, attempt: TaskAttempt, working: str, content: byte
     )
 
 
-async def _take_back_if_over(run: JobRun, manifest: TaskManifest) -> None:
+async def _take_back_if_over(run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, content: bytes) -> None:
     """Look at the job once more: one that ended while the directory was renamed has deleted what was there before, and
     any job of Hadoop's would commit what came after.
 
     Raises:
         JobNotFound: it has ended; the directory is gone.
+        CommitFenced: it is being committed with another run of this attempt; the same.
     """
     record = await record_in_force(run)
     attempts = {pin.task_attempt_id for pin in record.pins} if record is not None else set()
     pinned = manifest.task_attempt_id in attempts
-    if pinned or (record is not None and record.phase is Phase.REFUSED):
+    other = await other_run_in(run, record, attempt, manifest, content) if pinned and record is not None else None
+    if (pinned and other is None) or (record is not None and record.phase is Phase.REFUSED):
         return
     if record is None and await read_marker(run) is not None:  # after the record, which goes later
         return
     task = places_of(run).task(manifest.task_id)
     if is_of(run, manifest, list((await output_in(run, task)).items())):
         await delete_trees(run, [task])
-    raise not_at_work(run)
+    raise not_at_work(run) if other is None else other.refusal(run)
 
 
 async def _displace_rival(run: JobRun, attempt: TaskAttempt, committed: str) -> None:
