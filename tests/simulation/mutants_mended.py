@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from lockgate.engine.job import answer_failure, cleanup, job_abort, job_commit, setup
-from lockgate.engine.manifests import committed_tasks, load_manifests
+from lockgate.engine.manifests import committed_tasks, load_manifests, runs_of_an_attempt
 from lockgate.engine.record import ended_jobs, lost_versions, marker, record_log, replaced_lists, transactions
 from lockgate.engine.record.marker import JobMarker
 from lockgate.engine.record.record_log import RecordLog, read_record
@@ -26,6 +26,7 @@ from lockgate.model.phases import Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
 from lockgate.protocols.manifest import inspect_staged, publish
+from lockgate.protocols.manifest import task_commit as manifest_tasks
 from mutants import FAILING, REPLACING, _all, _crowd, _false, _nothing, _policy, mutant
 from simworld.faults import CRASHES, Kind
 from simworld.features import Feature, restarted
@@ -1021,3 +1022,44 @@ def a_summary_that_came_back_is_taken_for_the_old_one() -> Iterator[None]:
     """A driver that slept through the undoing of its job sets the `_SUCCESS` aside that the undoing brought back."""
     with patch.object(move_files, "_refuse_if_ended", _nothing):
         yield
+
+
+def _twice_by_one_driver(scenario: Scenario) -> Scenario:
+    """The slow run often comes to its commit while the job is at its own, or its driver has died there."""
+    slow = tuple(replace(plan, waits=4.0 if plan.waits else 0.0) for plan in scenario.jobs[0].attempts)
+    alone = replace(scenario.jobs[0], attempts=slow, start=0.0, aborts_early=False)
+    return replace(scenario, jobs=(alone,), visitors=(), fault_kinds=CRASHES, fault_rate=0.05, faults_max=1)
+
+
+@mutant(
+    "continuity",
+    features=(Feature.TWICE, Feature.FINISHING),
+    shape=_twice_by_one_driver,
+    mended="a run of an attempt that comes too late is known by the digest of its manifest",
+)
+def a_run_of_an_attempt_is_known_by_its_number_alone() -> Iterator[None]:
+    """A slow run is told that it has committed, though its job commits with another run of that number."""
+    with patch.object(runs_of_an_attempt, "pin_of_another_run", _no_pin):
+        yield
+
+
+@mutant(
+    "pinned",
+    "finishes",
+    "resumable",
+    features=(Feature.TWICE, Feature.FINISHING),
+    shape=_twice_by_one_driver,
+    mended="what one run of an attempt has saved is kept when another saves its own",
+)
+def a_run_writes_over_the_manifest_of_another_run_of_its_attempt() -> Iterator[None]:
+    """A driver dies with its pins in its record, and nobody can finish its job."""
+    with (
+        patch.object(runs_of_an_attempt, "pin_of_another_run", _no_pin),
+        patch.object(runs_of_an_attempt, "keep_displaced", _nothing),
+        patch.object(manifest_tasks, "keep_displaced", _nothing),
+    ):
+        yield
+
+
+def _no_pin(*_: Any) -> None:
+    return None

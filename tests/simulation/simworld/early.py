@@ -32,7 +32,10 @@ def early_scenario(protocol: Protocol, seed: int) -> Scenario | None:
     """That of the seed, on a store that the protocol takes, with policies that it takes; None: two jobs have been given
     one id."""
     # With markers, one that writes on is found out, as far as its job is not over.
-    scenario = scenario_of(seed, (*FEATURES, *([Feature.LINGERING] if protocol.announces_files else ())))
+    more = [Feature.LINGERING] if protocol.announces_files else []
+    if protocol is not EMRFS:  # an abort of one run takes out what the other has committed: the number is the same
+        more.append(Feature.TWICE)
+    scenario = scenario_of(seed, (*FEATURES, *more))
     firsts = [job.job_id for job in scenario.jobs if not (job.attempt_of or job.again_of)]
     if len(set(firsts)) < len(firsts):
         return None

@@ -54,6 +54,7 @@ class Feature(StrEnum):
     DIRECTORIES = "directories set aside whole"
     PARTS = "parts in other locations"
     FINISHING = "recovery finishes what it can"
+    TWICE = "a task run twice under one number"
 
 
 ON: frozenset[Feature] = frozenset(Feature) - {Feature.PARTS}
@@ -165,6 +166,33 @@ def _lingering(scenario: Scenario, random: Random) -> Scenario:
         job, attempts=(*job.attempts, late), aborts=aborts or job.aborts, aborts_early=aborts and chance() < 0.8
     )
     return replace(scenario, jobs=tuple(jobs), renames_away=chance() < 0.5)
+
+
+def _twice(scenario: Scenario, random: Random) -> Scenario:
+    """An attempt is slow; it is taken for dead, and its task run again under the same number, with other files."""
+    if _shares_an_id(scenario):
+        return scenario
+    chance = random.random
+    jobs = list(scenario.jobs)
+    number = random.randrange(len(jobs))
+    numbers = [plan.task for plan in jobs[number].attempts]
+    attempts: list[AttemptPlan] = []
+    for plan in jobs[number].attempts:
+        # With another attempt at the task, the refusal may be that one's doing.
+        if numbers.count(plan.task) > 1:
+            attempts.append(plan)
+            continue
+        first = replace(plan, scans=False, fails=False, given_up=False, report_lost=False)
+        again = replace(
+            first,
+            targets=tuple(f"{target}.again" for target in plan.targets),
+            start=random.choice((0.0, 1.0, 10.0)) * chance(),
+            report_lost=chance() < 0.15,
+            is_again=True,
+        )
+        attempts += [replace(first, waits=random.choice((0.0, 5.0, 30.0, 60.0, 300.0)) * chance()), again]
+    jobs[number] = replace(jobs[number], attempts=tuple(attempts), aborts=False)
+    return replace(scenario, jobs=tuple(jobs))
 
 
 def _transactions(scenario: Scenario, random: Random) -> Scenario:
@@ -566,4 +594,5 @@ _WIDEN: dict[Feature, tuple[float, Callable[[Scenario, Random], Scenario]]] = {
     Feature.PEOPLE: (0.15, _people),
     Feature.DIRECTORIES: (0.2, _directories),
     Feature.PARTS: (0.1, _parts),
+    Feature.TWICE: (0.1, _twice),
 }

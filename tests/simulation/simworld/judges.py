@@ -48,6 +48,7 @@ from lockgate.model.layout import (
     REPLACED,
     TEMPORARY,
     JobLayout,
+    TaskAttempt,
     in_whole_directory,
     is_kept_uploads,
     is_reserved,
@@ -830,6 +831,23 @@ class Judges:
                     self.accuse("complete", f"{job.directory} leaves out committed tasks {sorted(missing)}")
         elif None not in offered and pins not in offered:
             self.accuse("pinned", f"{job.directory} pins {sorted(a for a, _ in pins)}, no driver's receipts")
+
+    def pinned_of(self, layout: JobLayout, marker: str, name: TaskAttempt) -> str:
+        """The digest by which a job's record, as it is now, counts this task attempt; empty where it does not, or no
+        commit of the job, as that marker names it, goes on, or somebody has deleted what the job keeps."""
+        job = self.jobs.get(layout.job_id)
+        if job is None or job.robbed or job.record is None or job.record.marker != marker:
+            return ""
+        if job.phase not in (Phase.CLAIMED, Phase.MOVING, Phase.PUBLISHING):
+            return ""
+        pins = [pin for pin in job.record.pins if pin.job_attempt == layout.job_attempt]
+        return next((pin.digest for pin in pins if pin.task_attempt_id == name.task_attempt_id), "")
+
+    def judge_pinned_is_there(self, actor: str, layout: JobLayout, digest: str) -> None:
+        """A pinned manifest outlives whatever another run of its attempt saves."""
+        saved = [self.disk.files[path].content for path in self.disk.below(layout.manifests)]
+        if digest not in map(digest_of, saved):
+            self.accuse("pinned", f"{actor} has written over a manifest that {layout.job_id} has pinned")
 
     def _read_set_aside(self, job: JobTruth, record: CommitRecord) -> None:
         path = JobLayout(record.job_id).replaced_list(record.set_aside_nonce)

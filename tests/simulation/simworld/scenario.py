@@ -41,6 +41,10 @@ class AttemptPlan:
     """How many files more it writes, one by one, before it commits, whatever has become of its job meanwhile."""
     pause: float = 0.0
     """Virtual seconds between two of those; 0: whenever its turn comes."""
+    waits: float = 0.0
+    """Virtual seconds that it sleeps before its commit, when all is written."""
+    is_again: bool = False
+    """It is a second run of an attempt of this number, begun since the first was thought dead."""
 
 
 @dataclass(frozen=True)

@@ -603,7 +603,8 @@ class World:
 
     def _start_attempt(self, job: JobPlan, plan: AttemptPlan) -> None:
         name = TaskAttempt(plan.task, plan.attempt)
-        actor = self.actor(f"{job.run}.{plan.task}.{plan.attempt}", job.job_id)
+        again = ".again" if plan.is_again else ""
+        actor = self.actor(f"{job.run}.{plan.task}.{plan.attempt}{again}", job.job_id)
         files = {
             target: same_bytes(target) if job.same_bytes else f"{job.run}|{name.task_attempt_id}|{target}".encode()
             for target in plan.targets
@@ -676,7 +677,9 @@ class World:
                 await run.protocol.abort_task(run, name, staged)
                 failed.add((plan.task, plan.attempt))
                 return
-            receipt = await run.protocol.commit_task(run, name, None if plan.scans else staged, {"rows_written": 1})
+            if plan.waits:
+                await asyncio.sleep(plan.waits)
+            receipt = await self._commit_of_one_run(job, run, name, actor, None if plan.scans else staged)
             if plan.given_up:
                 await run.protocol.abort_task(run, name)
                 failed.add((plan.task, plan.attempt))
@@ -692,6 +695,22 @@ class World:
             return
         # The driver takes the first report of a task that it hears, and never another.
         self.receipts[job.run].setdefault(plan.task, receipt)
+
+    async def _commit_of_one_run(
+        self, job: JobPlan, run: JobRun, name: TaskAttempt, actor: Actor, staged: dict[str, FileStatus] | None
+    ) -> Receipt:
+        """A task commit. Where the job was being committed with another run of the attempt when it began, it does no
+        harm to that one's manifest, and is told so."""
+        rivals = sum(plan.task == name.task and not plan.is_again for plan in job.attempts) > 1
+        pinned = "" if rivals else self.judges.pinned_of(run.layout, run.marker, name)
+        try:
+            receipt = await run.protocol.commit_task(run, name, staged, {"rows_written": 1})
+        finally:
+            if pinned and self.judges.pinned_of(run.layout, run.marker, name) == pinned:
+                self.judges.judge_pinned_is_there(actor.name, run.layout, pinned)
+        if pinned and receipt.digest != pinned:
+            self.judges.accuse("continuity", f"{actor.name} was told that it has committed, its job with another run")
+        return receipt
 
     async def _linger(
         self, plan: AttemptPlan, run: JobRun, store: SimulatedStore, directory: str, tag: str, nonce: str

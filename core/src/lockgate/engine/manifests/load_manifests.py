@@ -234,7 +234,7 @@ def _checked(run: JobRun, pin: Pin, below: Below, deferred: bool, path: str, con
 
 
 async def _pinned(run: JobRun, pin: Pin, path: str, content: bytes | None) -> tuple[str, bytes]:
-    """The pinned manifest: at the task's path, or displaced by a rival to the attempt's own."""
+    """The pinned manifest: at the task's path, or kept where a rival, or another run, has displaced it."""
     if content is not None and (not pin.digest or digest_of(content) == pin.digest):
         return path, content
     cut = path if is_cut(run, content) else ""
