@@ -699,18 +699,20 @@ class World:
     async def _commit_of_one_run(
         self, job: JobPlan, run: JobRun, name: TaskAttempt, actor: Actor, staged: dict[str, FileStatus] | None
     ) -> Receipt:
-        """A task commit. Where the job was being committed with another run of the attempt when it began, it does no
-        harm to that one's manifest, and is told so."""
+        """A task commit. Where the job is being committed with another run of the attempt when it begins, and is yet
+        when it ends, it does no harm to that one's manifest, and is told so."""
         rivals = sum(plan.task == name.task and not plan.is_again for plan in job.attempts) > 1
         pinned = "" if rivals else self.judges.pinned_of(run.layout, run.marker, name)
+        receipt: Receipt | None = None
         try:
             receipt = await run.protocol.commit_task(run, name, staged, {"rows_written": 1})
+            return receipt
         finally:
             if pinned and self.judges.pinned_of(run.layout, run.marker, name) == pinned:
                 self.judges.judge_pinned_is_there(actor.name, run.layout, pinned)
-        if pinned and receipt.digest != pinned:
-            self.judges.accuse("continuity", f"{actor.name} was told that it has committed, its job with another run")
-        return receipt
+                if receipt is not None and receipt.digest != pinned:
+                    what = f"{actor.name} was told that it has committed, and its job commits with another run of it"
+                    self.judges.accuse("continuity", what)
 
     async def _linger(
         self, plan: AttemptPlan, run: JobRun, store: SimulatedStore, directory: str, tag: str, nonce: str
