@@ -169,8 +169,9 @@ def _lingering(scenario: Scenario, random: Random) -> Scenario:
 
 
 def _twice(scenario: Scenario, random: Random) -> Scenario:
-    """An attempt is slow; it is taken for dead, and its task run again under the same number, with other files."""
-    if _shares_an_id(scenario):
+    """An attempt is slow; it is taken for dead, and its task run again under the same number, with other files.
+    (Not by uploads: the abort of one run gives up what is known by the number, and leaves the other's pending.)"""
+    if _shares_an_id(scenario) or profile_of(scenario.store).protocol != "manifest":
         return scenario
     chance = random.random
     jobs = list(scenario.jobs)

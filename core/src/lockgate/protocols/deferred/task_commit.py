@@ -126,7 +126,9 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
             async for kept in run.store.kept_uploads(keep):
                 await run.store.abort_uploads(kept)
             await run.store.delete_directories([keep])
-        await run.store.delete_files([own])
+        if content is not None:
+            # One that another run of this attempt has saved since names uploads that are not given up yet.
+            await run.store.delete_files([own])
 
 
 def is_manifest(path: str) -> bool:
