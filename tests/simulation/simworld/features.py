@@ -571,7 +571,7 @@ def scenario_with_parts(seed: int) -> Scenario:
 
 def scenario_on_a_bucket(seed: int) -> Scenario:
     """The scenario of a seed as it is on the other stores, taken to a bucket."""
-    return _uploads(scenario_of(seed, ON - {Feature.UPLOADS}), Random(f"{Feature.UPLOADS.value} {seed}"))
+    return _uploads(scenario_of(seed, ON - {Feature.UPLOADS, Feature.TWICE}), Random(f"{Feature.UPLOADS.value} {seed}"))
 
 
 def scenario_with_versions(seed: int) -> Scenario:
