@@ -262,6 +262,26 @@ def test_patience_ends_and_what_may_have_been_done_is_said_to_be_unknown(azure: 
     run_check(work, lambda: registry_for((), ()).open_store(URL, options))
 
 
+@pytest.mark.parametrize("creates", ["create_file", "create_then_look"])
+def test_a_creation_that_may_stand_is_not_said_to_have_failed_where_nobody_can_look(
+    azure: AzureLab, creates: str
+) -> None:
+    """The network went away once the service had carried it out: "surely not created" was said, and believed."""
+    options = JobOptions(store={"connection_string": azure.connection_string}, patience_seconds=0.5)
+
+    async def work(store: Store) -> None:
+        await store.make_directories(["job"])
+        azure.control.fault("answer-lost", "RenamePath" if creates == "create_file" else "PutBlob", times=1)
+        for look in ("GetPathStatus", "GetBlobProperties", "GetBlob"):
+            azure.control.fault("error-before", look, times=1000, status=503)
+        with pytest.raises(AnswerLost):
+            await getattr(store, creates)("job/commit.json", b"x")
+        azure.control.call("DELETE", "faults")
+        assert await store.read_files(["job/commit.json"], bytes_max=10) == [b"x"]
+
+    run_check(work, lambda: registry_for((), ()).open_store(URL, options))
+
+
 def test_cancelling_leaves_no_request_running(azure: AzureLab, make_abfs: Callable[..., Store]) -> None:
     async def work(store: Store) -> None:
         await store.make_directories(["d"])

@@ -31,6 +31,7 @@ from lockgate.model.files import (
 from lockgate.model.layout import unfinished
 from lockgate.model.urls import StoreUrl, check_relative, parent_of
 from lockgate.stores.aside_upload import AsideUpload, PartWriter
+from lockgate.stores.doubt import Doubt
 from lockgate.stores.http.bulk import for_each
 from lockgate.stores.http.upload import StreamedOutput
 from lockgate.stores.http.upload_loop import UPLOAD_LOOP
@@ -309,30 +310,32 @@ class RealDirectoryStore(Store):
         """Rename what only this call knows of, until it is known what became of it; raises as `put_in_place`."""
         where = str(self.url.child(check_relative(path)))
         rename = Rename(aside, path, written.length, written.identity, replace)
-        doubted = False
         outcome: RenameOutcome = Unknown()
-        for attempt in range(SETTLE_TRIES):
-            if attempt:
-                await asyncio.sleep(SETTLE_SECONDS * 2**attempt)
-            outcome = await self.rename(rename)
-            if isinstance(outcome, Renamed):
-                return
-            doubted = doubted or isinstance(outcome, Unknown)
-            source = await self.stat(aside)
-            if source is None:
-                await self._is_it_ours(path, written, replace=replace)
-                return
-            if isinstance(outcome, NotRenamed) and outcome.reason is not Refusal.FAILED:
-                looked_into = await self._looked_into(rename, outcome)
-                reason = looked_into.reason if isinstance(looked_into, NotRenamed) else None
-                if reason is Refusal.TARGET_EXISTS:
-                    raise FileExists("something is there already", where=where)
-                if reason is Refusal.PARENT_MISSING:
-                    raise FileMissing("the file's directory is not there", where=where)
-        detail = outcome.detail if isinstance(outcome, NotRenamed | Unknown) else ""
-        if doubted:
-            raise AnswerLost(f"cannot tell whether it is in place: {detail}", where=where)
-        raise StoreError(f"it could not be renamed into place: {detail}", where=where)
+        with Doubt(where) as doubt:
+            for attempt in range(SETTLE_TRIES):
+                if attempt:
+                    await asyncio.sleep(SETTLE_SECONDS * 2**attempt)
+                outcome = await self.rename(rename)
+                if isinstance(outcome, Renamed):
+                    return
+                surely_not_sent = isinstance(outcome, NotRenamed) and outcome.reason is Refusal.FAILED
+                doubted = doubt.is_open or isinstance(outcome, Unknown)
+                # A refusal may be the answer to a second sending, until the source is seen.
+                doubt.is_open = doubted or not surely_not_sent
+                source = await self.stat(aside)
+                if source is None:
+                    await self._is_it_ours(path, written, replace=replace)
+                    return
+                doubt.is_open = doubted
+                if isinstance(outcome, NotRenamed) and not surely_not_sent:
+                    looked_into = await self._looked_into(rename, outcome)
+                    reason = looked_into.reason if isinstance(looked_into, NotRenamed) else None
+                    if reason is Refusal.TARGET_EXISTS:
+                        raise FileExists("something is there already", where=where)
+                    if reason is Refusal.PARENT_MISSING:
+                        raise FileMissing("the file's directory is not there", where=where)
+            detail = outcome.detail if isinstance(outcome, NotRenamed | Unknown) else ""
+            raise StoreError(f"it could not be renamed into place: {detail}", where=where)
 
     async def _is_it_ours(self, path: str, written: FileStatus, *, replace: bool) -> None:
         """The file aside is gone: into place, or, with its whole directory, for ever."""

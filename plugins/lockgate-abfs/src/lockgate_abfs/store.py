@@ -37,6 +37,7 @@ from lockgate.model.files import (
 from lockgate.model.layout import BOOKKEEPING, JOBS, TEMPORARY, aside
 from lockgate.model.options import JobOptions
 from lockgate.model.urls import StoreUrl, check_relative, parent_of
+from lockgate.stores.doubt import Doubt
 from lockgate.stores.http.bulk import for_each
 from lockgate.stores.http.exchange import Answer, Call
 from lockgate.stores.http.upload_loop import UPLOAD_LOOP
@@ -443,31 +444,31 @@ class AbfsStore(BlobStore):
         Raises:
             AnswerLost: it could not be found out.
         """
-        doubted = False
         detail = ""
-        for attempt in range(SETTLE_TRIES):
-            if attempt:
-                await asyncio.sleep(SETTLE_SECONDS * 2**attempt)
-            (outcome,) = await self._rename_each([rename])
-            if isinstance(outcome, Renamed):
-                return outcome
-            detail = outcome.detail
-            doubted = doubted or isinstance(outcome, Unknown)
-            if isinstance(outcome, NotRenamed):
-                if not doubted and outcome.reason is not Refusal.FAILED:
+        with Doubt(str(self.url.child(rename.target))) as doubt:
+            for attempt in range(SETTLE_TRIES):
+                if attempt:
+                    await asyncio.sleep(SETTLE_SECONDS * 2**attempt)
+                (outcome,) = await self._rename_each([rename])
+                if isinstance(outcome, Renamed):
                     return outcome
-                if outcome.reason in (Refusal.TARGET_EXISTS, Refusal.PARENT_MISSING):
-                    (source,) = await self.stat_files([rename.source])
-                    if source is not None:
+                detail = outcome.detail
+                doubt.is_open = doubt.is_open or isinstance(outcome, Unknown)
+                if isinstance(outcome, NotRenamed):
+                    if not doubt.is_open and outcome.reason is not Refusal.FAILED:
                         return outcome
-            source, target = await self.stat_files([rename.source, rename.target])
-            is_file = bool(rename.identity)
-            if source is None and not (is_file and target is not None and target.is_directory):
-                # Nobody else knows the source, so only this rename can have taken it away.
-                return Renamed(rename.identity, recovered=True)
-        if isinstance(outcome, NotRenamed):
-            return outcome
-        raise AnswerLost(f"cannot tell whether it was done: {detail}", where=str(self.url.child(rename.target)))
+                    if outcome.reason in (Refusal.TARGET_EXISTS, Refusal.PARENT_MISSING):
+                        (source,) = await self.stat_files([rename.source])
+                        if source is not None:
+                            return outcome
+                source, target = await self.stat_files([rename.source, rename.target])
+                is_file = bool(rename.identity)
+                if source is None and not (is_file and target is not None and target.is_directory):
+                    # Nobody else knows the source, so only this rename can have taken it away.
+                    return Renamed(rename.identity, recovered=True)
+            if isinstance(outcome, NotRenamed):
+                return outcome
+            raise AnswerLost(f"cannot tell whether it was done: {detail}", where=str(self.url.child(rename.target)))
 
     def _aside(self) -> str:
         return aside(uuid.uuid4().hex)

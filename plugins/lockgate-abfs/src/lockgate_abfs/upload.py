@@ -16,6 +16,7 @@ import hashlib
 
 from lockgate.model.errors import AnswerLost, FileExists, PathError
 from lockgate.model.files import FileStatus
+from lockgate.stores.doubt import Doubt
 from lockgate.stores.http.client import StoreClient
 from lockgate.stores.http.exchange import Answer, Call
 from lockgate.stores.http.upload import UploadSteps
@@ -93,29 +94,31 @@ class BlobUpload(UploadSteps):
         """Nothing can be freed: there is no call for it, and the blocks of a name that never was go by themselves."""
 
     async def _publish(self, call: Call, content: bytes | None) -> FileStatus:
-        doubtful = False
-        for attempt in range(TRIES):
-            if attempt:
-                await asyncio.sleep(RETRY_SECONDS * 2**attempt)
-            try:
-                answer = await self._client.ask(call)
-            except AnswerLost as error:
-                doubtful, lost = True, error
-                found = await self._ours(content)
-                if found is not None:
-                    return found
-                continue
-            if answer.status == 201:
-                return FileStatus(self._path, self._length, bare_etag(answer.headers.get("etag", "")))
-            # After a published block list its blocks are gone, so that a second try is told they are invalid.
-            if doubtful or answer.doubtful:
-                found = await self._ours(content)
-                if found is not None:
-                    return found
-            if says_exists(answer):
-                raise FileExists("a file is there already", where=call.where)
-            raise error_of(call, answer)
-        raise lost
+        lost = AnswerLost("not tried", where=call.where)
+        with Doubt(call.where) as doubt:
+            for attempt in range(TRIES):
+                if attempt:
+                    await asyncio.sleep(RETRY_SECONDS * 2**attempt)
+                try:
+                    answer = await self._client.ask(call)
+                except AnswerLost as error:
+                    doubt.is_open, lost = True, error
+                    found = await self._ours(content)
+                    if found is not None:
+                        return found
+                    continue
+                if answer.status == 201:
+                    return FileStatus(self._path, self._length, bare_etag(answer.headers.get("etag", "")))
+                doubt.is_open = doubt.is_open or answer.doubtful
+                # After a published block list its blocks are gone, so that a second try is told they are invalid.
+                if doubt.is_open:
+                    found = await self._ours(content)
+                    if found is not None:
+                        return found
+                if says_exists(answer):
+                    raise FileExists("a file is there already", where=call.where)
+                raise error_of(call, answer)
+            raise lost
 
     async def _ours(self, content: bytes | None) -> FileStatus | None:
         """The file's status if it is there and this upload has made it."""

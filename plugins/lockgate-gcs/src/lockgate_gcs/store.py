@@ -38,6 +38,7 @@ from lockgate.model.names import GCS
 from lockgate.model.options import JobOptions
 from lockgate.model.uploads import BegunUpload, CompletionOutcome, GivenUp, Upload
 from lockgate.model.urls import StoreUrl, check_relative
+from lockgate.stores.doubt import Doubt
 from lockgate.stores.http.bulk import for_each
 from lockgate.stores.http.client import Authorizer, StoreClient, is_refusal
 from lockgate.stores.http.exchange import Answer, Call
@@ -488,27 +489,28 @@ class GcsStore(Store):
             AnswerLost: it may have been created.
         """
         call = self._calls.insert(check_relative(path), content, absent=True)
-        doubtful = False
         lost = AnswerLost("not tried", where=call.where)
-        for attempt in range(SETTLE_TRIES):
-            if attempt:
-                await asyncio.sleep(SETTLE_SECONDS * 2**attempt)
-            try:
-                answer = await self.client.ask(call)
-            except AnswerLost as error:
-                doubtful, lost = True, error
-                continue
-            if answer.status in (200, 201):
-                return status_of(path, json_of(answer))
-            if answer.status != 412:
-                raise error_of(call, answer)
-            if doubtful or answer.doubtful:
-                (found,) = await self.read_files([path], bytes_max=len(content))
-                (status,) = await self.stat_files([path])
-                if found == content and status is not None:
-                    return status
-            raise FileExists("an object is there already", where=call.where)
-        raise lost
+        with Doubt(call.where) as doubt:
+            for attempt in range(SETTLE_TRIES):
+                if attempt:
+                    await asyncio.sleep(SETTLE_SECONDS * 2**attempt)
+                try:
+                    answer = await self.client.ask(call)
+                except AnswerLost as error:
+                    doubt.is_open, lost = True, error
+                    continue
+                if answer.status in (200, 201):
+                    return status_of(path, json_of(answer))
+                doubt.is_open = doubt.is_open or answer.doubtful
+                if answer.status != 412:
+                    raise error_of(call, answer)
+                if doubt.is_open:
+                    (found,) = await self.read_files([path], bytes_max=len(content))
+                    (status,) = await self.stat_files([path])
+                    if found == content and status is not None:
+                        return status
+                raise FileExists("an object is there already", where=call.where)
+            raise lost
 
     async def write_file(self, path: str, content: bytes) -> FileStatus:
         """One insert, which is one act."""

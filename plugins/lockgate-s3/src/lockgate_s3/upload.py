@@ -14,6 +14,7 @@ import hashlib
 import msgspec
 from lockgate.model.errors import AnswerLost, FileExists, StoreError
 from lockgate.model.files import FileStatus
+from lockgate.stores.doubt import Doubt
 from lockgate.stores.http.client import StoreClient
 from lockgate.stores.http.exchange import Call
 from lockgate.stores.http.upload import UploadSteps
@@ -174,32 +175,33 @@ async def put_if_absent(client: StoreClient, calls: Calls, path: str, content: b
     """
     call = calls.put(path, content, absent=True)
     ours = hashlib.md5(content, usedforsecurity=False).hexdigest()
-    doubtful = False
     lost = AnswerLost("not tried", where=call.where)
-    for attempt in range(TRIES):
-        if attempt:
-            await asyncio.sleep(RETRY_SECONDS * 2**attempt)
-        try:
-            answer = await client.ask(call)
-        except AnswerLost as error:
-            doubtful, lost = True, error
-            continue
-        if answer.status == 200:
-            return FileStatus(path, len(content), answer.headers.get("etag", "").strip('"'))
-        if answer.status == 409:  # another's write is under way: its end decides
-            continue
-        if answer.status != 412:
-            raise error_of(call, answer)
-        if doubtful or answer.doubtful:
-            head = await client.ask(calls.status(path))
-            found = status_of_head(path, head) if head.status == 200 else None
-            if found is not None and (found.length, found.identity) == (len(content), ours):
-                return found
-            # Where etags are no digests, the content tells.
-            if found is not None and found.length == len(content) and await _holds(client, calls, path, content):
-                return found
-        raise FileExists("an object is there already", where=call.where)
-    raise lost
+    with Doubt(call.where) as doubt:
+        for attempt in range(TRIES):
+            if attempt:
+                await asyncio.sleep(RETRY_SECONDS * 2**attempt)
+            try:
+                answer = await client.ask(call)
+            except AnswerLost as error:
+                doubt.is_open, lost = True, error
+                continue
+            if answer.status == 200:
+                return FileStatus(path, len(content), answer.headers.get("etag", "").strip('"'))
+            doubt.is_open = doubt.is_open or answer.doubtful
+            if answer.status == 409:  # another's write is under way: its end decides
+                continue
+            if answer.status != 412:
+                raise error_of(call, answer)
+            if doubt.is_open:
+                head = await client.ask(calls.status(path))
+                found = status_of_head(path, head) if head.status == 200 else None
+                if found is not None and (found.length, found.identity) == (len(content), ours):
+                    return found
+                # Where etags are no digests, the content tells.
+                if found is not None and found.length == len(content) and await _holds(client, calls, path, content):
+                    return found
+            raise FileExists("an object is there already", where=call.where)
+        raise lost
 
 
 async def _holds(client: StoreClient, calls: Calls, path: str, content: bytes) -> bool:

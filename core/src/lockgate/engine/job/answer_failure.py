@@ -17,7 +17,15 @@ from lockgate.engine.record.ended_jobs import is_known_committed
 from lockgate.engine.record.record_log import RecordLog, fenced
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFailed, CommitFenced, JobNotFound, LockgateError, OutcomeUnknown, StoreError
+from lockgate.model.errors import (
+    AnswerLost,
+    CommitFailed,
+    CommitFenced,
+    JobNotFound,
+    LockgateError,
+    OutcomeUnknown,
+    StoreError,
+)
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord
 
@@ -159,6 +167,16 @@ async def still_held(log: RecordLog, error: BaseException) -> bool:
         return await log.is_held()
     except Exception:
         return not isinstance(error, (CommitFenced, JobNotFound))
+
+
+def may_be_claimed(run: JobRun, error: AnswerLost) -> CommitFailed:
+    """The error of a driver that does not know whether its claim is in the record: whoever recovers the job would
+    finish it, beside what a program has committed that was run again."""
+    return CommitFailed(
+        f"the job commit failed, and nobody can tell whether the job is claimed: {_first_line(error)}",
+        where=run.url(run.layout.job_directory),
+        next_step=f"nothing was moved; {_undo_first(run)}",
+    )
 
 
 def _undo_first(run: JobRun) -> str:

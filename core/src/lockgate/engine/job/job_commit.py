@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 
-from lockgate.engine.job.answer_failure import Failure, answer_failure, still_held
+from lockgate.engine.job.answer_failure import Failure, answer_failure, may_be_claimed, still_held
 from lockgate.engine.job.cleanup import clean_up, clean_up_if_possible
 from lockgate.engine.job.commit_parts import (
     ClaimedPart,
@@ -92,7 +92,12 @@ async def commit_job(
     if receipts is None:
         await refuse_if_in_parts(run)
     try:
-        pins, plan, ahead = await _claim(run, log, receipts, seen)
+        try:
+            pins, plan, ahead = await _claim(run, log, receipts, seen)
+        except AnswerLost as error:
+            if not log.is_in_doubt:
+                raise
+            raise may_be_claimed(run, error) from error
         return await log.while_renewing(commit_from_claim(run, log, pins, admit, plan, ahead))
     except Failure as error:
         lost = log.now is not None and not log.is_past_commit_point and not await still_held(log, error)

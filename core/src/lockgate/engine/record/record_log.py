@@ -11,7 +11,7 @@ holds the job takes the next number.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,7 +29,9 @@ from lockgate.model.errors import (
     JobNotFound,
     LockgateError,
     StoreError,
+    StoreUnavailable,
 )
+from lockgate.model.files import FileStatus
 from lockgate.model.layout import JobLayout, parse_attempt_directory, record_sequence
 from lockgate.model.phases import Phase
 from lockgate.model.record import CommitRecord, decode_record, encode_record
@@ -221,7 +223,8 @@ async def holders_of(run: JobRun, record: CommitRecord) -> set[str]:
 
 class RecordLog:
     """One driver's hold on the record. `now` is the version that it created last; `is_past_commit_point` says that
-    the job is committed for certain, even if no version could say so."""
+    the job is committed for certain, even if no version could say so; `is_in_doubt`, that nobody can tell whether the
+    version after `now` was created."""
 
     def __init__(self, run: JobRun) -> None:
         self._run = run
@@ -229,6 +232,7 @@ class RecordLog:
         self._turn = asyncio.Lock()
         self.now: CommitRecord | None = None
         self.is_past_commit_point = False
+        self.is_in_doubt = False
         self._is_committing = False
         self._is_checked = True
         self._before: CommitRecord | None = None
@@ -416,24 +420,40 @@ class RecordLog:
     async def _create_once(self, path: str, record: CommitRecord, *, in_few: bool) -> None:
         run = self._run
         create = run.store.create_then_look if in_few else run.store.create_file
+        lost: AnswerLost | None = None
         for _ in range(CREATE_TRIES):
             try:
-                await create(path, encode_record(record))
+                await self._create_or_tell(create, path, record)
                 return
-            except FileExists:
-                found = await _read(run, run.layout, record.sequence)
-                if _is(found, record):
-                    return
-                if found is not None and found.holder.nonce == self.nonce:
-                    raise _OwnVersion(found) from None
-                if found is not None and record.follows is not None and found.follows != record.follows:
-                    raise _Taken(found) from None
-                raise fenced(run, found) from None
             except AnswerLost as error:
                 # It may be created yet. Our own next try either creates it or finds who did.
                 lost = error
                 await asyncio.sleep(CREATE_RETRY_SECONDS)
+            except StoreUnavailable as error:
+                # This try has surely not created it; one before may have.
+                if lost is None:
+                    raise
+                self.is_in_doubt = True
+                raise lost from error
+        assert lost is not None
+        self.is_in_doubt = True
         raise lost
+
+    async def _create_or_tell(
+        self, create: Callable[[str, bytes], Awaitable[FileStatus]], path: str, record: CommitRecord
+    ) -> None:
+        run = self._run
+        try:
+            await create(path, encode_record(record))
+        except FileExists:
+            found = await _read(run, run.layout, record.sequence)
+            if _is(found, record):
+                return
+            if found is not None and found.holder.nonce == self.nonce:
+                raise _OwnVersion(found) from None
+            if found is not None and record.follows is not None and found.follows != record.follows:
+                raise _Taken(found) from None
+            raise fenced(run, found) from None
 
     async def _check_head(self, record: CommitRecord, predecessor: CommitRecord | None) -> None:
         # A driver that slept until its job was cleaned up could still create a version: where directories are not
