@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from lockgate.engine.record.ended_jobs import note_end
+from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.replaced_lists import delete_lists, let_go_of_replaced
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.errors import OutcomeUnknown, StoreError
 from lockgate.model.layout import BOOKKEEPING, TEMPORARY, JobLayout, parse_attempt_directory, record_sequence
+from lockgate.model.record import CommitRecord
 from lockgate.model.summary import Summary
 from lockgate.model.urls import parent_of
 
@@ -29,11 +31,14 @@ async def clean_up(
     committed: bool = False,
     noted: bool = False,
     summary: Summary | None = None,
+    over: CommitRecord | None = None,
 ) -> None:
     """Delete the job's directory, unless cleanup is to be skipped. `replaced`: it may have set files aside, too;
     `committed`: which are then not needed any more, and must not be taken for those of a job that can be undone, so
     that the lists of them go even where cleanup is skipped. That it has committed is noted first,
-    with its `summary` where it leaves no `_SUCCESS`; unless it is `noted`.
+    with its `summary` where it leaves no `_SUCCESS`; unless it is `noted`. `over`: the version of the record that says
+    that the job was undone. Where that is not the newest any more, somebody else has ended the job, and its id may have
+    been set up again: then nothing is deleted.
 
     Raises:
         OutcomeUnknown: files are still set aside, by a job that is not known to be committed.
@@ -47,15 +52,29 @@ async def clean_up(
         return
     try:
         with run.stage("cleanup"):
+            if not await _is_still(run, over):
+                return
             # Before the record goes: a list of replaced files without a record is of a job whose record was lost.
             await together([*note, *([let_go_of_replaced(run, committed=committed)] if replaced else [])])
             await run.protocol.release(run)
-            await _delete(run)
+            # Once more: whoever sleeps here may wake when another job of the id has put files in place.
+            if await _is_still(run, over):
+                await _delete(run)
             await _tidy(run, committed=committed)
     except StoreError as error:
         if not run.options.cleanup_ignore_failures:
             raise
         run.log.warning("cleanup failed and is ignored", left=run.url(run.layout.job_directory), error=str(error))
+
+
+async def _is_still(run: JobRun, over: CommitRecord | None) -> bool:
+    if over is None:
+        return True
+    found = await read_record(run)
+    if found is not None and (found.sequence, found.holder.nonce) == (over.sequence, over.holder.nonce):
+        return True
+    run.log.info("nothing is deleted: somebody else has ended the job meanwhile")
+    return False
 
 
 async def clean_up_if_possible(run: JobRun) -> None:

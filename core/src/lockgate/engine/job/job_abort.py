@@ -131,7 +131,7 @@ async def end_by_abort(run: JobRun, set_up: SetUp | None, *, set_up_by_tasks: bo
         else:
             undone = Undone.recorded(record)
             tell_undone(run, undone)
-        await clean_up(run)
+        await clean_up(run, over=log.now or record)
     await report_abort(run, "job_stage_abort")
     run.emit("job-aborted")
     run.log.info("job aborted")

@@ -206,7 +206,9 @@ async def _job(run: JobRun, state: JobState, *, dry_run: bool) -> Garbage:
             set_up = await seen_set_up(job)  # an abort deletes what says it
             undone = await end_by_abort(job, set_up)
             overtaken = not undone and await has_committed_meanwhile(job, set_up)
-        if await _is_left(job):
+        if (left := await read_record(own)) is not None and left.phase in (Phase.COMMITTED, Phase.ROLLED_BACK):
+            await clean_up(own, over=left)  # the job's own options had its directory kept
+        elif left is None and await read_marker_of(own, own.layout) is None and await _is_left(own):
             await clean_up(own)
     except LockgateError as error:
         return Garbage(path, "failed", str(error))
@@ -286,7 +288,7 @@ def _what_to_do_with_anothers(run: JobRun, state: JobState) -> str:
 
 
 async def _is_left(run: JobRun) -> bool:
-    """Whether the job's own options had its directory kept."""
+    """Whether anything of the job's directory is there."""
     return any([page async for page in run.store.list_directory(run.layout.job_directory)])
 
 

@@ -447,7 +447,7 @@ async def _undo(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery:
         await log.advance(Phase.ROLLED_BACK, missing=list(undone.missing), left=undone.stays)
     tell_undone(run, undone)
     recovery = await _undone(run, record.phase, undone)
-    await clean_up(run)
+    await clean_up(run, over=log.now)
     return recovery
 
 
