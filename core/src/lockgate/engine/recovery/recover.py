@@ -339,8 +339,7 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
 
 async def _plan_of_claimed(run: JobRun, record: CommitRecord) -> CommitPlan:
     try:
-        plan = await run.protocol.load_plan(run, record.pins)
-        await run.protocol.refuse_aborted(run, plan.pins)
+        return await run.protocol.load_plan(run, record.pins)
     except ReceiptUnmatched as error:
         undo = command("recover", run.store.url, run.layout.job_id, "--undo")
         raise ReceiptUnmatched(
@@ -349,7 +348,6 @@ async def _plan_of_claimed(run: JobRun, record: CommitRecord) -> CommitPlan:
             next_step="nothing was moved: the attempt was aborted, before or after it committed, or its manifest was "
             f"changed. {undo} deletes what the job's tasks have written; then run it again",
         ) from error
-    return plan
 
 
 async def _plan_to_finish(run: JobRun, record: CommitRecord) -> CommitPlan:
