@@ -304,6 +304,7 @@ async def _finish(run: JobRun, log: RecordLog, record: CommitRecord) -> Recovery
         await run.protocol.may_go_on(run, plan, phase)
         try:
             if is_claimed:
+                await run.protocol.refuse_aborted(run, plan.pins)
                 # Whoever gives the command waits for nobody: a job that is in the way has crashed, or is at work.
                 at_once = dataclasses.replace(run, options=run.options.replace(when_jobs_meet="fail"))
                 work = commit_from_claim(at_once, log, record.pins, admit, plan)
