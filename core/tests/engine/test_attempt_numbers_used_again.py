@@ -40,6 +40,25 @@ def test_complete_what_the_second_run_wrote_is_not_dropped_without_a_word(tmp_pa
     assert rows(tmp_path) == [b"first"]
 
 
+@pytest.mark.parametrize("opens", [True, False], ids=["some opened", "none opened"])
+def test_complete_what_a_second_run_has_left_to_be_found_is_not_dropped_without_a_word(
+    tmp_path: Path, opens: bool
+) -> None:
+    """What a scan found did not count: the commit returned the first run's receipt."""
+    job, shipped, receipt = v2_job(tmp_path)
+    second = pickle.loads(shipped).task_attempt(0)
+    second.setup()
+    (Path(second.working_directory.removeprefix("file://")) / "found").write_bytes(b"second")
+    if opens:
+        with second.open("opened") as file:
+            file.write(b"second")
+    with pytest.raises(CommitFailed, match="attempt_000000_0 has committed before, with other files") as caught:
+        second.commit(scan=True if opens else None)
+    assert "found" in caught.value.where
+    assert job.commit([receipt]).files == 1
+    assert rows(tmp_path) == [b"first"]
+
+
 def test_complete_once_the_first_run_is_aborted_the_second_counts(tmp_path: Path) -> None:
     job, shipped, _ = v2_job(tmp_path)
     job.task_attempt(0).abort()

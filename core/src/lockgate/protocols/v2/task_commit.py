@@ -77,7 +77,8 @@ async def commit_task(
             raise not_at_work(run)
         if await is_over_for_tasks(run):  # after the record, which goes later
             raise not_at_work(run)
-        if (done := await _committed_before(run, attempt, working, written)) is not None:
+        everything = scan or written is None
+        if (done := await _committed_before(run, attempt, working, None if everything else written)) is not None:
             return done
         await _refuse_rivals(run, attempt)
         if Capability.REAL_DIRECTORIES in run.store.capabilities and not any(await run.store.stat_files([working])):
@@ -201,8 +202,14 @@ def _refuse_reserved(run: JobRun, files: Mapping[str, FileStatus]) -> None:
 
 
 async def _committed_before(
-    run: JobRun, attempt: TaskAttempt, working: str, written: Mapping[str, FileStatus] | None
+    run: JobRun, attempt: TaskAttempt, working: str, counts: Mapping[str, FileStatus] | None
 ) -> Receipt | None:
+    """The receipt by which this attempt has committed before. `counts`: which of the files in its working directory it
+    is to commit now, None for all of them.
+
+    Raises:
+        CommitFailed: another attempt has committed, or another run of this one, which has not written these files.
+    """
     path = run.layout.manifest(attempt.task_id)
     (content,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
     if content is None:
@@ -227,7 +234,7 @@ async def _committed_before(
     others = [
         status.path
         for name, status in (await output_in(run, working)).items()
-        if (written is None or name in written) and (name, status.identity) not in committed
+        if (counts is None or name in counts) and (name, status.identity) not in committed
     ]
     if others:
         raise run_again(run, attempt.task_attempt_id, others)
