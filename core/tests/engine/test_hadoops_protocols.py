@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -33,9 +34,11 @@ from lockgate.errors import (
     OutcomeUnknown,
     PathError,
     ReceiptUnmatched,
+    StoreUnavailable,
     UsageError,
 )
 from lockgate.model.capabilities import Capability
+from lockgate.model.layout import MANIFEST_SUFFIX
 from lockgate.model.names import ABFS
 from lockgate.model.phases import Phase
 from lockgate.protocols.file_output import job_directories
@@ -322,6 +325,60 @@ def test_v2_takes_out_what_a_refused_task_commit_has_moved(tmp_path: Path) -> No
     attempt.abort()
     job.commit([done(job, {"a": b"1"}, 0, 1)])
     assert seen(tmp_path) == {"z": b"theirs", "a": b"1"}
+
+
+def _off_from_the_end_on(job: Job, *, carried_out: bool) -> Callable[[], None]:
+    """The store answers no more from the rename on by which a task attempt commits; the answer brings it back."""
+    store, off = make_faulty(job), []
+
+    def before(name: str, subject) -> None:
+        if not carried_out and name == "rename_files" and "manifest" in subject[0].source:
+            off.append(True)
+        if off:
+            raise StoreUnavailable("no answer")
+
+    def lose(target: str) -> bool:
+        if carried_out and target.endswith(MANIFEST_SUFFIX):
+            off.append(True)
+        return bool(off)
+
+    def back() -> None:
+        store.before, store.lose = lambda name, subject: None, lambda target: False
+
+    store.before, store.lose = before, lose
+    return back
+
+
+def test_told_right_v2_takes_nothing_out_of_an_attempt_that_may_have_committed(tmp_path: Path) -> None:
+    """Its files were taken out, and its manifest stayed: it had committed, without files, and no other could."""
+    job = a_job(tmp_path, "v2")
+    attempt = begun(job, {"p=1/a": b"1", "b": b"2"})
+    back = _off_from_the_end_on(job, carried_out=True)
+    with pytest.raises(OutcomeUnknown, match="attempt_000000_0 has committed") as told:
+        attempt.commit()
+    assert isinstance(told.value.__cause__, StoreUnavailable)
+    assert "commit() of this attempt again" in told.value.next_step
+    back()
+    assert seen(tmp_path) == {"p=1/a": b"1", "b": b"2"}
+    assert job.commit([attempt.commit()]).files == 2
+    assert seen(tmp_path) == {"p=1/a": b"1", "b": b"2"}
+
+
+def test_told_right_v2_an_attempt_that_may_have_committed_and_has_not_can_be_aborted(tmp_path: Path) -> None:
+    job = a_job(tmp_path, "v2")
+    attempt = begun(job, {"p=1/a": b"1", "b": b"2"})
+    back = _off_from_the_end_on(job, carried_out=False)
+    with pytest.raises(OutcomeUnknown, match="attempt_000000_0 has committed"):
+        attempt.commit()
+    back()
+    assert seen(tmp_path) == {"p=1/a": b"1", "b": b"2"}
+    with pytest.raises(CommitFailed, match="interrupted") as refused:
+        attempt.commit()
+    assert ".task_attempt(0, 0).abort()" in refused.value.next_step
+    attempt.abort()
+    assert seen(tmp_path) == {}
+    assert job.commit([done(job, {"b": b"3"}, 0, 1)]).files == 1
+    assert seen(tmp_path) == {"b": b"3"}
 
 
 def test_v2_refuses_to_commit_a_job_whose_task_commit_was_interrupted(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 from early_jobs import run_early_job_under_faults
 from job_scenarios import SCENARIOS, Scenario, no_secret_is_shown, recover_after, refuse_names
-from lockgate.errors import CommitFailed
+from lockgate.errors import AnswerLost, CommitFailed, OutcomeUnknown, StoreUnavailable
 from lockgate_lab.azure import AzureLab, AzureSettings, connection_string
 from lockgate_lab.azure.namespace import File
 from lockgate_lab.dialects import AZURE
@@ -59,6 +59,69 @@ def test_complete_an_attempt_that_is_run_again_is_not_told_that_it_has_committed
     job.commit([receipt])
     assert list(abfs_table.server_files().values()).count(b"first") == 1
     assert b"second" not in abfs_table.read().values()
+
+
+@pytest.mark.parametrize("lost", [AnswerLost, StoreUnavailable])
+def test_told_right_emrfs_takes_nothing_out_of_an_attempt_that_may_have_committed(
+    abfs_table: RemoteTable, monkeypatch: pytest.MonkeyPatch, lost: type[StoreUnavailable]
+) -> None:
+    """Its files were taken out, and its manifest stayed: it had committed, without files, and no other could."""
+    job = abfs_table.job(protocol="emrfs", accept_unsafe=True)
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with attempt.open(f"a.{attempt.tag}") as file:
+        file.write(b"a")
+    kind = type(job._open())
+    create, off = kind.create_file, []
+
+    async def created(store, path: str, content: bytes):
+        status = await create(store, path, content)
+        if path.endswith("-manifest.json"):
+            off.append(True)
+            raise lost("no answer")
+        return status
+
+    async def nothing(store, paths, *, bytes_max: int):
+        if off:
+            raise StoreUnavailable("no answer")
+        return await read(store, paths, bytes_max=bytes_max)
+
+    read = kind.read_files
+    with monkeypatch.context() as cut:
+        cut.setattr(kind, "create_file", created)
+        cut.setattr(kind, "read_files", nothing)
+        with pytest.raises(OutcomeUnknown, match="attempt_000000_0 has committed"):
+            attempt.commit()
+    assert b"a" in abfs_table.server_files().values()
+    assert job.commit([attempt.commit()]).files == 1
+    assert list(abfs_table.read().values()) == [b"a"]
+
+
+def test_told_right_emrfs_an_attempt_whose_manifest_may_come_yet_keeps_its_files_until_it_is_aborted(
+    abfs_table: RemoteTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = abfs_table.job(protocol="emrfs", accept_unsafe=True)
+    attempt = job.task_attempt(0)
+    attempt.setup()
+    with attempt.open(f"a.{attempt.tag}") as file:
+        file.write(b"a")
+    kind = type(job._open())
+    create = kind.create_file
+
+    async def sent(store, path: str, content: bytes):
+        if path.endswith("-manifest.json"):
+            raise AnswerLost("no answer")
+        return await create(store, path, content)
+
+    with monkeypatch.context() as cut:
+        cut.setattr(kind, "create_file", sent)
+        with pytest.raises(OutcomeUnknown, match="attempt_000000_0 has committed"):
+            attempt.commit()
+    assert b"a" in abfs_table.server_files().values()
+    with pytest.raises(CommitFailed, match="was interrupted"):
+        attempt.commit()
+    attempt.abort()
+    assert b"a" not in abfs_table.server_files().values()
 
 
 Table = type[RemoteTable]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFailed, ReceiptUnmatched
+from lockgate.model.errors import CommitFailed, OutcomeUnknown, ReceiptUnmatched
 from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX
 
 
@@ -28,6 +28,18 @@ def interrupted_commits(run: JobRun, attempts: Sequence[str]) -> ReceiptUnmatche
         next_step=f"if no such attempt is at work, take its files out, {how_to_abort(run, named)}; then let its task "
         "be tried again, or commit without it; or, if the job is surely over, "
         f"{command('abort', run.store.url, run.layout.job_id, '--force')}",
+    )
+
+
+def end_unknown(run: JobRun, task_attempt_id: str, manifest: str) -> OutcomeUnknown:
+    """The error of a task attempt that has put its files in place, and does not know whether it has committed: the
+    request that was to save its manifest may have been carried out, or may still be."""
+    return OutcomeUnknown(
+        f"cannot tell whether {task_attempt_id} has committed: the store did not say whether its manifest was saved",
+        where=run.url(manifest),
+        next_step="nothing was cleaned up: its files are in place. Call commit() of this attempt again, which returns "
+        "its receipt if it has committed; where that is refused, abort the attempt, which takes its files out, "
+        f"{how_to_abort(run, [task_attempt_id])}, and let the task be tried again",
     )
 
 

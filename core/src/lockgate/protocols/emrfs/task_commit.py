@@ -28,7 +28,7 @@ from lockgate.engine.record.marker import is_anothers, read_marker
 from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
-from lockgate.engine.run.own_commands import how_to_abort, interrupted_commits, run_again
+from lockgate.engine.run.own_commands import end_unknown, how_to_abort, interrupted_commits, run_again
 from lockgate.engine.run.store import no_progress
 from lockgate.engine.run.taken_names import how_to_free
 from lockgate.model.errors import (
@@ -37,6 +37,7 @@ from lockgate.model.errors import (
     FileExists,
     LockgateError,
     OutcomeUnknown,
+    StoreUnavailable,
     UsageError,
 )
 from lockgate.model.files import FileStatus, Unknown
@@ -70,7 +71,7 @@ async def commit_task(
         CommitFenced: the job is being committed.
         CommitFailed: it could not be done, or another attempt has committed, or was interrupted. What this one has
             completed was taken out again, unless that failed too, which the text says.
-        OutcomeUnknown: nobody can tell whether a file is in place.
+        OutcomeUnknown: nobody can tell whether a file is in place, or whether it has committed; nothing was taken out.
     """
     if written is None or (scan and not written and not staging.is_staging(run)):
         raise UsageError(
@@ -148,17 +149,32 @@ async def _complete(run: JobRun, manifest: TaskManifest) -> None:
 
 
 async def _save(run: JobRun, attempt: TaskAttempt, content: bytes) -> None:
+    """Create the attempt's manifest at its task's path.
+
+    Raises:
+        CommitFailed: another attempt has.
+        OutcomeUnknown: it may be there, or come yet: then what the attempt has completed must stay.
+        StoreError: it surely was not created.
+    """
     path = run.layout.manifest(attempt.task_id)
     try:
         await run.store.create_file(path, content)
-    except (FileExists, AnswerLost) as error:
-        (found,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
-        if found != content:
-            raise CommitFailed(
-                f"another attempt at {attempt.task_id} has committed, or the store gave no answer",
-                where=run.url(path),
-                next_step="let the task be tried again, unless the other's receipt is there",
-            ) from error
+    except (FileExists, StoreUnavailable) as error:
+        try:
+            (found,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
+        except LockgateError:
+            raise end_unknown(run, attempt.task_attempt_id, path) from error
+        if found == content:
+            return
+        if found is None and isinstance(error, AnswerLost):
+            raise end_unknown(run, attempt.task_attempt_id, path) from error
+        if found is None and isinstance(error, StoreUnavailable):
+            raise
+        raise CommitFailed(
+            f"another attempt at {attempt.task_id} has committed",
+            where=run.url(path),
+            next_step="let the task be tried again, unless the other's receipt is there",
+        ) from error
 
 
 async def _give_back(run: JobRun, manifest: TaskManifest, intent: str, error: LockgateError) -> None:

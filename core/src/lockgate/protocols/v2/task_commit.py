@@ -25,7 +25,7 @@ from lockgate.engine.renames.rename_files import rename_all
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
-from lockgate.engine.run.own_commands import how_to_abort, run_again
+from lockgate.engine.run.own_commands import end_unknown, how_to_abort, run_again
 from lockgate.engine.run.store import no_progress
 from lockgate.engine.run.taken_names import how_to_free
 from lockgate.model.capabilities import Capability
@@ -65,6 +65,7 @@ async def commit_task(
         CommitFenced: the job is being committed.
         CommitFailed: it could not be done, or another attempt has committed, or was interrupted. What this one has
             moved was taken out again, unless that failed too, which the text says.
+        OutcomeUnknown: nobody can tell whether it has committed; nothing was taken out.
         ManifestInvalid: a file has a name that this store does not take; nothing has moved.
     """
     with run.stage("commit_task"):
@@ -115,9 +116,15 @@ async def commit_task(
             raise not_at_work(run)
         try:
             await _move(run, working, files)
-            end = Rename(intent, layout.manifest(attempt.task_id), len(content), saved.identity)
+        except LockgateError as error:
+            await _give_back(run, attempt, manifest, intent, error)
+            raise
+        end = Rename(intent, layout.manifest(attempt.task_id), len(content), saved.identity)
+        try:
             await rename_all(run, [end], no_progress, where_taken="another attempt of the task has committed")
         except LockgateError as error:
+            if not await _is_surely_not_done(run, end, content):
+                raise end_unknown(run, attempt.task_attempt_id, end.target) from error
             await _give_back(run, attempt, manifest, intent, error)
             raise
         await delete_trees(run, [working])
@@ -152,6 +159,17 @@ async def _move(run: JobRun, working: str, files: Mapping[str, FileStatus]) -> N
                 )
     renames = [Rename(f"{working}/{path}", path, s.length, s.identity) for path, s in files.items()]
     await rename_all(run, renames, no_progress, make_parents=True, where_taken=how_to_free(run, WHERE_TAKEN))
+
+
+async def _is_surely_not_done(run: JobRun, end: Rename, content: bytes) -> bool:
+    """Whether the rename by which an attempt commits has not taken place, and never will: only then may what the
+    attempt has moved be taken out. Without an answer it may still be under way while its source is there."""
+    paths = [end.source, end.target]
+    try:
+        intent, found = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+    except LockgateError:
+        return False
+    return intent is None if found is None else found != content
 
 
 async def _give_back(
