@@ -6,8 +6,9 @@ import pickle
 from pathlib import Path
 
 import pytest
+from faulty_store import make_faulty
 from lockgate import Job, Receipt, TaskAttempt
-from lockgate.errors import CommitFailed
+from lockgate.errors import CommitFailed, StoreUnavailable
 
 
 def begun(shipped: bytes, content: bytes) -> TaskAttempt:
@@ -20,6 +21,54 @@ def begun(shipped: bytes, content: bytes) -> TaskAttempt:
 
 def rows(root: Path) -> list[bytes]:
     return sorted(path.read_bytes() for path in root.iterdir() if path.is_file() and path.name[0] != "_")
+
+
+@pytest.mark.parametrize("protocol", ["direct", "v2"])
+@pytest.mark.parametrize("pickled", [False, True], ids=["same object", "pickled since"])
+def test_complete_the_abort_of_a_second_run_that_was_refused_leaves_the_first_ones_files(
+    tmp_path: Path, protocol: str, pickled: bool
+) -> None:
+    """It took out what the first had committed, and its manifest: the job could not commit any more."""
+    job = Job(str(tmp_path), protocol=protocol, accept_unsafe=True)
+    job.setup()
+    shipped = pickle.dumps(job)
+    receipt = begun(shipped, b"first").commit()
+    second = begun(shipped, b"second")
+    for _ in range(2):
+        with pytest.raises(CommitFailed, match="has committed before, with other files") as refused:
+            second.commit()
+        assert "abort() of the object that was refused here" in refused.value.next_step
+        if pickled:
+            second = pickle.loads(pickle.dumps(second))
+    for _ in range(2):
+        second.abort()
+        assert rows(tmp_path) == [b"first"]
+    assert b"second" not in {path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert job.commit([receipt]).files == 1
+    assert rows(tmp_path) == [b"first"]
+
+
+def test_complete_a_second_run_of_direct_whose_files_stay_at_first_is_taken_out_by_its_abort(tmp_path: Path) -> None:
+    job = Job(str(tmp_path), protocol="direct", accept_unsafe=True)
+    job.setup()
+    shipped = pickle.dumps(job)
+    receipt = begun(shipped, b"first").commit()
+    second = begun(shipped, b"second")
+    store, failed = make_faulty(second._job), []
+
+    def before(name: str, subject) -> None:
+        if name.startswith(("delete_", "rename_", "make_")):
+            failed.append(name)
+            raise StoreUnavailable("no answer")
+
+    store.before = before
+    with pytest.raises(CommitFailed, match="has committed before, with other files"):
+        second.commit()
+    assert failed and rows(tmp_path) == [b"first", b"second"]
+    store.before = lambda name, subject: None
+    second.abort()
+    assert rows(tmp_path) == [b"first"]
+    assert job.commit([receipt]).files == 1
 
 
 def v2_job(root: Path) -> tuple[Job, bytes, Receipt]:

@@ -15,7 +15,15 @@ from lockgate.engine.record.marker import read_marker
 from lockgate.engine.record.signs_of_life import show_begin
 from lockgate.engine.run.job_run import JobRun, merged
 from lockgate.engine.run.store import OutputFile
-from lockgate.model.errors import CommitFenced, FileExists, FileMissing, JobNotFound, PathError, UsageError
+from lockgate.model.errors import (
+    CommitFailed,
+    CommitFenced,
+    FileExists,
+    FileMissing,
+    JobNotFound,
+    PathError,
+    UsageError,
+)
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import TaskAttempt as TaskAttemptName
 from lockgate.model.layout import is_no_output
@@ -48,6 +56,7 @@ class TaskAttempt:
         self._opens: JobRun | None = None
         self._has_committed = False
         self._is_aborted = False
+        self._is_second_run = False
         self._files: WeakSet[TaskFile] | None = None
 
     @property
@@ -224,13 +233,18 @@ class TaskAttempt:
                 next_step="call setup() on the task attempt before it writes and commits; of a job that is over "
                 "nothing more is committed",
             ) from error
+        except CommitFailed as error:
+            self._is_second_run |= error.is_second_run
+            raise
         self._has_committed = True
+        self._is_second_run = False
         self._job._attempts.discard(self)
         self._show_life_no_more()
         return receipt
 
     def abort(self) -> None:
-        """Delete what this attempt wrote. After that it takes no more files.
+        """Delete what this attempt wrote. After that it takes no more files. Where its commit was refused since another
+        run of its number has committed, that one's files stay.
 
         Raises:
             CommitFenced: the attempt has committed, and its job is being committed with it; nothing was deleted.
@@ -239,7 +253,8 @@ class TaskAttempt:
         self._show_life_no_more()
         try:
             run = self._run()
-            IO_LOOP.run(run.protocol.abort_task(run, self._name, dict(self._written)))
+            abort = run.protocol.abort_second_run if self._is_second_run else run.protocol.abort_task
+            IO_LOOP.run(abort(run, self._name, dict(self._written)))
         except CommitFenced:
             self._is_aborted = False
             raise

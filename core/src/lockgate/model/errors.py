@@ -94,6 +94,9 @@ class CommitFailed(LockgateError):
     """The job commit failed after it had begun to move files; the text says what became of the destination. Also the
     commit of a task by a protocol whose task commits put files in place, as the text says."""
 
+    is_second_run = False
+    """True of a task commit that was refused since another run of the attempt, under its number, has committed."""
+
 
 class FileChanged(CommitFailed):
     """A committed file does not have the length or identity that its manifest entry states."""

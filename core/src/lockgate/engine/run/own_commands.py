@@ -46,14 +46,16 @@ def end_unknown(run: JobRun, task_attempt_id: str, manifest: str) -> OutcomeUnkn
 def run_again(run: JobRun, task_attempt_id: str, others: Sequence[str]) -> CommitFailed:
     """The error of an attempt that was run again under the number that its first run has, and wrote `others`: of both
     the first counts, and nobody is to take its receipt for what the second has written."""
-    return CommitFailed(
+    error = CommitFailed(
         f"{task_attempt_id} has committed before, with other files: a task was run again under the number that "
         "its first run has",
         where="\n".join(run.url(path) for path in others[:5]),
-        next_step="nothing of this run is in place, and what the first has committed is: keep the first one's receipt; "
-        f"or abort that attempt, which takes its files out, {how_to_abort(run, [task_attempt_id])}, and let "
-        "the task be tried again",
+        next_step="nothing of this run is in place, and what the first has committed is: keep the first one's receipt "
+        "(abort() of the object that was refused here deletes only what it wrote); or abort the first one, which takes "
+        f"its files out, {how_to_abort(run, [task_attempt_id])}, and let the task be tried again",
     )
+    error.is_second_run = True
+    return error
 
 
 def how_to_end_incomplete(run: JobRun) -> str:

@@ -10,7 +10,7 @@ In the order of a job's life:
 | --- | --- |
 | sets the job up | `set_up_job` |
 | runs a task attempt | `set_up_task`, `set_up_directory`, `announce_file`, `open_file`, `send_files` |
-| ends it | `commit_task` or `abort_task` |
+| ends it | `commit_task`, `abort_task` or `abort_second_run` |
 | commits the job | `find_pins`, `load_plan`, `refuse_aborted`, `meet`, `perform`, `wait_to_publish`, `publish` |
 | has committed | `conclude`, `release`, and for who says so, `delete_late_output` |
 | undoes it | `revoke`, `undo`, `discard`, `left_by_dead_attempts`, `gave_back` |
@@ -276,6 +276,17 @@ class Protocol(ABC):
 
         Raises:
             CommitFenced: a job commit that has not ended has pinned the attempt.
+        """
+
+    async def abort_second_run(  # noqa: B027  # most refuse none
+        self, run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]
+    ) -> None:
+        """Delete what a run of this attempt wrote that `commit_task` has refused by a `CommitFailed` whose
+        `is_second_run` is true: another run of its number has committed, and nothing of that one is touched. `written`
+        as in `commit_task`. The default has nothing to do, for protocols that never refuse so.
+
+        Raises:
+            StoreError: it could not be deleted.
         """
 
     async def jobs_of_others(self, run: JobRun) -> list[JobLayout]:

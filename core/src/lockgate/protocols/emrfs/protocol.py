@@ -77,6 +77,10 @@ class EmrfsProtocol(DeferredProtocol):
         """A tombstone; uploads are given up, and what it has completed is taken out."""
         await task_commit.abort_task(run, attempt, written)
 
+    async def abort_second_run(self, run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> None:
+        """Its uploads are given up."""
+        await task_commit.abort_second_run(run, attempt, written)
+
     async def meet(self, run: JobRun, plan: CommitPlan) -> CommitPlan:
         """The conflict policy was kept by the tasks. Everything is in place, and no task commit was interrupted."""
         for batch in plan.batches():

@@ -230,6 +230,25 @@ async def abort_task(run: JobRun, attempt: TaskAttempt, written: Mapping[str, Fi
         await run.store.delete_files(gone)
 
 
+async def abort_second_run(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> None:
+    """Give up the uploads of a run that was refused, since another run of the attempt has committed.
+
+    Raises:
+        StoreError: one could not be given up.
+    """
+    with run.stage("abort_task"):
+        if staging.is_staging(run):
+            staging.clear(run)
+        path = run.layout.manifest(attempt.task_id)
+        (content,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
+        committed: set[str] = set()
+        if content is not None:
+            manifest = decode_manifest(content, run.layout, run.below, name=run.url(path), deferred=True)
+            committed = {entry.target for entry in manifest.files}
+        own = [entry_of(target, status) for target, status in written.items() if status.upload]
+        await give_up_unseen(run, [upload_of(entry) for entry in own if entry.target not in committed])
+
+
 async def _committed_before(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry]) -> Receipt | None:
     path = run.layout.manifest(attempt.task_id)
     (content,) = await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)

@@ -127,6 +127,12 @@ class InPlaceProtocol(Protocol):
             run, attempt, written, lambda path: self.final_path(run, path), self.committed_files
         )
 
+    async def abort_second_run(self, run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> None:
+        """Its own files are taken out."""
+        await task_commit.abort_second_run(
+            run, attempt, written, lambda path: self.final_path(run, path), self.committed_files
+        )
+
     async def find_pins(self, run: JobRun) -> list[Pin]:
         """By the manifests that are there."""
         return await load_manifests.find_pins(run)

@@ -25,7 +25,7 @@ from lockgate.engine.record.transactions import known_outcome
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, StoreUnavailable, UsageError
+from lockgate.model.errors import CommitFailed, FileMissing, JobNotFound, LockgateError, StoreUnavailable, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.hudi_markers import tagged_by
 from lockgate.model.layout import TaskAttempt
@@ -179,14 +179,20 @@ def _refuse_other_files(run: JobRun, attempt: TaskAttempt, entries: Sequence[Ent
         written = {(entry.target, entry.identity) for entry in entries}
         before = [e for e in await _saved_by(run, attempt) if (e.target, e.identity) not in written]
         if before:
-            await take_out(run, entries)
-            raise CommitFailed(
+            error = CommitFailed(
                 f"{attempt.task_attempt_id} has committed before, with other files: a task was run again under the "
                 "number that its first run has",
                 where="\n".join(run.url(entry.target) for entry in before[:5]),
-                next_step="what this run has written was taken out; let the task be tried again as attempt "
-                f"{attempt.attempt + 1}, or a later one: the receipts say which of them counts",
+                next_step="what the first has committed is in place, and stays; keep its receipt, or let the task be "
+                f"tried again as attempt {attempt.attempt + 1}, or a later one: the receipts say which of them counts. "
+                "What this run has written is taken out, by abort() of the object that was refused here at the latest",
             )
+            error.is_second_run = True
+            try:
+                await take_out(run, entries)
+            except LockgateError as second:
+                raise error from second
+            raise error
 
     return refuse
 
@@ -219,6 +225,26 @@ async def abort_task(
             await run.store.delete_files([run.layout.manifest_temporary(attempt.task_attempt_id)])
         else:
             await _leave_word(run, attempt, list(entries.values()), other)
+
+
+async def abort_second_run(
+    run: JobRun,
+    attempt: TaskAttempt,
+    written: Mapping[str, FileStatus],
+    final_path: Callable[[str], str],
+    counted: Counted,
+) -> None:
+    """Take out what a run has opened that was refused, since another run of the attempt has committed other files; and
+    nothing of that one.
+
+    Raises:
+        StoreError, CommitFailed: a file could not be taken out.
+    """
+    with run.stage("abort_task"):
+        first = {(entry.target, entry.identity) for entry in await _saved_by(run, attempt)}
+        opened = [Entry("", final_path(path), each.length, each.identity) for path, each in written.items()]
+        known = await _with_identities(run, opened)
+        await give_up(run, attempt, [e for e in known if (e.target, e.identity) not in first], counted)
 
 
 async def _leave_word(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry], other: str) -> None:

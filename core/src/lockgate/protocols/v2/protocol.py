@@ -88,6 +88,10 @@ class V2Protocol(FileOutputProtocol):
         """A tombstone; what it has moved is taken out."""
         await task_commit.abort_task(run, attempt)
 
+    async def abort_second_run(self, run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> None:
+        """What is in its working directory is deleted."""
+        await task_commit.abort_second_run(run, attempt)
+
     async def tasks_elsewhere(self, run: JobRun) -> TasksElsewhere:
         """By the directories below `_temporary`."""
         return await job_directories.tasks_elsewhere(run)

@@ -19,7 +19,7 @@ from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS, bury, mar
 from lockgate.engine.manifests.load_manifests import below_root_of
 from lockgate.engine.manifests.saved_manifests import Saved
 from lockgate.engine.record.aborted_jobs import is_over_for_tasks
-from lockgate.engine.record.marker import is_anothers, read_marker
+from lockgate.engine.record.marker import is_anothers, read_marker, read_marker_of
 from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.renames.rename_files import rename_all
 from lockgate.engine.run.delete_trees import delete_trees
@@ -310,6 +310,15 @@ async def abort_task(run: JobRun, attempt: TaskAttempt) -> None:
             await forget_taken_out(run, [each.manifest for _, each in own])
         except JobNotFound:
             await delete_trees(run, [working])  # who ends the job goes by what the attempt has saved
+
+
+async def abort_second_run(run: JobRun, attempt: TaskAttempt) -> None:
+    """Delete what waits in the attempt's working directory: the run that has committed has moved all of its own."""
+    with run.stage("abort_task"):
+        marker = await read_marker_of(run, run.layout)
+        if marker is not None and is_anothers(run, marker.nonce):
+            return  # a later job's attempt works there
+        await delete_trees(run, [places_of(run).task_attempt(attempt.task_attempt_id)])
 
 
 async def _refuse_to_forget(run: JobRun, entries: Sequence[Entry]) -> None:
