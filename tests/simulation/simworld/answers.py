@@ -16,6 +16,7 @@ from lockgate.model.errors import (
     CommitRefused,
     LockgateError,
     OutcomeUnknown,
+    StoreUnavailable,
 )
 from lockgate.model.files import Refusal
 from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, REPLACED, JobLayout
@@ -47,6 +48,9 @@ def judge_commit_error(
         _judge_deletion(judges, actor.name, error)
         return
     is_anothers = job.record is not None and job.record.holder.user != actor.name
+    if isinstance(error, StoreUnavailable) and job.phase is Phase.CLAIMED and not is_anothers and not job.over:
+        # Whoever hears no more than that the store was away runs the job again, by another id, beside its claim.
+        judges.accuse(TOLD, f"{actor.name} holds {job_id}, and was told {type(error).__name__}: {error.what}")
     says_so = isinstance(error, OutcomeUnknown) or "taken over by somebody else" in error.what
     if Refusal.PARENT_MISSING.value in error.what and not (is_anothers and says_so):
         judges.accuse("concurrent", f"{actor.name} gave up since a directory was gone: {error.what}")

@@ -37,14 +37,18 @@ ANSWERS = (Kind.UNAVAILABLE, Kind.LOST, Kind.LATE, Kind.THROTTLED)
 
 
 class Fault(NamedTuple):
-    """A fault at one operation; `item` is the file of the batch it strikes at, `seconds` how long it lasts."""
+    """A fault at one operation; `item` is the file of the batch it strikes at, `seconds` how long it lasts. Of a lost
+    answer: for how many more of the actor's operations the store is `away`, so that nobody can look what became of it.
+    """
 
     kind: Kind
     item: int = 0
     seconds: float = 0.0
+    away: int = 0
 
     def __str__(self) -> str:
-        return f"{self.kind.value}" + (f" {self.seconds:.0f} s" if self.seconds else "")
+        away = f", and away for {self.away} operations" if self.away else ""
+        return f"{self.kind.value}" + (f" {self.seconds:.0f} s" if self.seconds else "") + away
 
 
 class Faults(Protocol):

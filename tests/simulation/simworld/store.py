@@ -209,6 +209,8 @@ class Actor:
     """When it looked at the store last, by the store's clock."""
     busy: bool = False
     """Whether it is committing or recovering a job now."""
+    away: int = 0
+    """For how many more of its operations the store is away."""
     slept: bool = False
     """Whether it has ever been asleep, or its clock has jumped: then others may take it for dead."""
 
@@ -289,6 +291,10 @@ class SimulatedStore(Store):
         actor.operations = number + 1
         fault = ether.faults.at(actor.name, number, items)
         await turn()
+        if actor.away:
+            actor.away -= 1
+            self._note(operation, subject, "away")
+            raise StoreUnavailable("planned: the store is away", where=operation)
         if fault is None:
             return None
         kind = fault.kind
@@ -300,6 +306,7 @@ class SimulatedStore(Store):
             kind = Kind.SLEEP_BEFORE
         fault = fault._replace(kind=kind)
         self._note("fault", operation, str(fault))
+        actor.away = fault.away
         if kind is Kind.CRASH_BEFORE:
             await self._crash(f"before {operation}")
         elif kind is Kind.CLOCK_JUMP:

@@ -183,6 +183,14 @@ def every_death_that_readers_see(scenario: Scenario) -> Iterator[History]:
         yield World(number, scenario, PlannedFaults({(DRIVER, number): fault})).play()
 
 
+def every_lost_answer_of_a_store_that_goes_away(scenario: Scenario, away: int = 40) -> Iterator[History]:
+    """The driver has no answer to each of its operations, which took place, and then nothing answers for a while."""
+    recorder = Recorder()
+    yield World(0, scenario, recorder).play()
+    for number in range(len(recorder.seen[DRIVER])):
+        yield World(0, scenario, PlannedFaults({(DRIVER, number): Fault(Kind.LOST, 0, 0.0, away)})).play()
+
+
 def sleeping_points(items: list[int]) -> Iterator[tuple[int, Fault]]:
     """Every moment at which an actor that does these operations may fall asleep, for longer than anybody waits."""
     for number, count in enumerate(items):
