@@ -11,9 +11,11 @@ from pathlib import Path
 
 import lockgate
 import pytest
+from faulty_store import Stop, make_faulty
 from killed_at_a_request import REQUESTS, Died
 from lockgate import Job, JobOptions, Receipt
-from lockgate.errors import CommitFailed, CommitFenced, JobNotFound, LockgateError, UsageError
+from lockgate.errors import CommitFailed, CommitFenced, JobNotFound, LockgateError, ReceiptUnmatched, UsageError
+from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX
 from lockgate.stores.local import LocalStore
 
 SILENT = JobOptions(alive_seconds=0.0, durable=False)
@@ -195,6 +197,57 @@ def test_pinned_by_v2_a_task_takes_no_manifest_of_an_earlier_job_of_its_id_for_i
     third.setup()
     third.commit(committed_tasks(third, b"third"))
     assert shown(tmp_path) == {b"third"}
+
+
+@pytest.mark.parametrize("ended_by", ["own abort", "lockgate abort", "abort of the attempt"])
+def test_abortable_by_v2_a_late_intent_of_an_earlier_job_of_the_id_mixes_no_files(
+    tmp_path: Path, ended_by: str
+) -> None:
+    """The abort took the second job's files for somebody else's, and brought them back under the first one's names."""
+    first = a_job(tmp_path, "v2", nonce="first")
+    first.setup()
+    store, late = make_faulty(first), {}
+    create = store.create_file
+
+    async def not_yet(path: str, content: bytes):
+        if path.endswith(MANIFEST_TEMPORARY_SUFFIX):
+            late[path] = content
+            raise Stop
+        return await create(path, content)
+
+    store.create_file = not_yet
+    with pytest.raises(Stop):
+        _two_files(first, "first").commit()
+    first._show_life_no_more()
+    lockgate.abort(tmp_path, "j", force=True)
+    second = a_job(tmp_path, "v2", nonce="second")
+    second.setup()
+    receipt = _two_files(second, "second").commit()
+    assert len(shown(tmp_path)) == 2
+    for path, content in late.items():
+        (tmp_path / path).write_bytes(content)
+    with pytest.raises(ReceiptUnmatched, match="an earlier job of the id j has begun to commit attempt_000000_0"):
+        second.commit([receipt])
+    if ended_by == "own abort":
+        second.abort()
+    elif ended_by == "lockgate abort":
+        second._show_life_no_more()
+        lockgate.abort(tmp_path, "j", force=True)
+    else:
+        lockgate.Job(tmp_path, protocol="v2", accept_unsafe=True, job_id="j").task_attempt(0, 0).abort()
+    assert shown(tmp_path) == set()
+    if ended_by == "abort of the attempt":
+        second.commit([_two_files(second, "third", attempt=1).commit()])
+        assert shown(tmp_path) == {b"third 0", b"third 1"}
+
+
+def _two_files(job: Job, content: str, attempt: int = 0) -> lockgate.TaskAttempt:
+    work = job.task_attempt(0, attempt)
+    work.setup()
+    for number in range(2):
+        with work.open(f"p={number}/{work.tag}") as file:
+            file.write(f"{content} {number}".encode())
+    return work
 
 
 @pytest.mark.parametrize("protocol", ["v1", "v2"])

@@ -30,6 +30,7 @@ that holds data, and none that outlives a job, has a name with an extension that
 | `JOB/commit.json`, `commit-0001.json`, …            | the commit record, one file a step; all attempts share it |
 | `ATTEMPT/unmoved/_{ordinal}`                        | a staged file that a rollback found where its task left it |
 | `ATTEMPT/withdrawn/_{ordinal}`                      | what a rollback took out of the destination |
+| `ATTEMPT/withdrawn/{who}-{digest}/_{ordinal}`       | what `v2` took out, of one manifest; so below `unmoved`, too |
 | `ATTEMPT/withdrawn/{who}/_{hash of its path}`       | what `direct` and `stocator` are taking out of it |
 | `ATTEMPT/_SUCCESS-{nonce}.tmp`                      | the summary, ready to be renamed |
 | `ATTEMPT/_SUCCESS-{nonce}.revoked`                  | that summary, when a rollback came before its rename |

@@ -19,8 +19,20 @@ def how_to_abort(run: JobRun, intents: Sequence[str]) -> str:
     return f"in Python, in any process ({told}): {lines}"
 
 
-def interrupted_commits(run: JobRun, attempts: Sequence[str]) -> ReceiptUnmatched:
-    """The refusal to commit a job while these task attempts have begun to put files in place, and have not ended."""
+def interrupted_commits(run: JobRun, attempts: Sequence[str], earlier: Sequence[str] = ()) -> ReceiptUnmatched:
+    """The refusal to commit a job while these task attempts have begun to put files in place, and have not ended.
+    `earlier`: those of them that are of an earlier job of the id."""
+    job = run.layout.job_id
+    if earlier:
+        named = list(earlier[:5])
+        return ReceiptUnmatched(
+            f"an earlier job of the id {job} has begun to commit {', '.join(named)}, and has not ended that: files of "
+            "it may be in place, whatever this job's attempts of these numbers have committed",
+            where=run.url(run.layout.manifests),
+            next_step=f"{command('abort', run.store.url, job, '--force')}, once this job is surely over, takes out "
+            f"what both have put in place; then run it again. Or do so for these attempts alone, of both jobs, "
+            f"{how_to_abort(run, named)}; then let their tasks be tried again by later attempts",
+        )
     named = list(attempts[:5])
     return ReceiptUnmatched(
         f"the commit of {', '.join(named)} was interrupted, or is under way: its files may be in place",

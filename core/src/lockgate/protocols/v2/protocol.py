@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
+from lockgate.engine.manifests.aborted_attempts import marker_in
 from lockgate.engine.manifests.saved_manifests import saved
+from lockgate.engine.record.marker import readable_marker
 from lockgate.engine.record.record_log import fenced, read_record
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.own_commands import interrupted_commits
@@ -17,6 +19,7 @@ from lockgate.model.plan import CommitPlan
 from lockgate.model.prediction import LOOK_FOR_REPLACING, Costs, Requests
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import CommitRecord
+from lockgate.model.spooled import windows
 from lockgate.model.undone import Undone
 from lockgate.protocols.file_output import job_directories
 from lockgate.protocols.file_output.protocol import FileOutputProtocol
@@ -149,4 +152,19 @@ async def _refuse_interrupted(run: JobRun) -> None:
     aborted = {name.removesuffix(ABORTED_SUFFIX) for name in names if name.endswith(ABORTED_SUFFIX)}
     begun = {attempt for name in names if (attempt := saves_manifest_of(name))} - aborted
     if begun:
-        raise interrupted_commits(run, sorted(begun))
+        raise interrupted_commits(run, sorted(begun), await _of_an_earlier_job(run, begun))
+
+
+async def _of_an_earlier_job(run: JobRun, begun: Collection[str]) -> list[str]:
+    """Those of these intents that another job has saved which had the id before: of attempts that this job may have
+    under the same numbers. They count all the same: whether that job was ended, nobody can tell by them."""
+    marker = await readable_marker(run, run.layout)
+    if marker is None or not marker.nonce:
+        return []
+    found: list[str] = []
+    for some in windows(sorted(begun), run.options.files_read_at_once):
+        paths = [run.layout.manifest_temporary(each) for each in some]
+        contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+        pairs = zip(some, contents, strict=True)
+        found += [name for name, content in pairs if marker_in(content or b"") not in ("", marker.nonce)]
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 from lockgate.engine.manifests.saved_manifests import Attempt, Saved, attempt_of, saved
@@ -95,7 +96,16 @@ async def keep_unmoved(run: JobRun, attempts: Sequence[Saved]) -> dict[Attempt, 
 
 
 def _unmoved(run: JobRun, manifest: TaskManifest) -> str:
-    return f"{run.layout.at_attempt(manifest.job_attempt).unmoved}/{manifest.task_attempt_id}"
+    return f"{run.layout.at_attempt(manifest.job_attempt).unmoved}/{_name_of(manifest)}"
+
+
+def _name_of(manifest: TaskManifest) -> str:
+    """The name of a directory of files by their numbers in this manifest. By its files, too: an attempt may have two
+    manifests with others, as where an earlier job of the id, or an earlier run of the attempt, has saved one."""
+    digest = hashlib.sha256()
+    for entry in manifest.files:
+        digest.update(f"{entry.length} {entry.identity}\0{entry.target}\0".encode())
+    return f"{manifest.task_attempt_id}-{digest.hexdigest()[:16]}"
 
 
 async def _make(run: JobRun, manifest: TaskManifest, directory: str) -> bool:
@@ -172,7 +182,7 @@ async def forget_taken_out(run: JobRun, attempts: Iterable[TaskManifest]) -> Non
 
 
 def _withdrawn(run: JobRun, manifest: TaskManifest) -> str:
-    return f"{run.layout.at_attempt(manifest.job_attempt).withdrawn}/{manifest.task_attempt_id}"
+    return f"{run.layout.at_attempt(manifest.job_attempt).withdrawn}/{_name_of(manifest)}"
 
 
 async def _numbers_at(run: JobRun, place: str) -> set[int]:
