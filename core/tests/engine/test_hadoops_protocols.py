@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import subprocess
@@ -38,6 +39,7 @@ from lockgate.errors import (
     UsageError,
 )
 from lockgate.model.capabilities import Capability
+from lockgate.model.files import Unknown
 from lockgate.model.layout import MANIFEST_SUFFIX
 from lockgate.model.names import ABFS
 from lockgate.model.phases import Phase
@@ -379,6 +381,40 @@ def test_told_right_v2_an_attempt_that_may_have_committed_and_has_not_can_be_abo
     assert seen(tmp_path) == {}
     assert job.commit([done(job, {"b": b"3"}, 0, 1)]).files == 1
     assert seen(tmp_path) == {"b": b"3"}
+
+
+def test_abortable_v2_takes_out_a_file_whose_rename_comes_while_it_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look at its rename, which had no answer, failed: then what was seen unmoved was taken for never moved."""
+    has = LocalStore.capabilities.fget
+    less = {Capability.UNIQUE_IDENTITY}
+    monkeypatch.setattr(LocalStore, "capabilities", property(lambda store: has(store) - less))
+    job = a_job(tmp_path, "v2")
+    attempt = begun(job, {"a": b"1"})
+    store, late, off = make_faulty(job), [], []
+    really = store.rename_files
+
+    async def rename_files(renames, *progress):
+        if renames[0].target == "a":
+            late.append(renames[0])
+            off.append(True)
+            return [Unknown("no answer")]
+        if late and "/unmoved/" in renames[0].target:
+            os.rename(tmp_path / late[0].source, tmp_path / late[0].target)
+            late.clear()
+        return await really(renames, *progress)
+
+    def before(name: str, subject) -> None:
+        if off and name == "stat_files":
+            off.clear()
+            raise StoreUnavailable("no answer")
+
+    store.rename_files, store.before = rename_files, before
+    with pytest.raises(StoreUnavailable):
+        attempt.commit()
+    assert not late and not off
+    assert seen(tmp_path) == {}
 
 
 def test_v2_refuses_to_commit_a_job_whose_task_commit_was_interrupted(tmp_path: Path) -> None:

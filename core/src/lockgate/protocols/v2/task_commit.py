@@ -36,7 +36,6 @@ from lockgate.model.errors import (
     JobNotFound,
     LockgateError,
     ManifestInvalid,
-    OutcomeUnknown,
 )
 from lockgate.model.files import FileStatus, Rename
 from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, TaskAttempt, is_no_output
@@ -180,7 +179,7 @@ async def _give_back(
         seen = await keep_unmoved(run, own)
         # A rename of which nobody knows what it did may still be done. Who ends another's attempt, or the job, never
         # goes by this: an attempt that is at work may move a file after it was seen.
-        never_moved = None if isinstance(error, OutcomeUnknown) else seen
+        never_moved = seen if isinstance(error, CommitFailed) else None
         await take_out(run, own, never_moved=never_moved, refuse_if_taken_over=lambda: _refuse_if_ended(run, attempt))
         await _refuse_if_ended(run, attempt)
         await run.store.delete_files([intent])
