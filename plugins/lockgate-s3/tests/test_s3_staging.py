@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lockgate import Job, JobOptions
-from lockgate.errors import CommitFailed, DuplicateTarget, PathError, StoreError
+from lockgate.errors import CommitFailed, DuplicateTarget, LockgateError, PathError, StoreError, StoreUnavailable
 
 pytestmark = pytest.mark.parametrize("s3", ["versity"], indirect=True)
 PATH = "tables/staged"
@@ -56,6 +57,103 @@ def test_nothing_is_uploaded_before_the_task_commits_and_nothing_is_on_the_disk_
     job.commit([receipt])
     assert seen(bucket) == {"p=1/a+b %20": b"1" * (9 << 20), "p=2/empty": b""}
     assert bucket.uploads() == []
+
+
+@pytest.fixture(params=["deferred", "emrfs"])
+def either(request: pytest.FixtureRequest, bucket: Any, disk: Path) -> Job:
+    """A job of either protocol that has files wait on the disk."""
+    options = JobOptions(
+        store=bucket.store,
+        patience_seconds=45.0,
+        staging_directory=str(disk),
+        protocol=request.param,
+        accept_unsafe=True,
+        manifest_save_attempts=1,
+    )
+    made = Job(bucket.url(PATH), options)
+    made.setup()
+    return made
+
+
+@pytest.mark.parametrize("is_sent_elsewhere", [False, True], ids=["same object", "pickled"])
+@pytest.mark.parametrize("names", [["p=1/found", "p=2/b"], []], ids=["two", "none"])
+def test_repeatable_a_commit_of_what_was_found_gives_the_same_receipt(bucket, either, names, is_sent_elsewhere) -> None:
+    attempt = begin(either)
+    for name in names:
+        file = Path(attempt.working_directory, name)
+        file.parent.mkdir()
+        file.write_bytes(b"found")
+    receipt = attempt.commit(scan=True)
+    again = pickle.loads(pickle.dumps(attempt)) if is_sent_elsewhere else attempt
+    assert again.commit(scan=True) == receipt
+    either.commit([receipt])
+    assert seen(bucket) == dict.fromkeys(names, b"found")
+
+
+def test_repeatable_a_commit_that_had_no_answer_at_any_moment(bucket, either, disk, monkeypatch) -> None:
+    """By emrfs it has given its uploads up: they are made anew, of the files that are on the disk until it succeeds."""
+    at, done = 0, 0
+    kind = type(either._open())
+
+    def unanswered(name: str) -> None:
+        original = getattr(kind, name)
+
+        async def act(store: Any, *arguments: Any, **named: Any) -> Any:
+            nonlocal done
+            done += 1
+            if done == at:
+                raise StoreUnavailable(f"no answer to {name}", where=str(arguments)[:80], next_step="try again")
+            return await original(store, *arguments, **named)
+
+        monkeypatch.setattr(kind, name, act)
+
+    for name in ("create_file", "write_file", "read_files", "stat_files", "complete_uploads"):
+        unanswered(name)
+    receipts, failed = [], 0
+    for number in range(40):
+        attempt = begin(either, number)
+        put(attempt, f"opened-{number}", b"opened")
+        Path(attempt.working_directory, f"found-{number}").write_bytes(b"found")
+        at, done = number + 1, 0
+        try:
+            receipts.append(attempt.commit(scan=True))
+        except LockgateError:
+            failed += 1
+            assert list(disk.glob("*/*/*/opened/*"))
+            at = 0
+            receipts.append(attempt.commit(scan=True))
+        is_past, at = done < at, 0
+        assert not list(disk.glob("*/*/*/opened/*"))
+        assert attempt.commit(scan=True) == receipts[-1]
+        if is_past:
+            break
+    assert failed
+    either.commit(receipts)
+    wanted = {f"{each}-{number}": each.encode() for number in range(len(receipts)) for each in ("opened", "found")}
+    assert seen(bucket) == wanted
+    assert bucket.uploads() == []
+
+
+def test_a_repeated_commit_whose_files_somebody_has_deleted_does_not_say_that_nothing_is_committed(
+    either, disk, monkeypatch
+) -> None:
+    attempt = begin(either)
+    Path(attempt.working_directory, "a").write_bytes(b"a")
+    kind = type(either._open())
+
+    async def refuse(*_: Any, **__: Any) -> Any:
+        raise StoreUnavailable("no answer", where="there", next_step="try again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, "create_file", refuse)
+        with pytest.raises(LockgateError):
+            attempt.commit(scan=True)
+    shutil.rmtree(disk)
+    with pytest.raises(StoreError) as told:
+        attempt.commit(scan=True)
+    gave_up = either.options.protocol == "emrfs"  # at once, so that it knows
+    known = "nothing of this attempt is committed" if gave_up else "whether it has committed is not known"
+    assert known in told.value.next_step
 
 
 def test_what_other_programs_leave_in_the_working_directory_is_committed(bucket, job, disk) -> None:

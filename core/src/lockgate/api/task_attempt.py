@@ -221,8 +221,9 @@ class TaskAttempt:
         counted = merged([counters or {}, self._hindered])
         run = self._run()
         try:
-            # Kept as well: a commit that is repeated sends nothing again.
-            self._written = IO_LOOP.run(run.protocol.send_files(run, self._written, scan=listed, nonce=self._nonce))
+            if not self._has_committed:
+                # Kept as well: a commit that is repeated sends nothing again that still counts.
+                self._written = IO_LOOP.run(run.protocol.send_files(run, self._written, scan=listed, nonce=self._nonce))
             receipt = IO_LOOP.run(run.protocol.commit_task(run, self._name, dict(self._written), counted, scan=listed))
         except JobNotFound as error:
             if self._is_set_up:

@@ -240,8 +240,8 @@ class Protocol(ABC):
         self, run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, nonce: str
     ) -> dict[str, FileStatus]:
         """What `commit_task` is to be given as `written`: called before it, for a protocol that has files wait
-        elsewhere than at the store until then. What it has brought there it does not bring again. The default has
-        nothing to do.
+        elsewhere than at the store until then. What it has brought there it does not bring again, unless that was given
+        up since. Not called once the attempt is known to have committed. The default has nothing to do.
 
         Raises:
             LockgateError: a file could not be brought there; the commit may be tried again.

@@ -103,7 +103,7 @@ class DeferredProtocol(Protocol):
     async def send_files(
         self, run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, nonce: str
     ) -> dict[str, FileStatus]:
-        """What waits on the local disk is uploaded."""
+        """What waits on the local disk is uploaded; it stays there until the attempt has committed."""
         if not staging.is_staging(run):
             return dict(written)
         return await staging.send(run, written, scan=scan, nonce=nonce)
@@ -118,7 +118,10 @@ class DeferredProtocol(Protocol):
         scan: bool = False,
     ) -> Receipt:
         """A manifest, written twice."""
-        return await task_commit.commit_task(run, attempt, written, counters, scan=scan)
+        receipt = await task_commit.commit_task(run, attempt, written, counters, scan=scan)
+        if staging.is_staging(run):
+            staging.clear(run)
+        return receipt
 
     async def abort_task(
         self, run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None = None

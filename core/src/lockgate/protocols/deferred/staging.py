@@ -29,6 +29,8 @@ from lockgate.model.urls import check_relative
 from lockgate.protocols.deferred.uploads import entry_of, give_up_unseen, keep_of, mark_of, refuse_shared, upload_of
 
 PREFIX = "lockgate-"
+AGAIN = "r"
+"""In the number at the end of a mark: what follows says how often the file was sent again."""
 FILES_AT_ONCE = 4
 """Files of one task attempt that are uploaded at once, each in parts of which several are under way."""
 CHUNK_BYTES = 1 << 20
@@ -103,8 +105,9 @@ class StagedFile(OutputFile):
 
 
 async def send(run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, nonce: str) -> dict[str, FileStatus]:
-    """Upload what waits, and what is in the working directory with `scan`; then nothing of it is on the local disk any
-    more. Where that fails, nothing is at the store, and all that waited still does.
+    """Upload what waits, and what is in the working directory with `scan`. Where that fails, nothing of this call is at
+    the store. All of it stays on the local disk until the attempt is known to have committed (`clear`): the uploads may
+    have to be given up, and made anew. What an earlier call has found is not found again.
 
     Raises:
         DuplicateTarget: a file that was found has the path that another was opened for.
@@ -113,10 +116,12 @@ async def send(run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, no
         StoreError: a file could not be read, or sent.
     """
     waiting = {
-        path: (f"{_opened(run)}/{status.proof}", status.proof) for path, status in written.items() if not status.upload
+        path: (_staged(run, path, status.proof, nonce), status.proof)
+        for path, status in written.items()
+        if not status.upload
     }
     if scan:
-        for ordinal, path in enumerate(_found(run, written)):
+        for ordinal, path in enumerate(_found_anew(run, written, nonce), len(written)):
             refuse_shared(run, path, nonce)
             waiting[path] = (f"{_work(run)}/{path}", mark_of(run, ordinal, f"{nonce}w"))
     sent: dict[str, FileStatus] = {}
@@ -142,8 +147,16 @@ async def send(run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, no
         raise
     run.count("staged_files_uploaded", len(sent))
     run.count("staged_bytes_uploaded", sum(status.length for status in sent.values()))
-    clear(run)
     return {**written, **sent}
+
+
+def to_send_again(written: Mapping[str, FileStatus]) -> dict[str, FileStatus]:
+    """The files of an attempt whose uploads were given up, as ones that wait. What they are uploaded to next has a mark
+    of its own: a delayed request of the first time is about the first."""
+    return {
+        path: FileStatus(path, status.length, proof=_next_mark(status.proof)) if status.upload else status
+        for path, status in written.items()
+    }
 
 
 def clear(run: JobRun) -> None:
@@ -180,7 +193,41 @@ def _work(run: JobRun) -> str:
     return f"{_of_attempt(run)}/work"
 
 
-def _found(run: JobRun, written: Mapping[str, FileStatus]) -> list[str]:
+def _staged(run: JobRun, path: str, mark: str, nonce: str) -> str:
+    """Where the file waits that has this mark: one that was opened under the first mark that it had."""
+    if _is_of_found(mark, nonce):
+        return f"{_work(run)}/{path}"
+    rest, _, number = mark.rpartition("-")
+    return f"{_opened(run)}/{rest}-{number.partition(AGAIN)[0]}"
+
+
+def _is_of_found(mark: str, nonce: str) -> bool:
+    """Whether a mark is one that `send` gives to what is in the working directory."""
+    return mark.rpartition("-")[0].endswith(f"-{nonce}w")
+
+
+def _next_mark(mark: str) -> str:
+    rest, _, number = mark.rpartition("-")
+    first, _, times = number.partition(AGAIN)
+    return f"{rest}-{first}{AGAIN}{int(times or 0) + 1}"
+
+
+def _found_anew(run: JobRun, written: Mapping[str, FileStatus], nonce: str) -> list[str]:
+    try:
+        return _found(run, written, nonce)
+    except StoreError as error:
+        if not any(status.upload for status in written.values()):
+            raise
+        raise StoreError(
+            error.what,
+            where=error.where,
+            next_step="an earlier commit() of this attempt has sent its files, and whether it has committed is not "
+            "known: abort the attempt, and let the task be tried again",
+        ) from error
+
+
+def _found(run: JobRun, written: Mapping[str, FileStatus], nonce: str) -> list[str]:
+    known = {path for path, status in written.items() if _is_of_found(status.proof, nonce)}
     disk = _disk(run)
     found = sorted(disk.list_tree(_work(run)), key=lambda each: each.path)
     if lost := lost_files(each.path for each in found):
@@ -198,13 +245,13 @@ def _found(run: JobRun, written: Mapping[str, FileStatus]) -> list[str]:
                 where=local,
                 next_step="delete it, or write it elsewhere, and commit the attempt again",
             )
-        if each.path in written:
+        if each.path in written and each.path not in known:
             raise DuplicateTarget(
                 "two files of one task attempt would be written to one path",
                 where=f"{each.path}\nopened by its path, and\n{local}",
                 next_step="give one of them another name",
             )
-    return [each.path for each in found]
+    return [each.path for each in found if each.path not in known]
 
 
 def _upload(run: JobRun, path: str, staged: str, mark: str) -> FileStatus:

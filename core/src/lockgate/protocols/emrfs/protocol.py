@@ -59,6 +59,14 @@ class EmrfsProtocol(DeferredProtocol):
         holds_through_partition=True,
     )
 
+    async def send_files(
+        self, run: JobRun, written: Mapping[str, FileStatus], *, scan: bool, nonce: str
+    ) -> dict[str, FileStatus]:
+        """What waits on the local disk is uploaded; again, where a commit that failed has given the uploads up."""
+        if staging.is_staging(run) and await task_commit.gave_up(run, written):
+            written = staging.to_send_again(written)
+        return await super().send_files(run, written, scan=scan, nonce=nonce)
+
     async def commit_task(
         self,
         run: JobRun,
@@ -69,7 +77,10 @@ class EmrfsProtocol(DeferredProtocol):
         scan: bool = False,
     ) -> Receipt:
         """An intent, a completed upload a file, a manifest."""
-        return await task_commit.commit_task(run, attempt, written, counters, scan=scan)
+        receipt = await task_commit.commit_task(run, attempt, written, counters, scan=scan)
+        if staging.is_staging(run):
+            staging.clear(run)
+        return receipt
 
     async def abort_task(
         self, run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus] | None = None

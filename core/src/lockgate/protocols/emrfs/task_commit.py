@@ -190,6 +190,28 @@ async def _give_back(run: JobRun, manifest: TaskManifest, intent: str, error: Lo
         ) from error
 
 
+async def gave_up(run: JobRun, written: Mapping[str, FileStatus]) -> bool:
+    """Whether the files of an attempt have to be sent once more: a commit of it has failed, and nothing names their
+    uploads any more, which are given up at the latest here.
+
+    Raises:
+        JobNotFound: the job is over.
+        CommitFenced: the job is being committed.
+        StoreError: nobody can tell.
+    """
+    sent = [upload_of(entry_of(target, status)) for target, status in written.items() if status.upload]
+    if not sent:
+        return False
+    own = run.task_attempt_id
+    paths = [run.layout.manifest_temporary(own), run.layout.manifest(_task_of(own))]
+    contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+    if any(content is not None for content in contents):
+        return False
+    await _refuse_if_too_late(run)
+    await give_up_unseen(run, sent)
+    return True
+
+
 async def take_out(run: JobRun, manifest: TaskManifest) -> list[str]:
     """Give the uploads of a manifest up, and delete what they have become, each file only if it carries its upload's
     mark; the answer: where somebody has changed it since."""
