@@ -51,7 +51,7 @@ async def refuse_other_protocol(run: JobRun) -> None:
 
 
 async def as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
-    """The run with the options of the job's owner.
+    """The run with the options of the job's owner, and the nonce of its marker.
 
     Raises:
         UsageError: one of `told` contradicts them.
@@ -63,7 +63,8 @@ async def as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
         raise still_set_aside(run)
     if await is_over_and_committed(run):
         raise await over_and_committed(run)
-    if run.layout.prefix == OURS and await read_marker(run) is None:
+    marker = await read_marker(run) if run.layout.prefix == OURS else None
+    if run.layout.prefix == OURS and marker is None:
         raise JobNotFound(
             f"job {run.layout.job_id} is over, or its setup has not come to its end: there is no marker of it",
             where=run.url(run.layout.job_marker),
@@ -75,6 +76,7 @@ async def as_set_up(run: JobRun, told: Collection[str]) -> JobRun:
     options = await owners_options(run, told)
     by_protocol(run, options.protocol)  # that it is not here is told of the job, and not of an option
     run.hooks.check_choices(options)
-    job = dataclasses.replace(run, options=options)
+    # What says that the job has committed names it by that nonce: whoever ends it meanwhile tells by it.
+    job = dataclasses.replace(run, options=options, marker_to_tell="" if marker is None else marker.nonce)
     tell_options_without_effect(job, told)
     return job

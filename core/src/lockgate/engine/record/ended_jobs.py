@@ -96,7 +96,7 @@ async def note_end(run: JobRun, summary: Summary | None = None) -> None:
     """Leave the note that the job has committed. Called after the commit point, before the record goes; repeating it
     is no failure."""
     kept = None if run.options.mark_success else summary
-    marker = run.marker_for_parts or run.marker
+    marker = run.marker_for_parts or run.marker or run.marker_to_tell
     layout, txn_id = run.layout, run.options.txn_id
     ended = Ended(layout.job_id, layout.job_attempt, run.runtime.wall(), kept, txn_id, marker, run.part_of)
     content = msgspec.json.encode(ended)
@@ -121,7 +121,12 @@ async def remember_last(run: JobRun) -> None:
             return
         options = run.options.replace(txn_id=last.lockgate.txn_id)
         theirs = dataclasses.replace(
-            run, layout=JobLayout(last.job_id), options=options, marker=last.lockgate.marker, marker_for_parts=""
+            run,
+            layout=JobLayout(last.job_id),
+            options=options,
+            marker=last.lockgate.marker,
+            marker_for_parts="",
+            marker_to_tell="",
         )
     except LockgateError:  # another committer's
         return

@@ -183,7 +183,7 @@ def success_summary(run: JobRun, plan: CommitPlan, files: FileList, left_out_sta
             left_out_stays=left_out_stays,
             outputs_beside=run.outputs_beside[:EXTRA_VALUES_MAX],
             locations=[LocationSummary(each.url, each.files, each.bytes) for each in run.locations],
-            marker=run.marker_for_parts or run.marker,
+            marker=run.marker_for_parts or run.marker or run.marker_to_tell,
             job_attempt=run.layout.job_attempt,
         ),
     )

@@ -75,7 +75,7 @@ from lockgate.model.errors import (
     UsageError,
 )
 from lockgate.model.hive_output import is_found_by_place
-from lockgate.model.layout import SUCCESS, JobLayout
+from lockgate.model.layout import OURS, SUCCESS, JobLayout
 from lockgate.model.phases import PHASES, Phase
 from lockgate.model.plan import CommitPlan
 from lockgate.model.record import CommitRecord
@@ -125,11 +125,13 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
         if record is None:
             return await _without_record(await with_own_protocol(run, None), undo=undo, force=force)
         run = await with_own_protocol(run, record)
+        layout = run.layout.at_attempt(record.job_attempt)
         run = dataclasses.replace(
             run,
-            layout=run.layout.at_attempt(record.job_attempt),
+            layout=layout,
             locations=record.locations,
             marker_for_parts=record.marker,
+            marker_to_tell=record.marker or await _nonce_there(run, layout),
         )
         undo = await wants_undo_of_part(run, record, undo)
         if await is_remainder(run, record):
@@ -161,6 +163,15 @@ async def recover_job(run: JobRun, *, undo: bool | None = None, force: bool = Fa
                 raise
             run.log.info("somebody else has ended the job meanwhile", error=str(error))
             return ended
+
+
+async def _nonce_there(run: JobRun, layout: JobLayout) -> str:
+    """The nonce in the marker of a job whose record names none, as where somebody else than its driver has begun to
+    commit it; empty where that is gone, or damaged, or never was."""
+    if layout.prefix != OURS:
+        return ""
+    marker = await readable_marker(run, layout)
+    return "" if marker is None else marker.nonce
 
 
 async def _go_on(run: JobRun, log: RecordLog, record: CommitRecord, *, undo: bool | None, wants_undo: bool) -> Recovery:
@@ -407,7 +418,8 @@ async def admit(run: JobRun) -> Summary | None:
         # or have begun and died.
         record, newest = await look_at_job(run, layout)
         layout = layout if record is None else layout.at_attempt(record.job_attempt)
-        other = dataclasses.replace(run, layout=layout, marker="", counters={}, stage_seconds={})
+        unmarked = dataclasses.replace(run, marker="", marker_for_parts="", marker_to_tell="")
+        other = dataclasses.replace(unmarked, layout=layout, counters={}, stage_seconds={})
         if record is not None and record.phase is Phase.REFUSED:
             is_superseded = newest > record.job_attempt
             other = dataclasses.replace(other, layout=layout.at_attempt(newest)) if is_superseded else other
@@ -467,6 +479,7 @@ async def _without_record(run: JobRun, *, undo: bool | None, force: bool) -> Rec
         state = await job_state(run, run.layout)
         harm = "it may move more files once the job is ended without its record"
         await refuse_if_at_work(run, state.last_seen, state.tasks_seen, harm=harm)
+    run = dataclasses.replace(run, marker_to_tell=await _nonce_there(run, run.layout))
     if undo and not await has_ended(run):
         # What its driver, should it live, could still rename.
         await delete_trees(run, [run.layout.job_directory])

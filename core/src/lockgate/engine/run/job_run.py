@@ -97,6 +97,9 @@ class JobRun:
     marker_for_parts: str = ""
     """The nonce in this job's marker, for its parts, where another than its driver ends it: who has that as `marker`
     knows the destination by the name that the job's manifests have."""
+    marker_to_tell: str = ""
+    """The nonce that another than the driver has found in this job's marker, for what says that the job has
+    committed."""
     unsaid: list[Callable[[], Awaitable[object]]] = field(default_factory=list)
     """What a driver whose commit has failed could not say in its record, as on a full disk: each of these says it. One
     list for all runs that are made of this."""
