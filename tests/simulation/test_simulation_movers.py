@@ -57,6 +57,8 @@ FOUND = (
     1475,
     # gc found a job that its driver was just ending abandoned, and ended the next one of its id, which was at work.
     3958,
+    # Who had found no job, and slept in his last look, is told that it is aborted, which has committed since.
+    418097,
 )
 FOUND_GIVEN_UP = (
     # Who had found no job, and slept, is told that it is aborted: the judge took the one that was set up since for it.

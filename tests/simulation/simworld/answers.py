@@ -88,16 +88,18 @@ def judge_failure_event(judges: Judges, actor: str, job_id: str, error: str) -> 
         judges.accuse(TOLD, f"{actor} committed {job_id}, and its events say that it failed")
 
 
-def judge_abort(judges: Judges, actor: str, job_id: str, own: str = "", *, began: int | None = None) -> None:
+def judge_abort(
+    judges: Judges, actor: str, job_id: str, own: str = "", *, began: int | None = None, looked: float | None = None
+) -> None:
     """Somebody was told that a job is aborted: a driver of its own, whose marker has the nonce `own`. Where another
     has been set up by the id, that one is not meant; nor, by somebody who `began` after so many changes and found none
-    there, the one that was set up while he slept."""
+    there, the one that was set up while he slept; nor a commit that came once he had `looked` last."""
     job = judges.jobs.get(job_id)
     if own and job is not None and job.record is not None and job.record.marker not in ("", own):
         return
     if job is not None and job.committed:
         # Its note says it as long as anything does: it goes when the transaction is forgotten.
-        if JobLayout(job_id).ended in judges.disk.files:
+        if JobLayout(job_id).ended in judges.disk.files and (looked is None or looked >= job.committed_at):
             judges.accuse(TOLD, f"{actor} was told that {job_id}, which is committed, is aborted")
     elif job is not None and (began is None or job.set_up_after <= began or actor in job.holders):
         _judge_undone(judges, actor, job, "that the job is aborted")

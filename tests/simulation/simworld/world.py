@@ -574,7 +574,7 @@ class World:
         self.tell(actor, told)
         if judging:
             own = run.marker if run.is_own else ""
-            judge_abort(self.judges, actor.name, run.layout.job_id, own, began=began)
+            judge_abort(self.judges, actor.name, run.layout.job_id, own, began=began, looked=actor.seen_at)
 
     async def _recover(self, run: JobRun, actor: Actor, *, undo: bool | None, force: bool) -> Recovery:
         actor.busy = True
