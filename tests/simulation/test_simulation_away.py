@@ -39,7 +39,7 @@ def _the_last_try_alone_is_told() -> Iterator[None]:
         except AnswerLost as error:
             if isinstance(error.__cause__, StoreUnavailable):
                 log.is_in_doubt = False
-                raise error.__cause__ from None
+                raise StoreUnavailable(error.__cause__.what, where=error.__cause__.where) from None
             raise
 
     with patch.object(RecordLog, "_create_once", create_once):
