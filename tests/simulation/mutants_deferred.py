@@ -366,7 +366,7 @@ def the_path_of_a_task_tells_what_counts() -> Iterator[None]:
             counting = {status.identity for status in found if status.path.endswith(MANIFEST_SUFFIX)}
             paths = [each.path for each in found if not but or each.identity not in counting]
             for path in paths:
-                yield layout, await undo._read(run, layout, [path])
+                yield layout, await undo._read(run, layout, [path], frozenset())
 
     with patch.object(undo, "saved_by", saved_by):
         yield

@@ -918,7 +918,21 @@ def _restarted(scenario: Scenario) -> Scenario:
     return restarted(alone, Random("restarted"))
 
 
+@contextmanager
+def _runs_are_not_told_apart() -> Iterator[None]:
+    """What would keep the pinned manifests from the tasks of a second run all the same."""
+    with (
+        patch.object(manifest_tasks, "other_run", _nothing),
+        patch.object(manifest_tasks, "keep_displaced", _nothing),
+        patch.object(runs_of_an_attempt, "other_run", _nothing),
+        patch.object(runs_of_an_attempt, "keep_displaced", _nothing),
+    ):
+        yield
+
+
 @mutant(
+    "pinned",
+    "continuity",
     "exclusive",
     "resumable",
     "complete",
@@ -930,7 +944,7 @@ def _restarted(scenario: Scenario) -> Scenario:
 )
 def a_job_is_set_up_again_before_its_end() -> Iterator[None]:
     """The program of a driver that died in its commit is started again, and its tasks write over what is pinned."""
-    with patch.object(setup, "_is_not_ended", _false):
+    with patch.object(setup, "_is_not_ended", _false), _runs_are_not_told_apart():
         yield
 
 
@@ -943,7 +957,7 @@ def a_job_is_set_up_again_before_its_end() -> Iterator[None]:
 )
 def a_committed_job_is_set_up_again_before_its_cleanup() -> Iterator[None]:
     """Where the record is the commit point: by the manifests that are written over its cleanup knows the uploads."""
-    with patch.object(setup, "_is_not_concluded", _false):
+    with patch.object(setup, "_is_not_concluded", _false), _runs_are_not_told_apart():
         yield
 
 

@@ -73,9 +73,8 @@ def two_jobs_share_an_id() -> Iterator[None]:
 def two_attempts_of_a_task_commit() -> Iterator[None]:
     """Each attempt's manifest has a path of its own, so both are found and both are committed."""
 
-    async def take_the_place(run: Any, rename: Any, content: bytes) -> None:
-        attempt = rename.source.rpartition("/")[2].partition(MANIFEST_SUFFIX)[0]
-        target = f"{run.layout.manifests}/{attempt}{MANIFEST_SUFFIX}"
+    async def take_the_place(run: Any, attempt: Any, rename: Any, manifest: Any, content: bytes) -> None:
+        target = f"{run.layout.manifests}/{attempt.task_attempt_id}{MANIFEST_SUFFIX}"
         await run.store.rename_files([Rename(rename.source, target, replace=True)])
 
     with patch.object(task_commit, "_take_the_place", take_the_place):
@@ -110,7 +109,7 @@ def an_earlier_run_is_committed_again() -> Iterator[None]:
 def a_repeated_task_commit_fails() -> Iterator[None]:
     """An attempt whose report was lost commits again, finds its own manifest in its way, and fails."""
 
-    async def take_the_place(run: Any, rename: Any, content: bytes) -> None:
+    async def take_the_place(run: Any, attempt: Any, rename: Any, manifest: Any, content: bytes) -> None:
         (outcome,) = await run.store.rename_files([rename])
         if not isinstance(outcome, Renamed):
             raise CommitFailed("a manifest of this task is there already", where=rename.target)
