@@ -405,7 +405,7 @@ def the_old_success_goes_last() -> Iterator[None]:
     "undoable",
     shape=_killed_between_two_files,
     histories_max=40_000,
-    near=32_824,
+    near=202_550,
 )
 def cleanup_deletes_the_record_in_any_order() -> Iterator[None]:
     """Cut short, cleanup leaves a record that says `moving` of a job that is committed. (This engine had it.)"""
