@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from lockgate.engine.run.store import Store
 from lockgate.model.capabilities import Capability
-from lockgate.model.errors import FileExists, OptionError
+from lockgate.model.errors import AnswerLost, FileExists, OptionError
 from lockgate.model.files import Deleted, FileStatus, NotRenamed, Refusal, Rename, Renamed, Unknown
 from lockgate.model.options import JobOptions
 from lockgate.plugins.registry import registry_for
@@ -20,6 +20,7 @@ from lockgate_gcs.identity import content_of, generation_of, identity_of
 from lockgate_gcs.settings import GcsSettings
 from lockgate_lab.gcs import GcsLab
 from lockgate_lab.servers import FakeGcsServer
+from remote_jobs import RemoteTable
 from store_contract import (
     CHECKS,
     Check,
@@ -145,6 +146,22 @@ def test_a_batch_whose_answer_was_lost_leaves_its_moves_unknown_and_no_others(
         assert all(target is not None for target in targets)
 
     run_check(work, make_gcs)
+
+
+@pytest.mark.parametrize("renames_by", ["move"], indirect=True)
+def test_a_creation_that_may_stand_is_not_said_to_have_failed_where_the_store_goes_away(
+    gcs: GcsLab, gcs_table: RemoteTable
+) -> None:
+    async def work(store: Store) -> None:
+        gcs.control.fault("answer-lost", "objects.insert", times=1)
+        gcs.control.fault("error-before", "objects.insert", times=1000, status=503)
+        with pytest.raises(AnswerLost):
+            await store.create_file("record", b"x")
+        gcs.control.call("DELETE", "faults")
+        assert await store.read_files(["record"], bytes_max=10) == [b"x"]
+
+    options = gcs_table.job_options(patience_seconds=0.5)
+    run_check(work, lambda: registry_for((), ()).open_store(gcs_table.url, options))
 
 
 @pytest.mark.parametrize("renames_by", ["move"], indirect=True)

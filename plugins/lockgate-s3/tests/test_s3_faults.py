@@ -18,7 +18,7 @@ from job_scenarios import (
     recover_after,
 )
 from lockgate import recover
-from lockgate.errors import CommitFailed
+from lockgate.errors import AnswerLost, CommitFailed
 from lockgate.model.files import Deleted
 from lockgate.model.options import JobOptions
 from lockgate.model.phases import Phase
@@ -64,6 +64,27 @@ def test_a_job_commit_that_stopped_half_way_is_recovered(undo: bool, table: Remo
 
         recover_after(through, stop, lambda: proxy.control.call("DELETE", "faults"), undo=undo)
     assert bucket.uploads() == []
+
+
+@pytest.mark.parametrize("s3", ["versity"], indirect=True)
+def test_a_creation_that_may_stand_is_not_said_to_have_failed_where_the_store_goes_away(
+    table: RemoteTable, bucket: Any
+) -> None:
+    with proxied(table) as (proxy, through):
+        store = registry_for((), ()).open_store(through.url, through.job_options(patience_seconds=0.5))
+
+        async def creates() -> None:
+            proxy.control.fault("answer-lost", "PutObject", times=1)
+            proxy.control.fault("error-before", "*", skip=1, times=1000, status=503)
+            try:
+                await store.create_file("record", b"x")
+            finally:
+                proxy.control.call("DELETE", "faults")
+                await store.close()
+
+        with pytest.raises(AnswerLost):
+            asyncio.run(creates())
+    assert bucket.files("t") == {"record": b"x"}
 
 
 @pytest.mark.parametrize("s3", ["versity"], indirect=True)

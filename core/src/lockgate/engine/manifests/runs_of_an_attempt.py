@@ -7,7 +7,7 @@ another's is told so.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from lockgate.engine.manifests.aborted_attempts import HOLDS_ITS_PINS
@@ -42,6 +42,28 @@ class OtherRun:
             return []
         theirs = {_file(entry) for entry in self.manifest.files}
         return [entry for entry in entries if _file(entry) not in theirs]
+
+    async def refuse_unless_committed(
+        self,
+        run: JobRun,
+        mine: TaskManifest,
+        take_out: Callable[[JobRun, Sequence[Entry]], Awaitable[object]],
+        counted: Callable[[JobRun], Awaitable[Collection[str] | None]] | None = None,
+    ) -> Receipt:
+        """The receipt of who comes again with the very files that are being committed. Of another run what it wrote is
+        taken out, and nothing that the pinned one has written. Where that one's manifest is gone, as the job's cleanup
+        deletes it, `counted` tells which files the job has committed; None: nobody can tell, and all stays.
+
+        Raises:
+            CommitFenced: it is another run.
+        """
+        if self.receipt is not None:
+            return self.receipt
+        own = self.without_its_own(mine.files)
+        if self.manifest is None and counted is not None and (count := await counted(run)) is not None:
+            own = [entry for entry in mine.files if entry.target not in count]
+        await take_out(run, own)
+        raise self.refusal(run)
 
     def refusal(self, run: JobRun) -> CommitFenced:
         """The error of the run that comes too late."""

@@ -55,6 +55,16 @@ def end_unknown(run: JobRun, task_attempt_id: str, manifest: str) -> OutcomeUnkn
     )
 
 
+def committed_by_an_earlier_job(run: JobRun, task_id: str, manifest: str) -> CommitFailed:
+    """The error of a task attempt whose task has a manifest of another job that had the id, and has not ended."""
+    return CommitFailed(
+        f"{task_id} has committed already, by an earlier job of the id {run.layout.job_id}, which has not ended: its "
+        "files are in place",
+        where=run.url(manifest),
+        next_step="nothing of this attempt was put in place; abort this job, which takes both out, and run it again",
+    )
+
+
 def run_again(run: JobRun, task_attempt_id: str, others: Sequence[str]) -> CommitFailed:
     """The error of an attempt that was run again under the number that its first run has, and wrote `others`: of both
     the first counts, and nobody is to take its receipt for what the second has written."""

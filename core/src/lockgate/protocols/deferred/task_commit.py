@@ -8,7 +8,7 @@ receipt finds it. There is no moment at which a task that has committed has no m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lockgate.engine.job.target_names import refuse_names
 from lockgate.engine.manifests.aborted_attempts import bury
@@ -19,7 +19,7 @@ from lockgate.engine.run.not_at_work import not_at_work
 from lockgate.model.errors import CommitFailed, StoreUnavailable, UsageError
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import MANIFEST_SUFFIX, TaskAttempt
-from lockgate.model.manifest import TaskManifest, decode_manifest, encode_manifest
+from lockgate.model.manifest import Entry, TaskManifest, decode_manifest, encode_manifest
 from lockgate.model.receipt import Receipt
 from lockgate.protocols.deferred import staging
 from lockgate.protocols.deferred.uploads import entry_of, give_up_unseen, keep_of, upload_of
@@ -66,12 +66,13 @@ async def commit_task(
         refuse_names(run, entries)
         content = encode_manifest(manifest, run.below)
         other = await _save(run, attempt, manifest, content)
-        if other is None:
-            return manifest.receipt(content)
-        if other.receipt is not None:
-            return other.receipt
-        await give_up_unseen(run, [upload_of(entry) for entry in other.without_its_own(entries)])
-        raise other.refusal(run)
+        if other is not None:
+            return await other.refuse_unless_committed(run, manifest, _give_up)
+        return manifest.receipt(content)
+
+
+async def _give_up(run: JobRun, entries: Sequence[Entry]) -> None:
+    await give_up_unseen(run, [upload_of(entry) for entry in entries])
 
 
 async def _save(run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, content: bytes) -> OtherRun | None:

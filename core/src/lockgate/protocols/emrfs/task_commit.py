@@ -28,7 +28,13 @@ from lockgate.engine.record.marker import is_anothers, read_marker
 from lockgate.engine.record.record_log import fenced, record_in_force
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
-from lockgate.engine.run.own_commands import end_unknown, how_to_abort, interrupted_commits, run_again
+from lockgate.engine.run.own_commands import (
+    committed_by_an_earlier_job,
+    end_unknown,
+    how_to_abort,
+    interrupted_commits,
+    run_again,
+)
 from lockgate.engine.run.store import no_progress
 from lockgate.engine.run.taken_names import how_to_free
 from lockgate.model.errors import (
@@ -283,13 +289,7 @@ async def _committed_before(run: JobRun, attempt: TaskAttempt, entries: Sequence
             next_step="nothing of this attempt was put in place; keep the other's receipt, or abort that attempt first",
         )
     if is_anothers(run, marker_in(content)):
-        raise CommitFailed(
-            f"{attempt.task_id} has committed already, by an earlier job of the id {run.layout.job_id}, which has not "
-            "ended: its files are in place",
-            where=run.url(path),
-            next_step="nothing of this attempt was put in place; abort this job, which takes both out, and run it "
-            "again",
-        )
+        raise committed_by_an_earlier_job(run, attempt.task_id, path)
     manifest = decode_manifest(content, run.layout, run.below, name=run.url(path), deferred=True)
     if others := [entry.target for entry in entries if entry not in manifest.files]:
         raise run_again(run, attempt.task_attempt_id, others)

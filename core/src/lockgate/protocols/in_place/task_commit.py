@@ -84,7 +84,7 @@ async def commit_task(
             await give_up(run, attempt, entries, counted)
             raise
         if other is not None:
-            return await _refuse_unless_committed(run, manifest, other, counted)
+            return await other.refuse_unless_committed(run, manifest, take_out, counted)
         before = await _refuse_if_too_late(run, attempt, manifest, content, counted)
         return before or manifest.receipt(content)
 
@@ -123,20 +123,7 @@ async def _refuse_if_too_late(
         await take_out(run, manifest.files)
         raise fenced(run, record)
     other = await other_run_in(run, record, attempt, manifest, content)
-    return None if other is None else await _refuse_unless_committed(run, manifest, other, counted)
-
-
-async def _refuse_unless_committed(run: JobRun, manifest: TaskManifest, other: OtherRun, counted: Counted) -> Receipt:
-    """Take out what this run of an attempt wrote, where the job is being committed with another; not what that has
-    written."""
-    if other.receipt is not None:
-        return other.receipt
-    own = other.without_its_own(manifest.files)
-    if other.manifest is None:  # the job's cleanup may have deleted it
-        count = await counted(run)
-        own = [] if count is None else [entry for entry in manifest.files if entry.target not in count]
-    await take_out(run, own)
-    raise other.refusal(run)
+    return None if other is None else await other.refuse_unless_committed(run, manifest, take_out, counted)
 
 
 async def _save(

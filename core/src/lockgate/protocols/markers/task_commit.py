@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 
 from lockgate.engine.manifests.aborted_attempts import bury, is_pinned, may_count
 from lockgate.engine.manifests.load_manifests import below_root_of
-from lockgate.engine.manifests.runs_of_an_attempt import PINNING, OtherRun, other_run_in, save_own
+from lockgate.engine.manifests.runs_of_an_attempt import PINNING, other_run_in, save_own
 from lockgate.engine.record.aborted_jobs import is_over_for_tasks
 from lockgate.engine.record.ended_jobs import listed_by_summary
 from lockgate.engine.record.record_log import fenced, record_in_force
@@ -66,7 +66,7 @@ async def commit_task(
             return before
         try:
             if (other := await save_own(run, attempt, manifest, content)) is not None:
-                return await _refuse_unless_committed(run, manifest, other)
+                return await other.refuse_unless_committed(run, manifest, take_out, listed_by_summary)
             await run.store.write_file(layout.manifest(attempt.task_id), content)
         except StoreUnavailable as error:
             raise CommitFailed(
@@ -89,24 +89,13 @@ async def _refuse_if_too_late(
         return None
     if not over and record is not None and is_pinned(run, record, attempt):
         other = await other_run_in(run, record, attempt, manifest, content)
-        return None if other is None else await _refuse_unless_committed(run, manifest, other)
+        if other is None:
+            return None
+        return await other.refuse_unless_committed(run, manifest, take_out, listed_by_summary)
     await abort_task(run, attempt, written)
     if not over and record is not None:
         raise fenced(run, record)
     raise not_at_work(run, run.layout.job_marker)
-
-
-async def _refuse_unless_committed(run: JobRun, manifest: TaskManifest, other: OtherRun) -> Receipt:
-    """Take out what this run of an attempt wrote, where the job is being committed with another; not what that has
-    written."""
-    if other.receipt is not None:
-        return other.receipt
-    own = other.without_its_own(manifest.files)
-    if other.manifest is None:  # the job's cleanup may have deleted it
-        listed = await listed_by_summary(run)
-        own = [] if listed is None else [entry for entry in manifest.files if entry.target not in listed]
-    await take_out(run, own)
-    raise other.refusal(run)
 
 
 async def _entries(run: JobRun, attempt: TaskAttempt, written: Mapping[str, FileStatus]) -> list[Entry]:

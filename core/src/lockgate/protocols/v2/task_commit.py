@@ -25,7 +25,7 @@ from lockgate.engine.renames.rename_files import rename_all
 from lockgate.engine.run.delete_trees import delete_trees
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.not_at_work import not_at_work
-from lockgate.engine.run.own_commands import end_unknown, how_to_abort, run_again
+from lockgate.engine.run.own_commands import committed_by_an_earlier_job, end_unknown, how_to_abort, run_again
 from lockgate.engine.run.store import no_progress
 from lockgate.engine.run.taken_names import how_to_free
 from lockgate.model.capabilities import Capability
@@ -238,12 +238,7 @@ async def _committed_before(
             next_step="nothing of this attempt was moved; keep the other's receipt, or abort that attempt first",
         )
     if is_anothers(run, marker_in(content)):
-        raise CommitFailed(
-            f"{attempt.task_id} has committed already, by an earlier job of the id {run.layout.job_id}, which has not "
-            "ended: its files are in place",
-            where=run.url(path),
-            next_step="nothing of this attempt was moved; abort this job, which takes both out, and run it again",
-        )
+        raise committed_by_an_earlier_job(run, attempt.task_id, path)
     below = await below_root_of(run, run.layout)
     manifest = decode_manifest(content, run.layout, below, name=run.url(path))
     committed = {(entry.target, entry.identity) for entry in manifest.files}
