@@ -39,7 +39,10 @@ ATTEMPT_MAX = 999_999
 (`FILE_NAME_TO_TASK_ID_REGEX`)."""
 _BRANCH = re.compile(r"HIVE_UNION_SUBDIR_[0-9]+|[0-9]+")
 _BRANCH_OUTPUT = re.compile(rf"{re.escape(OUTPUT_PREFIX)}(HIVE_UNION_SUBDIR_[0-9]+|[0-9]+)(?:\.moved|\.intermediate)?")
-_PARTITION = re.compile(r"[^=/.][^=/]*=[^/]*|HIVE_DEFAULT_LIST_BUCKETING_DIR_NAME", re.DOTALL)
+DEFAULT_LIST_BUCKET = "HIVE_DEFAULT_LIST_BUCKETING_DIR_NAME"
+"""The directory of list bucketing that holds the rows without a frequent value, beside those of such values
+(`ListBucketingPrunerUtils`)."""
+_PARTITION = re.compile(rf"[^=/.][^=/]*=[^/]*|{DEFAULT_LIST_BUCKET}", re.DOTALL)
 _OUTPUT = re.compile(r"-(ext|mr)-[0-9]+")
 _QUERY = re.compile(r"hive_[0-9]{4}-[0-9]{2}-[0-9]{2}_")
 _NOTE = "choice-"

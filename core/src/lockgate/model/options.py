@@ -516,7 +516,8 @@ def _check_attempts(duplicates: str, attempts: tuple[str, ...]) -> None:
             raise OptionError(
                 f"duplicate_attempts cannot hold {name!r}",
                 where=f"duplicate_attempts={','.join(attempts)}",
-                next_step="name attempts as their files are called, without what follows: 000005_1",
+                next_step="name attempts as their files are called, without what follows: 000005_1; or, of a union's "
+                "branches and of files with a prefix, as lockgate plan shows them",
             )
 
 

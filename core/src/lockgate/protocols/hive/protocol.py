@@ -50,6 +50,7 @@ from lockgate.protocols.hive.choose import Chosen, changed, choose, digest_of_ch
 from lockgate.protocols.hive.empty_buckets import is_empty_bucket
 from lockgate.protocols.hive.look import look, look_strictly, refuse_strange
 from lockgate.protocols.hive.names import free_names, hives_names
+from lockgate.protocols.hive.partitions import refuse_rows_beside
 from lockgate.protocols.hive.place import (
     Place,
     below_destination,
@@ -264,6 +265,7 @@ class HiveProtocol(ManifestProtocol):
             for batch in plan.batches():
                 refuse_names(run, batch)
             await _refuse_if_changing(run, plan)
+        await refuse_rows_beside(run, plan)
         met = await with_old_summary_set_aside(run, await meet_directories(run, await resolve(run, plan, whole=True)))
         return dataclasses.replace(met, adopted_directories=0 if taken else 1)
 
