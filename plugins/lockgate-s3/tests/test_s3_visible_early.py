@@ -87,6 +87,21 @@ def test_emrfs_takes_out_what_a_job_or_a_task_that_is_aborted_has_completed(buck
     assert seen(bucket) == {}
 
 
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_what_a_second_run_of_an_emrfs_attempt_has_uploaded_is_given_up_by_its_abort(bucket, name: str) -> None:
+    """Of a file that had the name of one that the first run has committed the upload stayed, and cost."""
+    job = a_job(bucket, "emrfs")
+    first, second = begun(job, {"a": b"1"}), begun(job, {name: b"2"})
+    receipt = first.commit()
+    with pytest.raises(CommitFailed, match="has committed before, with other files"):
+        second.commit()
+    assert len(bucket.uploads()) == 1
+    second.abort()
+    assert len(bucket.uploads()) == 0
+    job.commit([receipt])
+    assert seen(bucket) == {"a": b"1"}
+
+
 @pytest.mark.parametrize("protocol", ["emrfs", "direct", "stocator"])
 def test_a_job_whose_id_has_committed_another_transaction_is_refused_before_it_shows_a_file(
     bucket, protocol: str

@@ -39,15 +39,21 @@ ANSWERS = (Kind.UNAVAILABLE, Kind.LOST, Kind.LATE, Kind.THROTTLED)
 class Fault(NamedTuple):
     """A fault at one operation; `item` is the file of the batch it strikes at, `seconds` how long it lasts. Of a lost
     answer: for how many more of the actor's operations the store is `away`, so that nobody can look what became of it.
+    What is done later may be done `in_a_look`: at the actor's next look at several files, between two of them, whose
+    last is looked at first. Then, and where it is `stuck`, whoever asks for the same before has no answer either.
     """
 
     kind: Kind
     item: int = 0
     seconds: float = 0.0
     away: int = 0
+    in_a_look: bool = False
+    stuck: bool = False
 
     def __str__(self) -> str:
         away = f", and away for {self.away} operations" if self.away else ""
+        away += ", in a look" if self.in_a_look else ""
+        away += ", as often as it is asked for" if self.stuck else ""
         return f"{self.kind.value}" + (f" {self.seconds:.0f} s" if self.seconds else "") + away
 
 

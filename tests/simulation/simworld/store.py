@@ -7,6 +7,7 @@ files, since no store promises that a batch is one act.
 from __future__ import annotations
 
 import asyncio
+import functools
 import io
 import types
 from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterable, Sequence
@@ -213,6 +214,10 @@ class Actor:
     """For how many more of its operations the store is away."""
     slept: bool = False
     """Whether it has ever been asleep, or its clock has jumped: then others may take it for dead."""
+    in_a_look: list[tuple[object, Callable[[], None]]] = field(default_factory=list)
+    """What it has asked for that is done at its next look at several files, between two of them."""
+    stuck: list[object] = field(default_factory=list)
+    """What it has asked for that is not done yet, and has no answer if it asks for it again."""
 
 
 @dataclass
@@ -359,14 +364,40 @@ class SimulatedStore(Store):
 
     def _lost(self, fault: Fault | None, operation: str, subject: Any, effect: Callable[[], object]) -> None:
         """Raise `AnswerLost` if that is the fault; the effect takes place now, or later."""
+        if self._waits((operation, subject)):
+            raise AnswerLost("planned: answer lost", where=operation)
         if fault is None or fault.kind not in (Kind.LOST, Kind.LATE):
             return
         if fault.kind is Kind.LATE:
-            self.ether.loop.call_later(fault.seconds, self._late, operation, subject, effect)
+            self._later(fault, (operation, subject), lambda: self._late(operation, subject, effect))
             self._note(operation, subject, "no answer, not yet done")
         else:
             self._note(operation, subject, f"{_quietly(effect)}, answer lost")
         raise AnswerLost("planned: answer lost", where=operation)
+
+    def _waits(self, asked: object) -> bool:
+        return asked in self.actor.stuck
+
+    def _later(self, fault: Fault, asked: object, effect: Callable[[], None]) -> None:
+        if fault.in_a_look or fault.stuck:
+            self.actor.stuck.append(asked)
+        if fault.in_a_look:
+            self.actor.in_a_look.append((asked, effect))
+        else:
+            self.ether.loop.call_later(fault.seconds, self._at_last, asked, effect)
+
+    def _at_last(self, asked: object, effect: Callable[[], None]) -> None:
+        if asked in self.actor.stuck:
+            self.actor.stuck.remove(asked)
+        effect()
+
+    def _in_turn(self, paths: Sequence[str]) -> Sequence[int]:
+        """In which order the files of a look are looked at: a store answers such requests in any."""
+        return range(len(paths)) if not self.actor.in_a_look else range(len(paths))[::-1]
+
+    def _done_in_a_look(self) -> None:
+        while self.actor.in_a_look:
+            self._at_last(*self.actor.in_a_look.pop(0))
 
     def _late(self, operation: str, subject: Any, effect: Callable[[], object]) -> None:
         self._note(f"late {operation}", subject, _quietly(effect))
@@ -396,10 +427,12 @@ class SimulatedStore(Store):
                 await self._between(fault, index, "rename")
             await self._take_time()
             struck = fault is not None and index >= fault.item
-            if struck and fault is not None and fault.kind is Kind.THROTTLED:
+            if self._waits(rename):
+                outcomes.append(Unknown("planned: answer lost"))
+            elif struck and fault is not None and fault.kind is Kind.THROTTLED:
                 outcomes.append(NotRenamed(Refusal.FAILED, "planned: throttled"))
             elif struck and fault is not None and fault.kind is Kind.LATE:
-                self.ether.loop.call_later(fault.seconds, self._late_rename, rename)
+                self._later(fault, rename, functools.partial(self._late_rename, rename))
                 outcomes.append(Unknown("planned: answer lost"))
             elif struck and fault is not None and fault.kind is Kind.LOST:
                 self._rename(rename)
@@ -418,10 +451,12 @@ class SimulatedStore(Store):
                 await self._between(fault, index, "rename directories")
             await self._take_time()
             struck = fault is not None and index >= fault.item
-            if struck and fault is not None and fault.kind is Kind.THROTTLED:
+            if self._waits(rename):
+                outcomes.append(Unknown("planned: answer lost"))
+            elif struck and fault is not None and fault.kind is Kind.THROTTLED:
                 outcomes.append(NotRenamed(Refusal.FAILED, "planned: throttled"))
             elif struck and fault is not None and fault.kind is Kind.LATE:
-                self.ether.loop.call_later(fault.seconds, self._late_directory, rename)
+                self._later(fault, rename, functools.partial(self._late_directory, rename))
                 outcomes.append(Unknown("planned: answer lost"))
             elif struck and fault is not None and fault.kind is Kind.LOST:
                 self._rename_directory(rename)
@@ -636,12 +671,13 @@ class SimulatedStore(Store):
 
     async def stat_files(self, paths: Sequence[str]) -> list[FileStatus | None]:
         fault = await self._begin("stat", paths, len(paths))
-        found = []
-        for index, path in enumerate(paths):
+        found: list[FileStatus | None] = [None] * len(paths)
+        for index, at in enumerate(self._in_turn(paths)):
             if index:
+                self._done_in_a_look()
                 await self._between(fault, index, "stat")
-            found.append(self._shown(self._disk.status(path)))
-            self.ether.saw_look(self.actor.name, path)
+            found[at] = self._shown(self._disk.status(paths[at]))
+            self.ether.saw_look(self.actor.name, paths[at])
         await self._end(fault, "stat", paths, found)
         return found
 
@@ -676,12 +712,13 @@ class SimulatedStore(Store):
 
     async def read_files(self, paths: Sequence[str], *, bytes_max: int) -> list[bytes | None]:
         fault = await self._begin("read", paths, len(paths))
-        contents: list[bytes | None] = []
-        for index, path in enumerate(paths):
+        contents: list[bytes | None] = [None] * len(paths)
+        for index, at in enumerate(self._in_turn(paths)):
             if index:
+                self._done_in_a_look()
                 await self._between(fault, index, "read")
-            stored = self._disk.files.get(path)
-            contents.append(None if stored is None else stored.content[: bytes_max + 1])
+            stored = self._disk.files.get(paths[at])
+            contents[at] = None if stored is None else stored.content[: bytes_max + 1]
         manifests = sum(location_digest(path) is None for path in paths)  # declarations are one line each
         self.ether.reads_at_once_max = max(self.ether.reads_at_once_max, manifests)
         await self._end(fault, "read", paths, contents)
@@ -821,10 +858,12 @@ class SimulatedStore(Store):
                 await self._between(fault, index, "complete")
             await self._take_time()
             struck = fault is not None and index >= fault.item
-            if struck and fault is not None and fault.kind is Kind.THROTTLED:
+            if self._waits(upload):
+                outcomes.append(Unknown("planned: answer lost"))
+            elif struck and fault is not None and fault.kind is Kind.THROTTLED:
                 outcomes.append(NotCompleted(UploadRefusal.FAILED, "planned: throttled"))
             elif struck and fault is not None and fault.kind is Kind.LATE:
-                self.ether.loop.call_later(fault.seconds, self._late_completion, upload)
+                self._later(fault, upload, functools.partial(self._late_completion, upload))
                 outcomes.append(Unknown("planned: answer lost"))
             elif struck and fault is not None and fault.kind is Kind.LOST:
                 self._complete(upload)

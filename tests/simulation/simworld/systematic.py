@@ -191,6 +191,58 @@ def every_lost_answer_of_a_store_that_goes_away(scenario: Scenario, away: int = 
         yield World(0, scenario, PlannedFaults({(DRIVER, number): Fault(Kind.LOST, 0, 0.0, away)})).play()
 
 
+def every_answer_lost_and_done_in_a_look(scenario: Scenario) -> Iterator[History]:
+    """Each actor has no answer to each of its operations, which take place while it looks what has become of them: of
+    several files, after the last was looked at, and before the first."""
+    recorder = Recorder()
+    yield World(0, scenario, recorder).play()
+    for actor, items in recorder.seen.items():
+        for number in range(len(items)):
+            fault = Fault(Kind.LATE, in_a_look=True)
+            yield World(0, scenario, PlannedFaults({(actor, number): fault})).play()
+
+
+def every_request_that_is_done_at_last(scenario: Scenario, seconds: float) -> Iterator[History]:
+    """Each actor has no answer to each of its operations, however often it asks, and then it is done."""
+    recorder = Recorder()
+    yield World(0, scenario, recorder).play()
+    for actor, items in recorder.seen.items():
+        for number in range(len(items)):
+            fault = Fault(Kind.LATE, 0, seconds, stuck=True)
+            yield World(0, scenario, PlannedFaults({(actor, number): fault})).play()
+
+
+ATTEMPT = "job0.0.0"
+
+
+def every_request_that_is_done_at_last_of_one_that_died(scenario: Scenario, seconds: float) -> Iterator[History]:
+    """The same, of the first task attempt, which dies at each of its operations that come after."""
+    recorder = Recorder()
+    World(0, scenario, recorder).play()
+    for number in range(len(recorder.seen[ATTEMPT])):
+        stuck = {(ATTEMPT, number): Fault(Kind.LATE, 0, seconds, stuck=True)}
+        then = Recorder(stuck)
+        World(0, scenario, then).play()
+        for dies in range(number + 1, len(then.seen[ATTEMPT])):
+            crash = {(ATTEMPT, dies): Fault(Kind.CRASH_BEFORE)}
+            yield World(0, scenario, PlannedFaults(stuck | crash)).play()
+
+
+def every_crash_and_answer_lost_in_a_look(scenario: Scenario, sample: Sample = all_of_them) -> Iterator[History]:
+    """The driver dies at each of its crash points, or at a sample of them, and the same is met by who recovers its job,
+    or undoes it."""
+    errand = "undo" if scenario.settle_undoes else "recover"
+    scenario = replace(scenario, visitors=(Visitor(errand, 0, RECOVERER_COMES),))
+    recorder = Recorder()
+    World(0, scenario, recorder).play()
+    for number, fault in sample.of_the_first(list(crash_points(recorder.seen[DRIVER]))):
+        first = Recorder({(DRIVER, number): fault})
+        World(0, scenario, first).play()
+        for second in range(len(first.seen.get(RECOVERER, []))):
+            late = Fault(Kind.LATE, in_a_look=True)
+            yield World(0, scenario, PlannedFaults({(DRIVER, number): fault, (RECOVERER, second): late})).play()
+
+
 def sleeping_points(items: list[int]) -> Iterator[tuple[int, Fault]]:
     """Every moment at which an actor that does these operations may fall asleep, for longer than anybody waits."""
     for number, count in enumerate(items):

@@ -272,9 +272,9 @@ async def abort_second_run(run: JobRun, attempt: TaskAttempt, written: Mapping[s
         committed: set[str] = set()
         if content is not None:
             manifest = decode_manifest(content, run.layout, run.below, name=run.url(path), deferred=True)
-            committed = {entry.target for entry in manifest.files}
+            committed = {entry.upload for entry in manifest.files}
         own = [entry_of(target, status) for target, status in written.items() if status.upload]
-        await give_up_unseen(run, [upload_of(entry) for entry in own if entry.target not in committed])
+        await give_up_unseen(run, [upload_of(entry) for entry in own if entry.upload not in committed])
 
 
 async def _committed_before(run: JobRun, attempt: TaskAttempt, entries: Sequence[Entry]) -> Receipt | None:

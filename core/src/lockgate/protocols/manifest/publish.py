@@ -120,9 +120,9 @@ async def revoke(run: JobRun, nonce: str) -> bool:
     for _ in range(PUBLISH_TRIES):
         # Nobody else has this target, and a rename that may replace is one act wherever there is one.
         await run.store.rename_files([Rename(source, revoked, replace=True)])
-        waiting, gone = await run.store.stat_files([source, revoked])
-        if waiting is None:
-            if gone is None:
+        if not await is_waiting(run, nonce):
+            # Asked after the source is gone: a rename that had no answer may be done while both are looked at.
+            if not await is_revoked(run, nonce):
                 return False
             if not WEAKENING & run.store.capabilities or not await _is_published(run):
                 return True

@@ -116,7 +116,7 @@ async def commit_task(
         try:
             await _move(run, working, files)
         except LockgateError as error:
-            await _give_back(run, attempt, manifest, intent, error)
+            await _give_back(run, attempt, working, manifest, intent, error)
             raise
         end = Rename(intent, layout.manifest(attempt.task_id), len(content), saved.identity)
         try:
@@ -124,7 +124,7 @@ async def commit_task(
         except LockgateError as error:
             if not await _is_surely_not_done(run, end, content):
                 raise end_unknown(run, attempt.task_attempt_id, end.target) from error
-            await _give_back(run, attempt, manifest, intent, error)
+            await _give_back(run, attempt, working, manifest, intent, error)
             raise
         await delete_trees(run, [working])
         return manifest.receipt(content)
@@ -163,20 +163,22 @@ async def _move(run: JobRun, working: str, files: Mapping[str, FileStatus]) -> N
 async def _is_surely_not_done(run: JobRun, end: Rename, content: bytes) -> bool:
     """Whether the rename by which an attempt commits has not taken place, and never will: only then may what the
     attempt has moved be taken out. Without an answer it may still be under way while its source is there."""
-    paths = [end.source, end.target]
     try:
-        intent, found = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+        intent, found = await _read_in_turn(run, [end.source, end.target])
     except LockgateError:
         return False
     return intent is None if found is None else found != content
 
 
 async def _give_back(
-    run: JobRun, attempt: TaskAttempt, manifest: TaskManifest, intent: str, error: LockgateError
+    run: JobRun, attempt: TaskAttempt, working: str, manifest: TaskManifest, intent: str, error: LockgateError
 ) -> None:
     try:
         own = [Saved(manifest, committed=False)]
         seen = await keep_unmoved(run, own)
+        # First what may still be moved: a rename without an answer finds nothing then. The intent, which alone tells
+        # whose such a file would be, goes at the end of this.
+        await delete_trees(run, [working])
         # A rename of which nobody knows what it did may still be done. Who ends another's attempt, or the job, never
         # goes by this: an attempt that is at work may move a file after it was seen.
         never_moved = seen if isinstance(error, CommitFailed) else None
@@ -334,10 +336,20 @@ async def _refuse_to_forget(run: JobRun, entries: Sequence[Entry]) -> None:
 async def _saved_by(run: JobRun, attempt: TaskAttempt) -> list[tuple[str, Saved]]:
     """What an attempt has saved: where, and what."""
     paths = [run.layout.manifest_temporary(attempt.task_attempt_id), run.layout.manifest(attempt.task_id)]
-    contents = await run.store.read_files(paths, bytes_max=run.options.manifest_bytes_max)
+    contents = await _read_in_turn(run, paths)
     below = await below_root_of(run, run.layout)
     return [
         (path, Saved(decode_manifest(content, run.layout, below, name=run.url(path)), committed=path == paths[1]))
         for path, content in zip(paths, contents, strict=True)
         if content and owner_of(content) == attempt.task_attempt_id
+    ]
+
+
+async def _read_in_turn(run: JobRun, paths: Sequence[str]) -> list[bytes | None]:
+    """What is at both ends of a rename that may be under way, the source first: of two that are read at once the target
+    may be read before the rename, and the source after it, and what was renamed be at neither."""
+    return [
+        content
+        for path in paths
+        for content in await run.store.read_files([path], bytes_max=run.options.manifest_bytes_max)
     ]
