@@ -352,3 +352,10 @@ def test_a_hadoops_name_given_with_the_write_comes_before_the_same_one_in_the_se
     for conf in ({name: "true"}, {f"spark.hadoop.{name}": "true"}):
         assert not JobOptions.resolve(spark_options={name: "false"}, spark_conf=conf).mark_success
         assert JobOptions.resolve(spark_conf=conf | {"spark.app.name": "x"}).mark_success
+
+
+@pytest.mark.parametrize("directory", ["../x", "/abs", "a//b", "_lockgate/x", "_temporary"])
+def test_a_bad_directory_in_replace_below_is_told_with_the_option_and_where_it_was_given(directory: str) -> None:
+    with pytest.raises(OptionError, match=r"^replace_below .*" + re.escape(repr(directory))) as caught:
+        JobOptions.resolve({"conflict": "replace-below", "replace_below": f"a,{directory}"})
+    assert "replace_below was given as an argument" in caught.value.where

@@ -48,8 +48,10 @@ def judge_commit_error(
         _judge_deletion(judges, actor.name, error)
         return
     is_anothers = job.record is not None and job.record.holder.user != actor.name
-    if isinstance(error, StoreUnavailable) and job.phase is Phase.CLAIMED and not is_anothers and not job.over:
-        # Whoever hears no more than that the store was away runs the job again, by another id, beside its claim.
+    is_claimed = job.phase is Phase.CLAIMED and not job.over and judges.has_record(job)
+    if isinstance(error, StoreUnavailable) and is_claimed and not is_anothers:
+        # Whoever hears no more than that the store was away runs the job again, by another id, beside its claim; of one
+        # whose record another committer has deleted nobody finishes anything.
         judges.accuse(TOLD, f"{actor.name} holds {job_id}, and was told {type(error).__name__}: {error.what}")
     says_so = isinstance(error, OutcomeUnknown) or "taken over by somebody else" in error.what
     if Refusal.PARENT_MISSING.value in error.what and not (is_anothers and says_so):

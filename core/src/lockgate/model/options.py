@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict, Unpack
 
-from lockgate.model.errors import OptionError
+from lockgate.model.errors import OptionError, PathError
 from lockgate.model.layout import is_reserved
 from lockgate.model.option_names import OptionNames
 from lockgate.model.option_values import checked
@@ -538,10 +538,19 @@ def _check_below(conflict: str, directories: tuple[str, ...]) -> None:
             next_step="give both, or neither; `replace` replaces the whole destination",
         )
     for directory in directories:
-        if is_reserved(check_relative(directory)):
+        where = f"replace_below={','.join(directories)}"
+        try:
+            reserved = is_reserved(check_relative(directory))
+        except PathError as error:
             raise OptionError(
-                "replace_below names a path that committers keep for themselves",
-                where=directory,
+                f"replace_below cannot hold {directory!r}: {error.what}",
+                where=where,
+                next_step="name directories below the destination, such as year=2024",
+            ) from error
+        if reserved:
+            raise OptionError(
+                f"replace_below names {directory!r}, a path that committers keep for themselves",
+                where=where,
                 next_step="name directories of the table",
             )
 
