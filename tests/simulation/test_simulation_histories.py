@@ -34,6 +34,7 @@ FOUND = {
     9300820: "a task was offered to the next attempt that was aborted while its manifest was read",
     10521: "the abort of what late tasks had left of a committed job was cut short, and told as the job's being undone",
     80707: "the old _SUCCESS came back before what a driver that slept had set aside",
+    246275016993245: "a second attempt, set up in the moment in which the first committed, told that it was aborted",
 }
 """Seeds that broke this engine before it was mended. The scenarios have changed since; they are kept to be played."""
 

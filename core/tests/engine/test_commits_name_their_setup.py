@@ -6,6 +6,7 @@ Dates of whole seconds do not tell a setup and a commit apart that follow each o
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -66,6 +67,8 @@ def test_fenced_who_slept_while_somebody_committed_the_job_is_told_where_dates_a
     assert asyncio.run(has_committed_since(run, set_up))
     another = set_up._replace(nonce="N2")
     assert not asyncio.run(has_committed_since(run, another)), "another that was set up in that very second has not"
+    later = dataclasses.replace(run, layout=run.layout.at_attempt(1))
+    assert asyncio.run(has_committed_since(later, another)), "a later attempt at a job is at the same job"
 
 
 @pytest.mark.parametrize("mark_success", [True, False])

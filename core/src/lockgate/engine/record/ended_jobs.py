@@ -156,7 +156,7 @@ async def has_committed_since(run: JobRun, set_up: SetUp | None) -> bool:
     Its nonce says so, whatever the dates are: a marker that somebody has touched, or a copy of the whole destination,
     has others. But an id that has committed may be set up once more (`_may_begin_again`) by the same program, and so
     with the same nonce: it is at work then, and only the store's dates tell it. Where these are equal, being of whole
-    seconds, the nonces must be, too."""
+    seconds, the nonces must be, too; or an attempt has committed that came before this one at the same job."""
     by_id = _by_id(run)
     (note, mark), last = await both(run.store.stat_files([run.layout.ended, SUCCESS]), success_content(run))
     published = own_summary(by_id, last)
@@ -164,6 +164,8 @@ async def has_committed_since(run: JobRun, set_up: SetUp | None) -> bool:
         return note is not None or published is not None
     if note is not None:
         ended = await read_end(run, run.layout.ended) or Ended("", 0, 0.0)
+        if note.modified == set_up.modified and ended.job_attempt < run.layout.job_attempt:
+            return True
         if _is_after(run, note, set_up, ended.marker, ended.txn_id):
             return True
     if published is None or mark is None:
