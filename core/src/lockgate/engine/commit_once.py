@@ -17,7 +17,7 @@ from lockgate.engine.record.transactions import known_outcome
 from lockgate.engine.recovery.recover import admit
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
-from lockgate.model.errors import CommitFenced, JobNotFound, StoreError
+from lockgate.model.errors import CommitFenced, JobNotFound, LockgateError
 from lockgate.model.receipt import Receipt
 from lockgate.model.summary import Summary
 
@@ -32,8 +32,8 @@ async def commit_once(run: JobRun, receipts: Sequence[Receipt] | None, *, seen: 
     earlier = await known_outcome(run)
     if earlier is not None:
         run.log.info("the transaction id is committed already", by=earlier.job_id)
-        if earlier.job_id != run.layout.job_id:
-            await _let_go(run)
+        if not is_of_this_run(run, earlier):
+            await _let_go(run, earlier)
         return earlier
     try:
         return await commit_job(run, receipts, admit, seen=seen)
@@ -52,9 +52,26 @@ async def commit_once(run: JobRun, receipts: Sequence[Receipt] | None, *, seen: 
         ) from error
 
 
-async def _let_go(run: JobRun) -> None:
-    """Delete this job's own output. That it could not be done changes nothing of the transaction's being done."""
+def is_of_this_run(run: JobRun, summary: Summary) -> bool:
+    """Whether a summary is of what this job's setup has begun, as far as anything tells; and not of another job, or of
+    an earlier run of this one by the same id. Two drivers of one job have the nonce of one marker."""
+    if summary.job_id != run.layout.job_id:
+        return False
+    own, told = run.marker or run.marker_to_tell, summary.lockgate.marker if summary.lockgate else ""
+    return not own or not told or own == told
+
+
+async def _let_go(run: JobRun, earlier: Summary) -> None:
+    """Delete this job's own output. That it could not be done changes nothing of the transaction's being done.
+
+    By the id of the job that has committed it this is an abort like any other: that one's record is the same file, so
+    that nothing is deleted while it is there; and nothing of it is needed any more once it is not. Not where the files
+    of tasks are seen at once, whose undoing may take the list of what the id has committed: there a setup by such an
+    id is refused."""
+    if earlier.job_id == run.layout.job_id and not run.protocol.attributes.committed_invisible:
+        run.log.warning("the job's directory is left to gc", left=run.url(run.layout.job_directory))
+        return
     try:
         await abort_job(run)
-    except (StoreError, CommitFenced) as error:
+    except LockgateError as error:
         run.log.warning("the job's directory is left to gc", left=run.url(run.layout.job_directory), error=str(error))
