@@ -22,9 +22,8 @@ from lockgate.api.sign_of_life import SignOfLife, shown_while
 from lockgate.api.task_attempt import TaskAttempt
 from lockgate.api.telling import telling_warnings
 from lockgate.api.termination import rolling_back_on_sigterm
-from lockgate.engine.commit_once import commit_once
+from lockgate.engine.commit_once import commit_once, plan_once
 from lockgate.engine.job.job_abort import abort_job
-from lockgate.engine.job.job_commit import plan_job
 from lockgate.engine.job.setup import setup_job
 from lockgate.engine.record.ended_jobs import committed_summary
 from lockgate.engine.record.marker import check_marker
@@ -223,7 +222,7 @@ class Job:
         return IO_LOOP.run(run.protocol.committed_tasks(run))
 
     def plan(self, receipts: Sequence[Receipt] | None = None) -> CommitPlan:
-        """What `commit` would do now, without touching anything.
+        """What `commit` would do now, without touching anything; nothing, where its transaction id was committed.
 
         Raises:
             JobNotFound: the job was never set up, or is over.
@@ -233,7 +232,7 @@ class Job:
         async def work() -> CommitPlan:
             run = self._run()
             await check_marker(run)
-            return await plan_job(run, receipts)
+            return await plan_once(run, receipts)
 
         try:
             return IO_LOOP.run(work())

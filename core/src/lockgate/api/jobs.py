@@ -13,7 +13,7 @@ from lockgate.api.io_loop import IO_LOOP
 from lockgate.api.location import Location
 from lockgate.api.termination import rolling_back_on_sigterm
 from lockgate.api.unfinished import jobs_with_whole, no_summary, unfinished_jobs
-from lockgate.engine.commit_once import commit_once
+from lockgate.engine.commit_once import commit_once_and_tell
 from lockgate.engine.inspection.left_by_hive import left_by_hive
 from lockgate.engine.inspection.list_jobs import JobState
 from lockgate.engine.inspection.probe_store import Probe, probe_store
@@ -32,6 +32,7 @@ from lockgate.engine.recovery.recover import Recovery
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.store import list_all
 from lockgate.model.capabilities import Capability
+from lockgate.model.committed_before import CommittedBefore
 from lockgate.model.errors import (
     JobNotFound,
 )
@@ -104,6 +105,20 @@ def commit(
         CommitRefused, CommitFailed, OutcomeUnknown: as `Job.commit`.
     """
 
+    return commit_and_tell(url, job_id, receipts, options, force=force, told=told)[0]
+
+
+def commit_and_tell(
+    url: Location,
+    job_id: str,
+    receipts: Sequence[Receipt] | None = None,
+    options: JobOptions | None = None,
+    *,
+    force: bool = False,
+    told: Collection[str] | None = None,
+) -> tuple[Summary, CommittedBefore | None]:
+    """As `commit`; and by which job the transaction id was committed before, so that nothing of this one was."""
+
     async def found() -> tuple[JobRun, set[str]]:
         run = await _run(url, options)
         return await ready_to_commit(
@@ -112,13 +127,14 @@ def commit(
 
     job, seen = IO_LOOP.run(found())
     with said_later(job), rolling_back_on_sigterm(), telling_how_it_ended(job):
-        return IO_LOOP.run(commit_once(job, receipts, seen=seen))
+        return IO_LOOP.run(commit_once_and_tell(job, receipts, seen=seen))
 
 
 def plan(
     url: Location, job_id: str, options: JobOptions | None = None, *, told: Collection[str] | None = None
 ) -> CommitPlan:
-    """What `commit` would do, by the same options, without touching anything.
+    """What `commit` would do, by the same options, without touching anything: nothing, where the job's transaction id
+    was committed, which `committed_before` says.
 
     Raises:
         JobNotFound: there is no such job.

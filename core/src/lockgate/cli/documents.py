@@ -91,6 +91,12 @@ _UNFINISHED = {
     ".phase": "its phase, as in `jobs`",
 }
 
+_BEFORE = {
+    "committed_before?.txn_id": "the job's transaction id, where that was committed before, and nothing of this job",
+    "committed_before?.job_id": "the job that has committed it, whose summary this is; empty where that was forgotten",
+    "committed_before?.stays": "what of this job was not deleted, in words; empty where all was",
+}
+
 DOCUMENTS: Mapping[str, Document] = {
     "plugins": Document(
         "One object.",
@@ -162,12 +168,15 @@ DOCUMENTS: Mapping[str, Document] = {
             "left_out?[]": "tasks that have begun and not committed: `commit` takes `--force` for that",
             "left_out_stays?": "what of theirs stays all the same, in words",
             "outputs_beside?[]": "other output that Hive has left beside, in words: `commit` takes `--force` for that",
+            "committed_before?.txn_id": "the job's transaction id, where that was committed before: then a commit "
+            "moves nothing, and all else here is empty",
+            "committed_before?.job_id": "the job that has committed it; empty where that was forgotten",
             "operations.KIND": "how many requests of each kind it would take at least",
             "seconds": "how long that takes at least",
             **_PACE,
         },
     ),
-    "commit": Document("The summary, as `show` prints it; without `unfinished`.", _SUMMARY),
+    "commit": Document("The summary, as `show` prints it; without `unfinished`.", {**_SUMMARY, **_BEFORE}),
     "abort": Document(
         "One object.",
         {

@@ -28,10 +28,10 @@ from lockgate.api.uploads import uploads as uploads_of
 from lockgate.cli.answers.advice import advice_answer
 from lockgate.cli.answers.checks import files_answer, probes_answer, verification_answer
 from lockgate.cli.answers.jobs import jobs_answer
-from lockgate.cli.answers.plan import NEVER_BEGAN, plan_answer
+from lockgate.cli.answers.plan import plan_answer
 from lockgate.cli.answers.plugins import plugins_answer
 from lockgate.cli.answers.recovery import aborted_answer, garbage_answer, recovery_answer
-from lockgate.cli.answers.shown import shown_answer, summary_answer
+from lockgate.cli.answers.shown import committed_answer, shown_answer
 from lockgate.cli.answers.uploads import given_up_answer, uploads_answer
 from lockgate.cli.completion import complete_job, complete_option, complete_path
 from lockgate.cli.terminal import (
@@ -310,7 +310,8 @@ def plan(
 ) -> None:
     """Show what a commit would do, and its cost.
 
-    Touches nothing."""
+    Touches nothing. Of a job whose transaction id was committed before it says by which job: then a commit commits
+    nothing."""
 
     option = _with_protocol(option, protocol)
 
@@ -334,7 +335,9 @@ def commit(
     """Commit a job that is over.
 
     Its tasks must have committed: Lockgate's, or those of Hadoop's manifest committer, of S3A's magic committer, or,
-    with --protocol v1, of Hadoop's FileOutputCommitter, or, with --protocol hive, of a Hive job."""
+    with --protocol v1, of Hadoop's FileOutputCommitter, or, with --protocol hive, of a Hive job. If its transaction id
+    was committed before, nothing is committed: it says so, prints that commit's summary, and deletes what the job's
+    tasks have staged."""
 
     option = _with_protocol(option, protocol)
 
@@ -342,9 +345,8 @@ def commit(
         told = names_given(_chosen(option))
         if plan:
             return _planned(url, job_id, options, told)
-        answer = summary_answer(api.commit(url, job_id, options=options, force=force, told=told), url)
-        answer.sentences.append(NEVER_BEGAN)
-        return answer
+        summary, before = api.commit_and_tell(url, job_id, options=options, force=force, told=told)
+        return committed_answer(summary, before, url, job_id)
 
     _answer(json, verbose, option, work, url)
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import msgspec
 
+from lockgate.model.committed_before import CommittedBefore
 from lockgate.model.counted import counted
 from lockgate.model.duplicates import CHOICE
 from lockgate.model.errors import DestinationConflict, DuplicateTarget
@@ -65,6 +66,7 @@ class CommitPlan:
     renamed into the job's own before any file is moved. `left_out` are the tasks that have begun and not committed,
     where somebody from outside asks for the plan, `left_out_stays` says what of them stays in the destination, and
     `outputs_beside` what else may be output of the job, in words; `operations` are then what committing it takes.
+    `committed_before`: the job's transaction id was committed, so that a commit moves nothing, and all else is empty.
     """
 
     entries: Spool
@@ -92,6 +94,7 @@ class CommitPlan:
     left_out_stays: str = ""
     outputs_beside: Sequence[str] = ()
     operations: Sequence[Operations] = ()
+    committed_before: CommittedBefore | None = None
 
     def __repr__(self) -> str:
         return (

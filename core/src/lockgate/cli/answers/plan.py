@@ -28,6 +28,7 @@ NEVER_BEGAN = (
 
 def plan_answer(plan: CommitPlan, pace: Pace, *, measured: bool) -> Answer:
     """`lockgate plan`; `measured`: whether the latency was."""
+    before = plan.committed_before
     operations = plan.operations
     seconds = predict_seconds(operations, latency=pace.latency, rate=pace.rate, in_flight=pace.in_flight)
     are_to_come = bool(plan.adopted_directories and plan.files)
@@ -59,6 +60,7 @@ def plan_answer(plan: CommitPlan, pace: Pace, *, measured: bool) -> Answer:
         **({"left_out": list(plan.left_out)} if plan.left_out else {}),
         **({"left_out_stays": plan.left_out_stays} if plan.left_out_stays else {}),
         **({"outputs_beside": list(plan.outputs_beside)} if plan.outputs_beside else {}),
+        **({"committed_before": {"txn_id": before.txn_id, "job_id": before.job_id}} if before else {}),
         "operations": {row.kind: row.count for row in operations},
         "seconds": round(seconds, 6),
         **pace_fields(pace, measured=measured),
@@ -80,6 +82,10 @@ def plan_answer(plan: CommitPlan, pace: Pace, *, measured: bool) -> Answer:
     }
     columns = ("target", "bytes") if plan.in_place else ("target", "bytes", "source")
     moves = [(entry.target, str(entry.length), entry.source)[: len(columns)] for entry in islice(entries(), LISTED_MAX)]
+    if before:
+        lets_go = "" if before.is_own else ", and delete what this job's tasks have staged"
+        told = f"A commit would do nothing but print the summary of an earlier one{lets_go}: {before}."
+        return Answer(document, [facts_table("Plan", facts)], [told, "Nothing was touched."])
     tables = [
         facts_table("Plan", facts),
         Rows(title, columns, moves),

@@ -9,10 +9,11 @@ from typing import Any
 from lockgate.api.show import Shown
 from lockgate.api.unfinished import needs_somebody
 from lockgate.cli.answers.jobs import not_finished, unfinished_fields
-from lockgate.cli.answers.plan import LEFT_OUT, choice_row
+from lockgate.cli.answers.plan import LEFT_OUT, NEVER_BEGAN, choice_row
 from lockgate.cli.answers.wording import LISTED_MAX, facts_table, size, when
 from lockgate.cli.terminal import DONE, PROBLEM, Answer, Rows
 from lockgate.engine.inspection.list_jobs import JobState
+from lockgate.model.committed_before import CommittedBefore
 from lockgate.model.duplicates import CHOICE
 from lockgate.model.manifest import TaskManifest
 from lockgate.model.plan import EXTRA_VALUES_MAX
@@ -94,6 +95,20 @@ def summary_answer(summary: Summary, url: str) -> Answer:
         beside = "; ".join(ours.outputs_beside)
         sentences.append(f"Other output beside this, which may be the whole of it, was left where it was: {beside}")
     return Answer(summary_fields(summary), tables, sentences, DONE if summary.success else PROBLEM)
+
+
+def committed_answer(summary: Summary, before: CommittedBefore | None, url: str, job_id: str) -> Answer:
+    """The answer of `lockgate commit` for this job."""
+    answer = summary_answer(summary, url)
+    if before is None:
+        answer.sentences.append(NEVER_BEGAN)
+        return answer
+    answer.document |= {"committed_before": {"txn_id": before.txn_id, "job_id": before.job_id, "stays": before.stays}}
+    what = before.stays or "what its tasks had staged is deleted"
+    answer.sentences.append(
+        f"Nothing of job {job_id} was committed now: {before}, whose summary this is. {what[:1].upper()}{what[1:]}."
+    )
+    return answer
 
 
 def manifest_answer(manifest: TaskManifest, url: str) -> Answer:

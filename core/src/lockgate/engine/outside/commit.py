@@ -18,6 +18,7 @@ from lockgate.engine.outside.tasks_of_a_job import (
     unfinished_error,
     unfinished_tasks,
 )
+from lockgate.engine.record.committed_before import plan_of_nothing
 from lockgate.engine.record.found_commands import found_command, told_of_options, with_first_options
 from lockgate.engine.record.record_log import read_record
 from lockgate.engine.record.store_clock import by_the_stores_clock
@@ -111,6 +112,8 @@ async def plan_found(run: JobRun, job_id: str, *, told: Collection[str]) -> Comm
     if state.phase not in (None, Phase.CLAIMED, Phase.REFUSED):
         raise _past_planning(run, state)
     job = await as_set_up(run, told)
+    if (nothing := await plan_of_nothing(job)) is not None:
+        return nothing
     left_out = await unfinished_tasks(job, await committed_tasks_of(job))
     job = dataclasses.replace(job, left_out=left_out)
     plan = await plan_job(dataclasses.replace(job, by_what_is_found=True), None)

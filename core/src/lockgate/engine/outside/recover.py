@@ -183,7 +183,11 @@ async def _not_begun(run: JobRun, state: JobState) -> Recovery:
 async def _why_not_planned(run: JobRun, state: JobState) -> LockgateError | None:
     """What a commit would say of what the job's tasks have left, if it is not as they have left it."""
     try:
-        await plan_found(run, state.job_id, told=())
+        before = (await plan_found(run, state.job_id, told=())).committed_before
+        if before is not None:
+            aborting = found_command(run, "abort", state.layout)
+            deletes = f"{aborting} deletes what its tasks have left"
+            return CommitRefused(str(before), where=run.url(state.directory), next_step=deletes)
     except (FileChanged, ManifestInvalid, ReceiptUnmatched) as error:
         return error
     except StoreError:

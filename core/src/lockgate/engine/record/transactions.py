@@ -101,20 +101,34 @@ async def known_outcome(run: JobRun) -> Summary | None:
     A driver that died after its commit point may not have kept it, and another committer may have deleted how a
     recoverer would know: then `_SUCCESS` says it, until the next commit. So it is kept now.
     """
+    found, is_kept = await _told_outcome(run)
+    if found is not None and not is_kept:
+        await keep_outcome(run, found)
+    return found
+
+
+async def seen_outcome(run: JobRun) -> Summary | None:
+    """The same for who only looks; of an id that was forgotten, too, a summary of a few words. Nothing is written."""
     if not run.options.txn_id:
         return None
+    return (await _told_outcome(run))[0] or await _forgotten_outcome(run)
+
+
+async def _told_outcome(run: JobRun) -> tuple[Summary | None, bool]:
+    """The first summary, and whether it is kept."""
+    if not run.options.txn_id:
+        return None, False
     path = transaction_outcome(digest_of_transaction(run.options.txn_id))
     (outcome,), last = await both(run.store.read_files([path], bytes_max=SUMMARY_BYTES_MAX), success_content(run))
     if outcome is not None:
-        return decode_summary(outcome, name=run.url(path))
+        return decode_summary(outcome, name=run.url(path)), True
     try:
         found = None if last is None else decode_summary(last, name=run.url(SUCCESS))
     except LockgateError:  # the empty `_SUCCESS` of another committer
-        return None
+        return None, False
     if found is None or found.lockgate is None or found.lockgate.txn_id != run.options.txn_id:
-        return None
-    await keep_outcome(run, found)
-    return found
+        return None, False
+    return found, False
 
 
 async def remember_outcome(run: JobRun) -> None:
