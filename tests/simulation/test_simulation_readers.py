@@ -14,11 +14,12 @@ import test_simulation_v1 as v1
 import test_simulation_v2 as v2
 from lockgate.engine.inspection import list_files, open_job_files
 from lockgate.engine.inspection.list_files import TableFile, TableFiles
+from lockgate.engine.record import committed_before
 from lockgate.engine.run.job_run import JobRun
 from lockgate.engine.run.protocol import Protocol
 from lockgate.model.files import FileStatus
 from lockgate.model.layout import JobLayout
-from lockgate.model.summary import CommittedFile
+from lockgate.model.summary import CommittedFile, Summary
 from lockgate.plugins.builtin.direct_protocol import DIRECT
 from lockgate.plugins.builtin.emrfs_protocol import EMRFS
 from lockgate.plugins.builtin.manifest_protocol import MANIFEST
@@ -155,6 +156,24 @@ def test_what_the_first_job_of_an_id_committed_outlives_the_second(protocol: Pro
         assert not history.violations, render(history)
         both += history.committed > 1
     print(f"{both} times both committed")
+
+
+def _repeated(protocol: Protocol, seed: int, scenario: Scenario) -> Scenario:
+    """A workflow that is started again gives its job the same id and the same transaction id, and as a rule its files
+    the same names."""
+    scenario = _again(protocol, seed, scenario)
+    first, second = (replace(job, options=changed(job.options, txn_id="first/1")) for job in scenario.jobs)
+    return replace(scenario, jobs=(first, replace(second, attempts=first.attempts) if seed % 3 else second))
+
+
+@pytest.mark.parametrize("protocol", ALL, ids=lambda protocol: protocol.name)
+def test_a_repetition_by_one_id_and_one_transaction_changes_nothing_and_leaves_nothing(protocol: Protocol) -> None:
+    repeated = 0
+    for seed, scenario in scenarios(protocol, _seeds()):
+        history = play(protocol, seed, _repeated(protocol, seed, scenario))
+        assert not history.violations, render(history)
+        repeated += any("-again.driver: committed by job1" in line for line in history.told) and history.committed == 1
+    print(f"{repeated} times a repetition was told of the first")
 
 
 def _reads(answer: Callable[[TableFiles], TableFiles]) -> AbstractContextManager[object]:
@@ -321,16 +340,31 @@ def takes_out_whatever_has_the_id() -> AbstractContextManager[object]:
     return patch.object(stocator, "files_of_job", all_of_them)
 
 
+def leaves_what_a_repetition_has_staged() -> AbstractContextManager[object]:
+    """A job whose transaction an earlier run by its own id has committed lets go of nothing."""
+
+    def by_id(run: JobRun, summary: Summary) -> bool:
+        return summary.job_id == run.layout.job_id
+
+    return patch.object(committed_before, "is_of_this_run", by_id)
+
+
 MUTANTS_OF_IDS = {
-    mutant.__name__: mutant for mutant in (keeps_one_list_of_winners_an_id, takes_out_whatever_has_the_id)
+    mutant.__name__: (protocol, shape, mutant)
+    for protocol, shape, mutant in (
+        (STOCATOR, _again, keeps_one_list_of_winners_an_id),
+        (STOCATOR, _again, takes_out_whatever_has_the_id),
+        (MANIFEST, _repeated, leaves_what_a_repetition_has_staged),
+    )
 }
 
 
 @pytest.mark.parametrize("name", MUTANTS_OF_IDS)
 def test_a_mutant_of_ids_is_found(name: str) -> None:
-    with MUTANTS_OF_IDS[name]():
-        for seed, scenario in scenarios(STOCATOR, range(1500)):
-            if violations := play(STOCATOR, seed, _again(STOCATOR, seed, scenario)).violations:
+    protocol, shape, mutant = MUTANTS_OF_IDS[name]
+    with mutant():
+        for seed, scenario in scenarios(protocol, range(1500)):
+            if violations := play(protocol, seed, shape(protocol, seed, scenario)).violations:
                 print(f"{name}: seed {seed}: {violations[0]}")
                 return
     raise AssertionError(f"no history of 1,500 shows what is wrong with {name}")

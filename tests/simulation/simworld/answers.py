@@ -19,10 +19,11 @@ from lockgate.model.errors import (
     StoreUnavailable,
 )
 from lockgate.model.files import Refusal
-from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, REPLACED, JobLayout
+from lockgate.model.layout import MANIFEST_TEMPORARY_SUFFIX, REPLACED, JobLayout, record_sequence
 from lockgate.model.phases import Phase
 from lockgate.model.receipt import Receipt
 from lockgate.model.record import digest_of
+from lockgate.model.summary import Summary
 
 from simworld.disk import is_no_text
 from simworld.judges import MOMENT, JobTruth, Judges, ManifestTruth, Written, is_internal
@@ -32,6 +33,22 @@ TOLD = "told right"
 
 NOT_EMPTY = "cannot delete: Directory not empty"
 """What a store says that deletes file by file when somebody writes on."""
+
+
+def judge_let_go(judges: Judges, actor: Actor, job: JobLayout, nonce: str, summary: Summary) -> None:
+    """A driver for which nothing went wrong was told of the commit of another job of its transaction, or of an earlier
+    run of its own: what its own setup has begun is gone by then. Where that other's record is there, what is in the
+    directory is its, too, and whoever ends that deletes both."""
+    told = summary.lockgate.marker if summary.lockgate else ""
+    if summary.job_id == job.job_id and told in ("", nonce):
+        return
+    files = judges.disk.files
+    marker = files.get(job.job_marker)
+    has_record = any(
+        record_sequence(path.rpartition("/")[2]) is not None for path in judges.disk.below(job.job_directory)
+    )
+    if marker is not None and nonce.encode() in marker.content and not has_record:
+        judges.accuse("cleaned up", f"{actor.name} was told of {summary.job_id}, and what it had staged is left")
 
 
 def judge_commit_error(

@@ -58,6 +58,7 @@ from simworld.answers import (
     judge_commit_error,
     judge_failure_event,
     judge_garbage,
+    judge_let_go,
     judge_offer,
     judge_recovery,
     why_finishable,
@@ -544,6 +545,8 @@ class World:
         await self.servers.stop(job, actor)
         actor.busy = False
         self.tell(actor, f"committed by {summary.job_id}")
+        if not any(each[1:3] == (actor.name, "fault") for each in self.ether.trace):
+            judge_let_go(judges, actor, job.layout, run.marker, summary)
         # Of an outcome that was forgotten nobody knows any more which job it was.
         forgotten = not summary.job_id and job.options.txn_id in judges.same_txn
         if not judges.was_committed(summary.job_id) and not forgotten:
