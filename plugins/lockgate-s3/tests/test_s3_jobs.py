@@ -118,6 +118,21 @@ def test_a_transaction_takes_effect_once(bucket) -> None:
     assert bucket.uploads() == []
 
 
+def test_a_repetition_by_one_id_and_one_transaction_leaves_no_upload_and_takes_nothing_out(bucket) -> None:
+    """Its files have the names, and the content, of those that the first has committed."""
+    first = None
+    for _ in range(3):
+        job = Job(bucket.url(PATH), options(bucket, txn_id="daily/1"), job_id="load")
+        job.setup()
+        summary = job.commit([task(job, {"a": b"1"})])
+        first = first or summary
+        assert summary == first
+        assert seen(bucket) == {"a": b"1"}
+        assert bucket.uploads() == []
+        states = lockgate.jobs(bucket.url(PATH), JobOptions(store=bucket.store))
+        assert [(state.job_id, state.status.value) for state in states] == [("load", "committed")]
+
+
 @pytest.mark.parametrize("protocol", ["manifest", "v1", "v2"])
 def test_a_protocol_of_renames_is_refused_and_told_what_to_take_instead(bucket, protocol: str) -> None:
     with pytest.raises(CapabilityMissing) as caught:
