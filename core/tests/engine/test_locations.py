@@ -322,6 +322,40 @@ def test_fenced_a_part_is_not_undone_where_only_the_outcome_of_its_transaction_s
     assert left_over({name: at[name] for name in POLICIES}) == []
 
 
+def repeated(at: dict[str, Any], job: Job) -> tuple[Job, list[Receipt]]:
+    """The same job as a workflow runs it that was started again."""
+    again = at["table"].job(job.job_id, conflict="replace-partitions", txn_id="stream/7")
+    may_have_locations(again)
+    for name in POLICIES:
+        declare(again, str(part_of(again, str(at[name].root), POLICIES[name]).url))
+    return again, [at["table"].task(again, {"p=1/new": b"new"})]
+
+
+@pytest.mark.parametrize("ends", ["commits", "aborts"])
+def test_fenced_a_repetition_by_the_same_id_undoes_no_part_of_the_first_that_waits_to_be_ended(
+    tables: Tables, ends: str
+) -> None:
+    """The first driver died after its commit point, and somebody has deleted its record, and what it had set aside: its
+    parts have theirs."""
+    at = fill(tables)
+    job, receipts = prepare(at, txn_id="stream/7")
+    with pytest.raises((Stop, LockgateError)):
+        asyncio.run(commit_once(faulty(job, dies_after_the_commit_point()), receipts))
+    job._show_life_no_more()
+    for name in ("jobs", "replaced"):
+        shutil.rmtree(at["table"].root / "_lockgate" / name)
+    again, receipts = repeated(at, job)
+    if ends == "commits":
+        assert again.commit(receipts).job_id == job.job_id
+    else:
+        again.abort()
+    assert read(at) == NEW
+    for name in POLICIES:
+        assert recover(str(at[name].root), job.job_id, force=True)[job.job_id].outcome == "finished"
+    assert read(at) == NEW
+    assert left_over({name: at[name] for name in POLICIES}) == []
+
+
 def test_resumable_a_recoverer_killed_anywhere_is_followed_by_another(tables: Tables) -> None:
     """Both ways, from a job that died when its first location had its new file, and the table had none yet."""
     for undo in (False, True):

@@ -15,6 +15,7 @@ from lockgate.engine.record.nested import refuse_undoing_beside
 from lockgate.engine.record.record_log import RecordLog, has_predecessor, holders_of, read_record
 from lockgate.engine.record.recorded_options import as_recorded
 from lockgate.engine.record.replaced_lists import kept_lists, read_replaced
+from lockgate.engine.record.transactions import seen_outcome
 from lockgate.engine.run.concurrency import together
 from lockgate.engine.run.job_run import JobRun
 from lockgate.model.commands import command
@@ -193,6 +194,9 @@ async def _undo_part(run: JobRun, url: str) -> Undone:
         if not is_part:
             # Another name of the main job's own destination.
             return Undone()
+        if record is not None and await _is_of_what_has_committed(run, record):
+            run.log.warning("a part of an earlier run, which has committed, is left to recovery", part=part.url(""))
+            return Undone()
         if record is None or await has_predecessor(part, record):
             try:
                 undone = await _undo_with_record(part, record)
@@ -204,6 +208,16 @@ async def _undo_part(run: JobRun, url: str) -> Undone:
             undone = await _restore(part)
         await clean_up_if_possible(part)
         return Undone([part.url(path) for path in undone.missing], [part.url(path) for path in undone.stays])
+
+
+async def _is_of_what_has_committed(run: JobRun, record: CommitRecord) -> bool:
+    """Whether a part's record is not of the job that is undone, but of an earlier run by its id, which has committed
+    the transaction id, and whose own record somebody has deleted before its parts were ended."""
+    own = run.marker or run.marker_for_parts or run.marker_to_tell
+    if not own or record.marker in ("", own):
+        return False
+    earlier = await seen_outcome(run)
+    return earlier is not None and earlier.lockgate is not None and earlier.lockgate.marker == record.marker
 
 
 async def _undo_with_record(part: JobRun, record: CommitRecord | None) -> Undone:
