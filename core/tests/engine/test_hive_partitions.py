@@ -27,6 +27,9 @@ CASES = [
     (PLAIN, {"ds=1/HIVE_UNION_SUBDIR_1/000000_0": b"old"}),
     (PLAIN, {"ds=1/1/000000_0": b"old"}),
     (PLAIN, {"ds=1/k=hot/000000_0": b"old"}),
+    ({"HIVE_UNION_SUBDIR_2/ds=1/000000_0": b"new"}, {"ds=1/000000_0": b"old"}),
+    ({"HIVE_UNION_SUBDIR_2/ds=1/000000_0": b"new"}, {"HIVE_UNION_SUBDIR_1/ds=1/000000_0": b"old"}),
+    (PLAIN, {"HIVE_UNION_SUBDIR_1/ds=1/000000_0": b"old"}),
     ({"a=1/ds=1/k=hot/000000_0": b"new", f"a=1/ds=1/{OTHER_VALUES}/000000_0": b""}, {"a=1/ds=1/000000_0": b"old"}),
 ]
 
@@ -86,7 +89,7 @@ def test_exclusive_a_destination_without_partitions_is_one(
     assert seen(tmp_path) == written
 
 
-@pytest.mark.parametrize("written", [UNION, BUCKETS, PLAIN])
+@pytest.mark.parametrize("written", [UNION, BUCKETS, PLAIN, {"HIVE_UNION_SUBDIR_2/ds=1/000000_0": b"new"}])
 def test_who_replaces_the_same_directories_is_not_refused(tmp_path: Path, written: dict[str, bytes]) -> None:
     leave(tmp_path, dict.fromkeys(written, b"old") | ELSEWHERE | {f"{OTHER_VALUES[:4]}/x": b"kept"}, ".")
     leave(tmp_path, written)

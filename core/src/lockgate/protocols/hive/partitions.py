@@ -36,7 +36,12 @@ async def refuse_rows_beside(run: JobRun, plan: CommitPlan) -> None:
         return
     leaves = {*plan.leaf_directories, *([""] if plan.writes_to_root else [])}
     bucketed = await _bucketed(run, leaves)
-    partitions = {_partition_of(leaf, bucketed) for leaf in leaves}
+    branches = {leaf.partition("/")[0] for leaf in leaves if is_branch(leaf.partition("/")[0])} | await _branches(run)
+    partitions: set[str] = set()
+    for leaf in leaves:
+        partition = _partition_of(leaf, bucketed)
+        # Who knows a branch by a directory above its partitions has the rows of one in several places.
+        partitions |= {partition, *(f"{branch}/{partition}" for branch in branches if partition)}
     beside = {path: found for path in sorted(partitions) if (found := await _beside(run, path, leaves, bucketed))}
     if beside:
         raise DestinationConflict(
@@ -71,11 +76,21 @@ async def _bucketed(run: JobRun, leaves: Collection[str]) -> set[str]:
 
 
 def _partition_of(leaf: str, bucketed: Collection[str]) -> str:
-    """The partition that a directory is of: without what Hive has made inside."""
+    """The partition that a directory is of: without what Hive has made inside, and without a branch above."""
+    inside = leaf
     for path in reversed([leaf, *ancestors_of(leaf)]):
-        if parent_of(path) in bucketed or not is_partition(path.rpartition("/")[2]):
-            return parent_of(path)
-    return leaf
+        if parent_of(path) in bucketed:
+            inside = parent_of(path)
+            break
+    return "/".join(name for name in inside.split("/") if not is_branch(name))
+
+
+async def _branches(run: JobRun) -> set[str]:
+    """The directories of branches that are right below the destination."""
+    found: set[str] = set()
+    async for page in run.store.list_directory(""):
+        found |= {status.path for status in page if status.is_directory and is_branch(status.path)}
+    return found
 
 
 async def _beside(run: JobRun, partition: str, leaves: Collection[str], bucketed: Collection[str]) -> str:
