@@ -3,6 +3,7 @@ what has become of it, of two files after the one and before the other; or once 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import time
@@ -11,6 +12,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
+from lockgate.model.errors import OutcomeUnknown
 from lockgate.model.files import Rename
 from lockgate.plugins.builtin.v1_protocol import V1
 from lockgate.plugins.builtin.v2_protocol import V2
@@ -109,9 +111,13 @@ def test_the_mutant_is_found_that_leaves_what_may_still_be_moved() -> None:
 def test_the_mutant_is_found_that_looks_at_both_ends_of_a_revocation_at_once() -> None:
     async def revoke(run, nonce):
         source, revoked = run.layout.summary_temporary(nonce), run.layout.summary_revoked(nonce)
-        await run.store.rename_files([Rename(source, revoked, replace=True)])
-        waiting, gone = await run.store.stat_files([source, revoked])
-        return waiting is None and gone is not None
+        for _ in range(publish.PUBLISH_TRIES):
+            await run.store.rename_files([Rename(source, revoked, replace=True)])
+            waiting, gone = await run.store.stat_files([source, revoked])
+            if waiting is None:
+                return gone is not None
+            await asyncio.sleep(0.1)
+        raise OutcomeUnknown("cannot tell whether it was committed")
 
     with patch.object(publish, "revoke", revoke):
         histories = every_crash_and_answer_lost_in_a_look(CASES["tree-append-undo"])

@@ -104,7 +104,6 @@ def commit(
         CommitFenced: the job may be at work, or somebody else commits it.
         CommitRefused, CommitFailed, OutcomeUnknown: as `Job.commit`.
     """
-
     return commit_and_tell(url, job_id, receipts, options, force=force, told=told)[0]
 
 
@@ -117,7 +116,11 @@ def commit_and_tell(
     force: bool = False,
     told: Collection[str] | None = None,
 ) -> tuple[Summary, CommittedBefore | None]:
-    """As `commit`; and by which job the transaction id was committed before, so that nothing of this one was."""
+    """As `commit`; and by which job the transaction id was committed before, so that nothing of this one was.
+
+    Raises:
+        JobNotFound, CommitFenced, CommitRefused, CommitFailed, OutcomeUnknown: as `commit`.
+    """
 
     async def found() -> tuple[JobRun, set[str]]:
         run = await _run(url, options)
